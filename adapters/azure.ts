@@ -2,8 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
-import type { Endpoint } from './http/connection.ts';
-import { readVariable } from './http/connection.ts';
+import { type Endpoint, readVariable } from './http/connection.ts';
 import { isOpenaiModel, isReasoningModel, OPENAI_CALL_IDS } from './http/openai.ts';
 import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 
@@ -78,9 +77,7 @@ function requiredVersion({ pathname }: URL): string {
 
 /** Azure's Chat Completions dialect, for OpenAI's models and other vendors' models in Foundry. */
 export const AZURE_CHAT: ChatDialect = {
-  provider: 'azure',
-  keyVariables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
-  baseURLVariable: 'AZURE_BASE_URL',
+  ...AZURE,
   maxTokensMember: model => (isOpenaiModel(model) ? 'max_completion_tokens' : 'max_tokens'),
   callIds: OPENAI_CALL_IDS,
   reasoning: 'member',

@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
+import { endpointOf } from './http/connection.ts';
 
 /**
  * Creates an adapter for Cerebras. Defaults for key and URL: `CEREBRAS_API_KEY` and `CEREBRAS_BASE_URL`.
@@ -19,10 +20,7 @@ export function cerebras(options: ChatOptions): ModelAdapter {
  * and repeat a call in one turn: with tools, it is part of the instructions.
  */
 const CEREBRAS: ChatDialect = {
-  provider: 'cerebras',
-  keyVariables: ['CEREBRAS_API_KEY'],
-  baseURLVariable: 'CEREBRAS_BASE_URL',
-  defaultBaseURL: 'https://api.cerebras.ai/v1',
+  ...endpointOf('cerebras', 'https://api.cerebras.ai/v1'),
   maxTokensMember: () => 'max_completion_tokens',
   reasoning: 'member',
   outputWithTools: 'instructions',

@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { CHAT_NAMES, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
+import { endpointOf } from './http/connection.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
@@ -10,6 +11,8 @@ export type DeepseekOptions = Omit<ResponsesOptions, 'store'> & {
   /** `chat` (default): Chat Completions. `responses`: the Responses API, for v4 and later. */
   api?: 'responses' | 'chat';
 };
+
+const ENDPOINT = endpointOf('deepseek', 'https://api.deepseek.com');
 
 const NAMES: NamesOf<DeepseekOptions> = { ...CHAT_NAMES, reasoning: true, api: true };
 
@@ -27,10 +30,7 @@ export function deepseek(options: DeepseekOptions): ModelAdapter {
 
 /** DeepSeek stores no responses, does not encrypt reasoning, and accepts its reasoning back unchanged. */
 const DEEPSEEK: ResponsesDialect = {
-  provider: 'deepseek',
-  keyVariables: ['DEEPSEEK_API_KEY'],
-  baseURLVariable: 'DEEPSEEK_BASE_URL',
-  defaultBaseURL: 'https://api.deepseek.com',
+  ...ENDPOINT,
   remembers: false,
   customTools: 'client',
   reasons: () => false,
@@ -44,10 +44,7 @@ const DEEPSEEK: ResponsesDialect = {
  * (https://api-docs.deepseek.com/guides/thinking_mode).
  */
 export const DEEPSEEK_CHAT: ChatDialect = {
-  provider: 'deepseek',
-  keyVariables: ['DEEPSEEK_API_KEY'],
-  baseURLVariable: 'DEEPSEEK_BASE_URL',
-  defaultBaseURL: 'https://api.deepseek.com',
+  ...ENDPOINT,
   output: 'json_object',
   reasoning: 'required',
   effort: effort => (effort === 'none' ? { thinking: { type: 'disabled' } } : { reasoning_effort: effort }),

@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
+import { endpointOf } from './http/connection.ts';
 
 /**
  * Creates an adapter for Groq. Defaults for key and URL: `GROQ_API_KEY` and `GROQ_BASE_URL`.
@@ -19,10 +20,7 @@ export function groq(options: ChatOptions): ModelAdapter {
  * text, so it is retried. Usage is sent without asking for it.
  */
 const GROQ: ChatDialect = {
-  provider: 'groq',
-  keyVariables: ['GROQ_API_KEY'],
-  baseURLVariable: 'GROQ_BASE_URL',
-  defaultBaseURL: 'https://api.groq.com/openai/v1',
+  ...endpointOf('groq', 'https://api.groq.com/openai/v1'),
   maxTokensMember: () => 'max_completion_tokens',
   outputWithTools: 'instructions',
   reasoning: 'member',

@@ -3,6 +3,7 @@ import { omitUndefined } from '../protocol/json.ts';
 import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
+import { endpointOf } from './http/connection.ts';
 import type { CallIdForm } from './turn/tool-calls.ts';
 
 /**
@@ -30,10 +31,7 @@ const NINE: CallIdForm = {
 
 /** Reasoning is part of the content; the effort is `high` or `none`. Usage is sent without asking for it. */
 const MISTRAL: ChatDialect = {
-  provider: 'mistral',
-  keyVariables: ['MISTRAL_API_KEY'],
-  baseURLVariable: 'MISTRAL_BASE_URL',
-  defaultBaseURL: 'https://api.mistral.ai/v1',
+  ...endpointOf('mistral', 'https://api.mistral.ai/v1'),
   requiredChoice: 'any',
   callIds: NINE,
   reasoning: 'content',

@@ -5,7 +5,13 @@ import type { ModelRequest, Settings, ToolDefinition } from '../protocol/turn.ts
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import { convertOnce } from './http/body-text.ts';
-import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import {
+  CONNECTION_NAMES,
+  type ConnectionOptions,
+  connector,
+  type Endpoint,
+  endpointOf,
+} from './http/connection.ts';
 import { readNdjson } from './http/read-sse.ts';
 import { trimSlashes } from './http/transport.ts';
 import { growingMessages } from './ollama/messages.ts';
@@ -13,6 +19,7 @@ import { OllamaTurn } from './ollama/turn.ts';
 import { mergeOptions, objectOf } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 import { withOutputSchema } from './turn/strict-schema.ts';
+import { offeredTools } from './turn/tool-calls.ts';
 
 /** Options of `ollama`. */
 export type OllamaOptions = OllamaNativeOptions & {
@@ -37,38 +44,23 @@ export function ollama(options: OllamaOptions): ModelAdapter {
   refuseUnknownOptions('ollama', options, NAMES);
   const { api = 'native', ...connection } = options;
   return api === 'chat'
-    ? chatAdapter(
-        {
-          ...OLLAMA_CHAT,
-          defaultBaseURL: 'http://localhost:11434',
-          resolveURL: url => (url === '' ? url : `${rootOf(url)}/v1`),
-        },
-        connection,
-      )
-    : ollamaAdapter(
-        {
-          provider: OLLAMA_CHAT.provider,
-          keyVariables: ['OLLAMA_API_KEY'],
-          keyOptional: true,
-          baseURLVariable: 'OLLAMA_BASE_URL',
-          defaultBaseURL: 'http://localhost:11434',
-          resolveURL: rootOf,
-        },
-        connection,
-      );
+    ? chatAdapter(OLLAMA_CHAT, connection)
+    : ollamaAdapter({ ...ENDPOINT, resolveURL: rootOf }, connection);
 }
 
 function rootOf(url: string): string {
   return trimSlashes(url).replace(/\/(?:v1|api)$/, '');
 }
 
+const ENDPOINT: Endpoint = {
+  ...endpointOf('ollama', 'http://localhost:11434'),
+  keyOptional: true,
+};
+
 /** Ollama's Chat Completions endpoint. A `format` constrains the full output and would prevent tool calls. */
 export const OLLAMA_CHAT: ChatDialect = {
-  provider: 'ollama',
-  keyVariables: ['OLLAMA_API_KEY'],
-  keyOptional: true,
-  baseURLVariable: 'OLLAMA_BASE_URL',
-  defaultBaseURL: 'http://127.0.0.1:11434/v1',
+  ...ENDPOINT,
+  resolveURL: url => (url === '' ? url : `${rootOf(url)}/v1`),
   outputWithTools: 'instructions',
   reasoning: 'member',
 };
@@ -128,12 +120,6 @@ function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject {
     },
     mergeOptions(options.providerOptions ?? {}, request.providerOptions),
   );
-}
-
-/** The API has no tool choice, so tools that the model must not call are not sent. */
-function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
-  if (toolChoice === 'none') return [];
-  return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
 }
 
 const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));

@@ -6,8 +6,9 @@ import { grpcAdapter, type PreparedCall } from './grpc/adapter.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, readVariable } from './http/connection.ts';
 import { type ProviderContext, unsupported } from './http/provider-errors.ts';
 import { objectOf } from './turn/json-access.ts';
+import { offeredTools } from './turn/tool-calls.ts';
 import { assertCallForm, loadModelFiles, type ModelFiles, TokenText } from './vllm/model-files.ts';
-import { messagesFor, offeredTools, PROVIDER, renderChat, VARIABLES } from './vllm/render.ts';
+import { messagesFor, PROVIDER, renderChat, VARIABLES } from './vllm/render.ts';
 import { TaggedReply } from './vllm/tagged-reply.ts';
 
 /** Options of `vllm`. `fetch` is not used. */

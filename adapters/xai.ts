@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
+import { endpointOf } from './http/connection.ts';
 import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
@@ -13,6 +14,8 @@ export type XaiOptions = ResponsesOptions & {
    */
   api?: 'responses' | 'chat';
 };
+
+const ENDPOINT = endpointOf('xai', 'https://api.x.ai/v1');
 
 const NAMES: NamesOf<XaiOptions> = { ...RESPONSES_NAMES, api: true };
 
@@ -33,10 +36,7 @@ export function xai(options: XaiOptions): ModelAdapter {
  * of its own tools also appear as `custom_tool_call`s, all of them already executed.
  */
 const XAI: ResponsesDialect = {
-  provider: 'xai',
-  keyVariables: ['XAI_API_KEY'],
-  baseURLVariable: 'XAI_BASE_URL',
-  defaultBaseURL: 'https://api.x.ai/v1',
+  ...ENDPOINT,
   remembers: true,
   keepsInstructions: true,
   customTools: 'provider',
@@ -45,9 +45,6 @@ const XAI: ResponsesDialect = {
 
 /** xAI's Chat Completions dialect. */
 export const XAI_CHAT: ChatDialect = {
-  provider: 'xai',
-  keyVariables: ['XAI_API_KEY'],
-  baseURLVariable: 'XAI_BASE_URL',
-  defaultBaseURL: 'https://api.x.ai/v1',
+  ...ENDPOINT,
   maxTokensMember: () => 'max_completion_tokens',
 };

@@ -13,7 +13,7 @@ import type { ModelRequest, OutputFormat, ToolDefinition } from '../../protocol/
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { readDataURL, textOfBase64, textOfResult } from '../turn/content.ts';
 import { arrayOf, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
-import { resultsByCall } from '../turn/tool-calls.ts';
+import { offeredTools, resultsByCall } from '../turn/tool-calls.ts';
 
 type RenderOptions = {
   /** For example `2024-06`. */
@@ -39,12 +39,6 @@ export function renderPrompt(request: ModelRequest, options: RenderOptions): Pie
     token('start'),
     text('assistant'),
   ];
-}
-
-/** The format has no tool choice, so tools that the model must not call are not shown to it. */
-function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
-  if (toolChoice === 'none') return [];
-  return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
 }
 
 /** How many system and developer messages the transcript begins with; they belong to the instructions. */

@@ -85,6 +85,13 @@ export type Endpoint = {
   headerVariables?: Readonly<Record<string, string>>;
 };
 
+/** The endpoint of a provider that names its variables as most do: `GROQ_API_KEY` and `GROQ_BASE_URL`. */
+export function endpointOf(provider: string, defaultBaseURL: string): Endpoint {
+  const prefix = provider.toUpperCase();
+  const keyVariables = [`${prefix}_API_KEY`];
+  return { provider, keyVariables, baseURLVariable: `${prefix}_BASE_URL`, defaultBaseURL };
+}
+
 /** An open connection to a provider. */
 export type Connection = {
   context: ProviderContext;

@@ -5,22 +5,35 @@ export type SseEvent = { event: string; data: string };
  * Yields the events of a `text/event-stream`, however its bytes are split, `[DONE]` included. The last block does not
  * need a blank line after it.
  */
-export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
+export function readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
+  const block = new EventBlock();
+  return eventsIn(chunks, line => block.push(line));
+}
+
+/** Yields the lines of an `application/x-ndjson` stream as events without a name, without blank ones. */
+export function readNdjson(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
+  return eventsIn(chunks, data => (data.trim() === '' ? undefined : { event: '', data }));
+}
+
+/** Yields the events that `take` returns for the lines, behind which it gets an empty one. */
+async function* eventsIn(
+  chunks: AsyncIterable<Uint8Array>,
+  take: (line: string) => SseEvent | undefined,
+): AsyncGenerator<SseEvent, void, undefined> {
   const decoder = new TextDecoder();
   const scanner = new LineScanner();
-  const block = new EventBlock();
   const lines: string[] = [];
   for await (const chunk of chunks) {
     scanner.push(decoder.decode(chunk, { stream: true }), lines);
     for (const line of lines) {
-      const event = block.push(line);
+      const event = take(line);
       if (event) yield event;
     }
     lines.length = 0;
   }
   scanner.push(decoder.decode(), lines);
   for (const line of [...lines, scanner.rest(), '']) {
-    const event = block.push(line);
+    const event = take(line);
     if (event) yield event;
   }
 }
@@ -104,19 +117,3 @@ export class LineScanner {
 }
 
 const LINE_FEED = 10;
-
-/** Yields the lines of an `application/x-ndjson` stream as events without a name, without blank ones. */
-export async function* readNdjson(
-  chunks: AsyncIterable<Uint8Array>,
-): AsyncGenerator<SseEvent, void, undefined> {
-  const decoder = new TextDecoder();
-  const scanner = new LineScanner();
-  const lines: string[] = [];
-  for await (const chunk of chunks) {
-    scanner.push(decoder.decode(chunk, { stream: true }), lines);
-    for (const data of lines) if (data.trim() !== '') yield { event: '', data };
-    lines.length = 0;
-  }
-  scanner.push(decoder.decode(), lines);
-  for (const data of [...lines, scanner.rest()]) if (data.trim() !== '') yield { event: '', data };
-}

@@ -8,7 +8,7 @@ import {
   type JsonValue,
   omitUndefined,
 } from '../../protocol/json.ts';
-import type { ModelRequest, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import type { ModelRequest, ToolCall, ToolDefinition, TurnDelta } from '../../protocol/turn.ts';
 import { jsonIn, shorten } from './json-access.ts';
 import { callStarted } from './turn-deltas.ts';
 
@@ -190,6 +190,12 @@ export function argumentsObject(text: string): JsonObject {
 function kindOf(value: JsonValue): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
+}
+
+/** The tools to send where there is no tool choice: the model does not see those that it must not call. */
+export function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
+  if (toolChoice === 'none') return [];
+  return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
 }
 
 /** The results of each call id, in order. There are several if a provider reused the id. */

@@ -1,11 +1,11 @@
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import type { ModelRequest, ToolDefinition } from '../../protocol/turn.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
 import { growingMessages } from '../chat/messages.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
-import { argumentsObject } from '../turn/tool-calls.ts';
+import { argumentsObject, offeredTools } from '../turn/tool-calls.ts';
 import type { ModelFiles } from './model-files.ts';
 
 /** The provider name of the adapter. */
@@ -20,12 +20,6 @@ export const VARIABLES = {
   key: 'VLLM_API_KEY',
   tokenizer: 'VLLM_TOKENIZER',
 } as const;
-
-/** The tools that the model is shown: the API has no tool choice. */
-export function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
-  if (toolChoice === 'none') return [];
-  return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
-}
 
 /** Returns a function that converts transcripts to the messages that chat templates take. */
 export function messagesFor(
