@@ -6,9 +6,9 @@ import {
   errorFromResponse,
   errorFromThrown,
   HttpFailure,
-  isRetryable,
   malformedStream,
   type ProviderContext,
+  unsupported,
 } from '../http/provider-errors.ts';
 import { showText } from '../http/redact-secrets.ts';
 import { jsonIn, shorten } from '../turn/json-access.ts';
@@ -42,7 +42,7 @@ export function errorFromModel(
   if (signal.aborted) return aborted(context);
   const chain = chainOf(thrown);
   if (chain.some(isInvalidURL)) {
-    return own('base-url-invalid', 'the base URL of the model is not a valid URL.', context);
+    return unsupported('the base URL of the model is not a valid URL.', context, 'base-url-invalid');
   }
   for (const link of chain) {
     const found = errorFromReport(link, context, now) ?? errorFromName(link, context);
@@ -82,30 +82,11 @@ function reportedBody(responseBody: unknown, data: unknown): string | undefined 
 
 function errorFromName(link: unknown, context: ProviderContext): ProviderError | undefined {
   const code = link instanceof Error ? BY_NAME.get(link.name) : undefined;
-  return code && own(code, messageOf(link), context);
+  return code && unsupported(showText(messageOf(link), 500, context.secrets), context, code);
 }
 
 function isInvalidURL(link: unknown): boolean {
   return link instanceof Error && 'code' in link && link.code === 'ERR_INVALID_URL';
-}
-
-function own(
-  code: ProviderErrorCode,
-  reason: string,
-  { provider, model, secrets }: ProviderContext,
-): ProviderError {
-  return new ProviderError(
-    showText(`${provider} (${model}): ${showText(reason, 500, secrets)}`, 1_000, secrets),
-    {
-      code,
-      status: null,
-      retryable: isRetryable(code),
-      retryAfterMs: null,
-      provider,
-      model,
-      raw: null,
-    },
-  );
 }
 
 function chainOf(thrown: unknown): unknown[] {
@@ -119,10 +100,8 @@ function chainOf(thrown: unknown): unknown[] {
 }
 
 function headersOf(headers: unknown): Headers {
-  const named = Object.entries(Object(headers)).filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string',
-  );
-  return new Headers(named);
+  const named = Object.entries(Object(headers)).filter(([, value]) => typeof value === 'string');
+  return new Headers(named.map(([name, value]) => [name, String(value)]));
 }
 
 function bodyOf(value: unknown): JsonValue {

@@ -11,7 +11,8 @@ import { textOf } from '../../protocol/message.ts';
 import { readDataURL, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty } from '../turn/json-access.ts';
-import { WireCallIds } from '../turn/tool-calls.ts';
+import { resultsByCall, WireCallIds } from '../turn/tool-calls.ts';
+import { closesTurn, missingResult } from '../turn/transcript.ts';
 import type { ChatDialect } from './dialect.ts';
 import { chunkText, isReplayable, keptBy } from './turn.ts';
 
@@ -21,30 +22,29 @@ import { chunkText, isReplayable, keptBy } from './turn.ts';
  */
 function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: string): JsonObject[] {
   const ids = new WireCallIds(transcript, dialect.callIds);
-  const results = new Results(transcript);
+  const results = resultsByCall(transcript);
+  const positions = new Map<Item, number>(transcript.map((item, at) => [item, at]));
   const messages: JsonObject[] = [];
   let turn: AssistantItem[] = [];
 
   function endAssistant(): void {
     const message = assistantMessage(turn, dialect, ids);
     const calls = turn.flatMap(item => (item.type === 'tool_call' ? item.callId : []));
-    if (message) messages.push(message, ...results.take(calls).map(result => resultInput(result, ids)));
     turn = [];
+    if (!message) return;
+    messages.push(message);
+    for (const result of takeResults(calls, results, positions)) messages.push(resultInput(result, ids));
   }
 
   for (const item of transcript) {
-    if (item.type === 'reasoning' || item.type === 'tool_call') turn.push(item);
-    else if (item.type === 'tool_result') endAssistant();
-    else if (item.type === 'message') {
-      if (item.role === 'assistant') {
-        turn.push(item);
-        continue;
-      }
+    if (closesTurn(item)) {
       endAssistant();
+      if (item.type === 'tool_result') continue;
       const role = item.role === 'user' ? 'user' : roleFor(item.role, dialect, model);
       const content = item.role === 'user' ? userContent(item.content, dialect) : nonEmpty(textOf(item));
       if (content !== undefined) messages.push({ role, content });
-    }
+    } else if (item.type === 'reasoning' || item.type === 'tool_call' || item.type === 'message')
+      turn.push(item);
   }
   endAssistant();
   return dialect.strictOrder ? inStrictOrder(messages) : messages;
@@ -73,35 +73,16 @@ export function roleFor(role: 'system' | 'developer', { role: map }: ChatDialect
   return map ? map(role, model) : 'system';
 }
 
-class Results {
-  readonly #byCallId = new Map<string, { at: number; result: ToolResultItem }[]>();
-
-  constructor(transcript: readonly Item[]) {
-    for (const [at, item] of transcript.entries()) {
-      if (item.type !== 'tool_result') continue;
-      const known = this.#byCallId.get(item.callId);
-      if (known) known.push({ at, result: item });
-      else this.#byCallId.set(item.callId, [{ at, result: item }]);
-    }
-  }
-
-  /** Returns one result for each call: providers refuse a call without a result. */
-  take(callIds: readonly string[]): ToolResultItem[] {
-    return callIds
-      .map(
-        callId =>
-          this.#byCallId.get(callId)?.shift() ?? {
-            at: Number.POSITIVE_INFINITY,
-            result: missingResult(callId),
-          },
-      )
-      .sort((a, b) => (a.at === b.at ? 0 : a.at - b.at))
-      .map(({ result }) => result);
-  }
-}
-
-function missingResult(callId: string): ToolResultItem {
-  return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
+/** The results of the calls, one each, in the transcript's order; behind them, those that are missing. */
+function takeResults(
+  callIds: readonly string[],
+  results: ReadonlyMap<string, ToolResultItem[]>,
+  positions: ReadonlyMap<Item, number>,
+): ToolResultItem[] {
+  const at = (result: ToolResultItem) => positions.get(result) ?? Number.POSITIVE_INFINITY;
+  return callIds
+    .map(callId => results.get(callId)?.shift() ?? missingResult(callId))
+    .sort((a, b) => (at(a) === at(b) ? 0 : at(a) - at(b)));
 }
 
 function resultInput(result: ToolResultItem, ids: WireCallIds): JsonObject {

@@ -20,6 +20,7 @@ import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { arrayOf, integerIn, mergeOptions, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
 import { parseArguments, resultsByCall } from '../turn/tool-calls.ts';
+import { isControl, missingResult } from '../turn/transcript.ts';
 
 /**
  * The parts of a model turn stay unchanged; the responses to its calls follow in one content, in call order. Leading
@@ -54,10 +55,6 @@ function isSystem(item: Item): boolean {
   return item.type === 'message' && (item.role === 'system' || item.role === 'developer');
 }
 
-function isControl({ type }: Item): boolean {
-  return type === 'approval_request' || type === 'approval_response' || type === 'tool_list';
-}
-
 /** The API requires the first content to be the user's. */
 function startingWithUser(contents: JsonObject[]): JsonObject[] {
   return contents[0]?.role === 'user' ? contents : [{ role: 'user', parts: [{ text: '' }] }, ...contents];
@@ -65,12 +62,6 @@ function startingWithUser(contents: JsonObject[]): JsonObject[] {
 
 /** Of calls that Gemini has not signed: https://ai.google.dev/gemini-api/docs/thought-signatures */
 const NOT_SIGNED = 'skip_thought_signature_validator';
-
-/** The response to a call without a result. The API requires one for every call. */
-const MISSING: Omit<ToolResultItem, 'type' | 'callId'> = {
-  output: 'There is no result of this call.',
-  isError: true,
-};
 
 /**
  * Writes contents item by item.
@@ -166,7 +157,7 @@ class ContentWriter {
    * do sounds and videos: https://ai.google.dev/gemini-api/docs/function-calling#multimodal
    */
   #responseParts(call: ToolCallItem): JsonObject[] {
-    const result = this.#results.get(call.callId)?.shift() ?? MISSING;
+    const result = this.#results.get(call.callId)?.shift() ?? missingResult(call.callId);
     const isContent = readContent(result.output) !== undefined;
     const content = partsOfResult(result, readsMedia);
     const value = isContent ? textOfParts(content) : (result.shown ?? result.output);

@@ -1,12 +1,4 @@
-import type {
-  Item,
-  MessageItem,
-  Opaque,
-  Part,
-  ReasoningItem,
-  ToolCallItem,
-  ToolResultItem,
-} from '../../protocol/item.ts';
+import type { Item, MessageItem, Opaque, Part, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest, OutputFormat, ToolDefinition } from '../../protocol/turn.ts';
@@ -14,6 +6,7 @@ import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { readDataURL, textOfBase64, textOfResult } from '../turn/content.ts';
 import { arrayOf, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { offeredTools, resultsByCall } from '../turn/tool-calls.ts';
+import { missingResult } from '../turn/transcript.ts';
 
 type RenderOptions = {
   /** For example `2024-06`. */
@@ -163,15 +156,10 @@ function callOf({ name, arguments: written }: ToolCallItem): Piece[] {
 }
 
 /** A call without a result would leave the model waiting for one. */
-function resultOf({ name }: ToolCallItem, result: ToolResultItem | undefined): Piece[] {
+function resultOf({ name, callId }: ToolCallItem, result = missingResult(callId)): Piece[] {
   const header = [text(`functions.${headerWord(name)} to=assistant`), token('channel'), text('commentary')];
-  return message(header, textOfResult(result ?? MISSING));
+  return message(header, textOfResult(result));
 }
-
-const MISSING: Pick<ToolResultItem, 'isError' | 'output' | 'shown'> = {
-  isError: true,
-  output: 'The result of this call is not known.',
-};
 
 /** Names in headers end at whitespace, and models make names up. */
 function headerWord(name: string): string {

@@ -1,4 +1,9 @@
-import { messageOf, ProviderError, type ProviderErrorCode } from '../../protocol/error.ts';
+import {
+  messageOf,
+  ProviderError,
+  type ProviderErrorCode,
+  type ProviderErrorDetails,
+} from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import { showJson, showText } from './redact-secrets.ts';
@@ -32,19 +37,18 @@ export class HttpFailure extends Error {
 
 /** Returns the error for a failed HTTP response. `now` is in ms since the epoch, for `retry-after` dates. */
 export function errorFromResponse(
-  failure: HttpFailure,
+  { status, headers, body: text }: HttpFailure,
   context: ProviderContext,
   now: number,
 ): ProviderError {
-  const raw = jsonIn(failure.body) ?? showText(failure.body, 2_000, context.secrets);
+  const raw = jsonIn(text) ?? showText(text, 2_000, context.secrets);
   const body = readErrorBody(raw);
-  const requestId = failure.headers.get('x-request-id') ?? failure.headers.get('request-id');
   return reported(context, raw, {
-    status: failure.status,
-    body,
-    retryAfterMs: retryAfterMs(failure.headers, now) ?? body.retryAfterMs,
-    requestId,
-    mayRetry: failure.headers.get('x-should-retry') !== 'false',
+    ...body,
+    status,
+    retryAfterMs: retryAfterMs(headers, now) ?? body.retryAfterMs,
+    requestId: headers.get('x-request-id') ?? headers.get('request-id'),
+    mayRetry: headers.get('x-should-retry') !== 'false',
   });
 }
 
@@ -54,14 +58,7 @@ export function errorFromBody(
   context: ProviderContext,
   fallback: ProviderErrorCode = 'unknown',
 ): ProviderError {
-  const body = readErrorBody(raw);
-  return reported(context, raw, {
-    status: body.status,
-    body,
-    retryAfterMs: body.retryAfterMs,
-    requestId: null,
-    fallback,
-  });
+  return reported(context, raw, { ...readErrorBody(raw), fallback });
 }
 
 /** Returns the error for a stream or body that violates the provider's API. `what` describes the violation. */
@@ -75,24 +72,26 @@ export function malformedStream(
   return make(context, 'malformed-stream', message, { raw });
 }
 
-/** Returns the error for a request that the adapter cannot express. A retry would fail the same way. */
-export function unsupported(what: string, context: ProviderContext): ProviderError {
-  return make(context, 'invalid-request', `${name(context)}: ${what}`, {});
+/** Returns the error for a request that the adapter cannot express, or that failed before it was sent. */
+export function unsupported(
+  what: string,
+  context: ProviderContext,
+  code: ProviderErrorCode = 'invalid-request',
+): ProviderError {
+  return make(context, code, `${name(context)}: ${what}`);
 }
 
-/** Returns the error for a body with more than `limit` bytes. */
 export function responseTooLarge(limit: number, context: ProviderContext): ProviderError {
   const message = `${name(context)} sent more than ${limit} bytes. If this size is expected, raise the option maxResponseBytes.`;
-  return make(context, 'response-too-large', message, {});
+  return make(context, 'response-too-large', message);
 }
 
-/** Returns the error for a body that stopped arriving before its end. */
 export function stalled(idleMs: number, context: ProviderContext): ProviderError {
   const message = `${name(context)} sent nothing for ${idleMs} ms in the middle of its response. Try again, or raise the option idleTimeoutMs.`;
-  return make(context, 'timeout', message, {});
+  return make(context, 'timeout', message);
 }
 
-/** Returns the error for a body that exceeded the total time limit. Not retryable: a retry would take as long. */
+/** Not retryable: a retry would take as long. */
 export function tookTooLong(totalMs: number, context: ProviderContext): ProviderError {
   const message = `${name(context)} was still answering after ${totalMs} ms, the time limit. Request less, or raise the option totalTimeoutMs.`;
   return make(context, 'timeout', message, { mayRetry: false });
@@ -105,10 +104,9 @@ function redirectRefused({ status, location }: RedirectRefused, context: Provide
   return make(context, 'redirect-refused', message, { status });
 }
 
-/** Returns the error for a call without an API key. */
 export function keyMissing(context: ProviderContext): ProviderError {
   const message = `${name(context)} has no API key. Set ${context.keyVariable} or the adapter's option apiKey. If the server needs no key, any text works.`;
-  return make(context, 'key-missing', message, {});
+  return make(context, 'key-missing', message);
 }
 
 /** `baseURL` is empty if none is configured, and not quoted if it may contain credentials; `example` is a right one. */
@@ -117,7 +115,7 @@ export function baseURLInvalid(baseURL: string, context: ProviderContext, exampl
   const hint = example === undefined ? '' : `, such as ${example}`;
   const schemes = example?.startsWith('grpc:') ? 'grpc:// or grpcs://' : 'http:// or https://';
   const message = `${name(context)} needs a base URL that begins with ${schemes}${hint}, but ${problem}. Set ${context.baseURLVariable} or the adapter's option baseURL.`;
-  return make(context, 'base-url-invalid', message, {});
+  return make(context, 'base-url-invalid', message);
 }
 
 function urlProblem(baseURL: string, { secrets }: ProviderContext): string {
@@ -163,9 +161,8 @@ export function errorFromThrown(
   return make(context, 'unknown', message, { raw });
 }
 
-/** Returns the error for a call that its caller aborted. */
 export function aborted(context: ProviderContext): ProviderError {
-  return make(context, 'aborted', `The call to ${name(context)} was aborted.`, {});
+  return make(context, 'aborted', `The call to ${name(context)} was aborted.`);
 }
 
 /** System error codes for a connection that was established and then lost. */
@@ -176,27 +173,22 @@ const CONNECTION_LOST = /fetch failed|terminated|connection error|socket|network
 function reported(
   context: ProviderContext,
   raw: JsonValue,
-  found: {
-    status: number | null;
-    body: ErrorBody;
-    retryAfterMs: number | null;
-    requestId: string | null;
+  found: ErrorBody & {
+    requestId?: string | null;
     /** `false` when the provider says that a retry is useless. */
     mayRetry?: boolean;
     fallback?: ProviderErrorCode;
   },
 ): ProviderError {
-  const { status, body } = found;
-  const classified = classifyFailure(status, body);
+  const { status, requestId, retryAfterMs, mayRetry } = found;
+  const classified = classifyFailure(status, found);
   const code = classified === 'unknown' ? (found.fallback ?? classified) : classified;
-  const reason = body.message === '' ? 'no reason was given' : showText(body.message, 500, context.secrets);
-  const where = [status === null ? '' : `HTTP ${status}`, found.requestId ? `request ${found.requestId}` : '']
-    .filter(part => part !== '')
-    .join(', ');
-  const head = `${name(context)} ${WHAT_HAPPENED[code]}${where === '' ? '' : ` (${where})`}: ${reason}`;
-  const advice = adviceFor(code, context, found.retryAfterMs);
-  const message = advice === '' ? head : `${endSentence(head)} ${advice}`;
-  const { retryAfterMs, mayRetry } = found;
+  const reason = found.message === '' ? 'no reason was given' : showText(found.message, 500, context.secrets);
+  const where = [status === null ? '' : `HTTP ${status}`, requestId ? `request ${requestId}` : ''];
+  const place = where.filter(part => part !== '').join(', ');
+  const head = `${name(context)} ${WHAT_HAPPENED[code]}${place === '' ? '' : ` (${place})`}: ${reason}`;
+  const advice = ADVICE[code]?.(context, retryAfterMs);
+  const message = advice === undefined ? head : `${endSentence(head)} ${advice}`;
   return make(context, code, message, { status, retryAfterMs, raw, mayRetry });
 }
 
@@ -224,29 +216,26 @@ const WHAT_HAPPENED: Record<ProviderErrorCode, string> = {
   unknown: 'reported an error',
 };
 
-function adviceFor(code: ProviderErrorCode, context: ProviderContext, waitMs: number | null): string {
-  switch (code) {
-    case 'authentication':
-      return context.keyVariable === ''
-        ? 'Check the API key.'
-        : `Set ${context.keyVariable} (or the option apiKey) to a valid API key.`;
-    case 'rate-limit':
-    case 'overloaded':
-      return waitMs === null ? 'Try again later.' : `Try again in ${waitMs / 1_000} s.`;
-    case 'server':
-    case 'timeout':
-      return 'Try again later.';
-    case 'quota':
-      return 'Check the plan and billing of the account. A retry does not help.';
-    case 'permission':
-      return 'Check the permissions of the API key and its project.';
-    case 'not-found':
-      return `Check the model's name ("${context.model}") and the base URL (${displayURL(context.baseURL)}).`;
-    case 'context-too-long':
-      return 'Shorten the transcript or the tools, or choose a model with a longer context.';
-    default:
-      return '';
-  }
+type Advice = (context: ProviderContext, waitMs: number | null) => string;
+
+const ADVICE: { readonly [Code in ProviderErrorCode]?: Advice } = {
+  authentication: ({ keyVariable }) =>
+    keyVariable === ''
+      ? 'Check the API key.'
+      : `Set ${keyVariable} (or the option apiKey) to a valid API key.`,
+  'rate-limit': (_, waitMs) => tryAgain(waitMs),
+  overloaded: (_, waitMs) => tryAgain(waitMs),
+  server: () => tryAgain(null),
+  timeout: () => tryAgain(null),
+  quota: () => 'Check the plan and billing of the account. A retry does not help.',
+  permission: () => 'Check the permissions of the API key and its project.',
+  'not-found': ({ model, baseURL }) =>
+    `Check the model's name ("${model}") and the base URL (${displayURL(baseURL)}).`,
+  'context-too-long': () => 'Shorten the transcript or the tools, or choose a model with a longer context.',
+};
+
+function tryAgain(waitMs: number | null): string {
+  return waitMs === null ? 'Try again later.' : `Try again in ${waitMs / 1_000} s.`;
 }
 
 function checkServer({ baseURLVariable }: ProviderContext): string {
@@ -262,22 +251,15 @@ function make(
   context: ProviderContext,
   code: ProviderErrorCode,
   message: string,
-  found: {
-    status?: number | null;
-    retryAfterMs?: number | null;
-    raw?: JsonValue;
+  found: Partial<Pick<ProviderErrorDetails, 'status' | 'retryAfterMs' | 'raw'>> & {
     mayRetry?: boolean | undefined;
-  },
+  } = {},
 ): ProviderError {
-  return new ProviderError(showText(message, LONGEST_MESSAGE, context.secrets), {
-    code,
-    status: found.status ?? null,
-    retryable: isRetryable(code) && found.mayRetry !== false,
-    retryAfterMs: found.retryAfterMs ?? null,
-    provider: context.provider,
-    model: context.model,
-    raw: showJson(found.raw ?? null, context.secrets),
-  });
+  const { status = null, retryAfterMs = null, raw = null, mayRetry = true } = found;
+  const { provider, model, secrets } = context;
+  const retryable = isRetryable(code) && mayRetry;
+  const details = { code, status, retryable, retryAfterMs, provider, model, raw: showJson(raw, secrets) };
+  return new ProviderError(showText(message, LONGEST_MESSAGE, secrets), details);
 }
 
 function endSentence(text: string): string {
@@ -295,7 +277,6 @@ function displayURL(url: string): string {
   return `${origin}${pathname}`.replace(/\/$/, '');
 }
 
-/** Returns the error and its causes, the outermost first. */
 function causesOf(thrown: unknown): unknown[] {
   const chain: unknown[] = [];
   let cause = thrown;
@@ -446,12 +427,8 @@ type ErrorBody = {
 export function readErrorBody(body: JsonValue): ErrorBody {
   if (Array.isArray(body)) return readErrorBody(body[0] ?? null);
   if (!isJsonObject(body)) {
-    return {
-      message: typeof body === 'string' ? body.trim() : '',
-      codes: [],
-      status: null,
-      retryAfterMs: null,
-    };
+    const message = typeof body === 'string' ? body.trim() : '';
+    return { message, codes: [], status: null, retryAfterMs: null };
   }
   const inner = isJsonObject(body.error) ? body.error : body;
   return {

@@ -8,6 +8,7 @@ import { readDataURL, textOfBase64, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { nonEmpty, objectOf, shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/tool-calls.ts';
+import { closesTurn } from '../turn/transcript.ts';
 
 type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;
 
@@ -15,24 +16,21 @@ type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;
 function messagesOf(transcript: readonly Item[], context: ErrorContext): JsonObject[] {
   const messages: JsonObject[] = [];
   const calls = new Map<string, ToolCallItem>();
-  let answer: AssistantMessage | undefined;
+  let answer: Answer[] = [];
   const endAnswer = () => {
-    const message = answer?.message();
+    const message = answerInput(answer);
     if (message) messages.push(message);
-    answer = undefined;
+    answer = [];
   };
   for (const item of transcript) {
     if (item.type === 'tool_call') calls.set(item.callId, item);
-    if (isAnswer(item)) {
-      answer ??= new AssistantMessage();
-      answer.add(item);
-    } else if (item.type === 'message') {
+    if (closesTurn(item)) {
       endAnswer();
-      messages.push(messageInput(item, context));
-    } else if (item.type === 'tool_result') {
-      endAnswer();
-      messages.push(resultInput(item, calls.get(item.callId)));
-    }
+      messages.push(
+        item.type === 'message' ? messageInput(item, context) : resultInput(item, calls.get(item.callId)),
+      );
+    } else if (item.type === 'reasoning' || item.type === 'tool_call' || item.type === 'message')
+      answer.push(item);
   }
   endAnswer();
   return messages;
@@ -50,39 +48,24 @@ export function growingMessages(
     growing.of(transcript, instructions ? [{ role: 'system', content: instructions }] : []).input;
 }
 
-type Answer = (MessageItem & { role: 'assistant' }) | Extract<Item, { type: 'reasoning' | 'tool_call' }>;
+type Answer = Extract<Item, { type: 'message' | 'reasoning' | 'tool_call' }>;
 
-function isAnswer(item: Item): item is Answer {
-  return (
-    item.type === 'reasoning' ||
-    item.type === 'tool_call' ||
-    (item.type === 'message' && item.role === 'assistant')
-  );
-}
-
-class AssistantMessage {
-  #thinking = '';
-  #content = '';
-  readonly #calls: JsonObject[] = [];
-
-  add(item: Answer): void {
-    if (item.type === 'reasoning') this.#thinking = extended(this.#thinking, item.text, item);
-    else if (item.type === 'message') this.#content = extended(this.#content, textOf(item), item);
-    else this.#calls.push(callInput(item));
+/** Returns the message of a turn; `undefined` if it has neither text nor calls. */
+function answerInput(items: readonly Answer[]): JsonObject | undefined {
+  const calls = items.filter(item => item.type === 'tool_call').map(callInput);
+  let content = '';
+  let thinking = '';
+  for (const item of items) {
+    if (item.type === 'reasoning') thinking = extended(thinking, item.text, item);
+    else if (item.type === 'message') content = extended(content, textOf(item), item);
   }
-
-  /** Returns the message; `undefined` if it has neither text nor calls. */
-  message(): JsonObject | undefined {
-    if (this.#content === '' && this.#calls.length === 0) return undefined;
-    return {
-      role: 'assistant',
-      content: this.#content,
-      ...omitUndefined({
-        thinking: this.#thinking || undefined,
-        tool_calls: this.#calls.length === 0 ? undefined : this.#calls,
-      }),
-    };
-  }
+  if (content === '' && calls.length === 0) return undefined;
+  return {
+    role: 'assistant',
+    content,
+    ...(thinking === '' ? {} : { thinking }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
 }
 
 /** A text that the model interrupted goes back as one. */
@@ -143,18 +126,8 @@ function mediaIn(
 }
 
 function unsupportedContent(what: string, { provider, model }: ErrorContext): ProviderError {
-  return new ProviderError(
-    `${provider} (${model}) accepts only images and text files in data: URLs, but the transcript contains ${what}. Provide the content in a data: URL, or use another model.`,
-    {
-      code: 'invalid-request',
-      status: null,
-      retryable: false,
-      retryAfterMs: null,
-      provider,
-      model,
-      raw: null,
-    },
-  );
+  const message = `${provider} (${model}) accepts only images and text files in data: URLs, but the transcript contains ${what}. Provide the content in a data: URL, or use another model.`;
+  return new ProviderError(message, { code: 'invalid-request', provider, model });
 }
 
 function joined(texts: readonly string[]): string {

@@ -5,6 +5,7 @@ import { partsOfResult, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { WireCallIds } from '../turn/tool-calls.ts';
+import { closesTurn, isControl, missingResult } from '../turn/transcript.ts';
 
 /** How a transcript is converted to input items. */
 export type InputOptions = {
@@ -25,7 +26,7 @@ export type InputOptions = {
  * item it belongs to, which has its id only then: the provider refuses one without the other.
  */
 export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
-  const sent = withPairedResults(transcript, options.from).filter(isSent);
+  const sent = withPairedResults(transcript, options.from).filter(item => !isControl(item));
   const ids = new WireCallIds(transcript, CALL_IDS);
   const reasoning = replayableReasoning(sent, options);
   const calls = callData(transcript, reasoning, options);
@@ -103,7 +104,7 @@ function withCallsTogether(items: readonly SentItem[]): SentItem[] {
       calls.push(item);
       continue;
     }
-    if (item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant')) {
+    if (closesTurn(item)) {
       ordered.push(...calls);
       calls = [];
     }
@@ -131,25 +132,9 @@ function callData(
 
 type SentItem = Exclude<Item, { type: 'approval_request' | 'approval_response' | 'tool_list' }>;
 
-function isSent(item: Item): item is SentItem {
-  return (
-    item.type === 'message' ||
-    item.type === 'reasoning' ||
-    item.type === 'tool_call' ||
-    item.type === 'tool_result' ||
-    item.type === 'provider_item'
-  );
-}
-
 /** Returns the position after the last item that the model produced; `undefined` if it has produced none. */
 export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
-  const last = transcript.findLastIndex(
-    item =>
-      item.type === 'reasoning' ||
-      item.type === 'tool_call' ||
-      item.type === 'provider_item' ||
-      (item.type === 'message' && item.role === 'assistant'),
-  );
+  const last = transcript.findLastIndex(item => !isControl(item) && !closesTurn(item));
   return last === -1 ? undefined : last + 1;
 }
 
@@ -283,7 +268,7 @@ function withPairedResults(transcript: readonly Item[], from = 0): Item[] {
   };
   for (const [at, item] of transcript.entries()) {
     if (item.type === 'tool_call' && !results.has(item.callId)) open.push(item.callId);
-    if (item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant')) {
+    if (closesTurn(item)) {
       for (const callId of open) add(missingResult(callId), at);
       open = [];
     }
@@ -301,10 +286,6 @@ function idsOf(transcript: readonly Item[], type: 'tool_call' | 'tool_result'): 
   const ids = new Set<string>();
   for (const item of transcript) if (item.type === type) ids.add(item.callId);
   return ids;
-}
-
-function missingResult(callId: string): ToolResultItem {
-  return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
 }
 
 /**

@@ -10,6 +10,7 @@ import type {
 import { convertOnce } from '../http/body-text.ts';
 import { mergeOptions, nonEmpty, objectOf } from '../turn/json-access.ts';
 import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
+import { closesTurn } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { CALL_IDS, endOfLastTurn, growingInput, type InputOptions, inputOf } from './input.ts';
 
@@ -165,11 +166,6 @@ export function inputAfter(
   return isIndependent(turn, transcript, begin)
     ? inputOf(turn, { ...options, from: options.from - begin })
     : inputOf(transcript, options);
-}
-
-/** Whether no call is open after this item. */
-function closesTurn(item: Item): boolean {
-  return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }
 
 function isIndependent(turn: readonly Item[], transcript: readonly Item[], begin: number): boolean {

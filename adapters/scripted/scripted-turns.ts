@@ -7,6 +7,7 @@ import type { JsonValue } from '../../protocol/json.ts';
 import { unknownFields } from '../../protocol/options/refuse-unknown.ts';
 import { finishReasonSchema, type Usage } from '../../protocol/turn.ts';
 import { integerIn, objectOf } from '../turn/json-access.ts';
+import { closesTurn, isControl } from '../turn/transcript.ts';
 
 const tokens = z.number().int().nonnegative();
 const optional = z.exactOptional;
@@ -155,36 +156,16 @@ export function countTurns(transcript: readonly Item[], provider: string): numbe
   let count = 0;
   let inTurn = false;
   for (const item of transcript) {
-    switch (item.type) {
-      case 'approval_request':
-      case 'approval_response':
-      case 'tool_list':
-        break;
-      case 'tool_result':
-        inTurn = false;
-        break;
-      case 'message':
-        if (item.role !== 'assistant') {
-          inTurn = false;
-          break;
-        }
-        count = countItem(item, count, inTurn, provider);
-        inTurn = true;
-        break;
-      default:
-        count = countItem(item, count, inTurn, provider);
-        inTurn = true;
+    if (isControl(item)) continue;
+    if (closesTurn(item)) {
+      inTurn = false;
+      continue;
     }
+    const { opaque } = item;
+    const at = opaque?.provider === provider ? integerIn(objectOf(opaque.data).turn) : undefined;
+    if (at !== undefined) count = Math.max(count, at + 1);
+    else if (!inTurn) count += 1;
+    inTurn = true;
   }
   return count;
-}
-
-type ModelItem = Extract<Item, { opaque?: unknown }>;
-
-function countItem(item: ModelItem, count: number, inTurn: boolean, provider: string): number {
-  if (item.opaque?.provider === provider) {
-    const turn = integerIn(objectOf(item.opaque.data).turn);
-    if (turn !== undefined) return Math.max(count, turn + 1);
-  }
-  return inTurn ? count : count + 1;
 }

@@ -1,0 +1,20 @@
+import type { Item, MessageItem, ToolResultItem } from '../../protocol/item.ts';
+
+type ControlItem = Extract<Item, { type: 'approval_request' | 'approval_response' | 'tool_list' }>;
+
+/** Whether the item is the engine's own; no provider gets it. */
+export function isControl(item: Item): item is ControlItem {
+  return item.type === 'approval_request' || item.type === 'approval_response' || item.type === 'tool_list';
+}
+
+/** Whether the item follows a turn of the model: a result, or a message that the model did not write. */
+export function closesTurn(
+  item: Item,
+): item is ToolResultItem | (MessageItem & { role: Exclude<MessageItem['role'], 'assistant'> }) {
+  return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
+}
+
+/** What the model is told of a call whose result the transcript lacks: providers refuse a call without one. */
+export function missingResult(callId: string): ToolResultItem {
+  return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
+}
