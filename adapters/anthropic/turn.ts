@@ -13,42 +13,6 @@ import { keepBlock } from './messages.ts';
 /** A content block. `written` is its `input` as a stream sent it, empty if it sent none. */
 type ReadBlock = { block: JsonObject; written?: string };
 
-/** `outputTool` takes the answer: if it alone is called, its input is the answer; else it is ignored. */
-function turnOf(
-  message: JsonObject,
-  content: readonly ReadBlock[],
-  request: ModelRequest,
-  outputTool: string | undefined,
-  model: string,
-): ModelTurn {
-  const turn = new TurnBuilder(request);
-  const calls = content.map(({ block }) => (block.type === 'tool_use' ? textIn(block.name) : undefined));
-  const isReal = (name: string | undefined) => name !== undefined && name !== outputTool;
-  const answer = outputTool === undefined || calls.some(isReal) ? -1 : calls.indexOf(outputTool);
-  const cutOff = isCutOff(message) ? content.length - 1 : -1;
-  for (const [at, { block, written }] of content.entries()) {
-    const opaque = keepBlock(block);
-    const text = textIn(block.text);
-    if (block.type === 'text' && text === '') continue;
-    // Text next to an answer that is a call is not part of the answer.
-    if (block.type === 'text' && answer < 0) turn.addText(text, opaque, arrayOf(block.citations));
-    else if (block.type === 'thinking' || block.type === 'redacted_thinking')
-      turn.addReasoning(textIn(block.thinking), opaque);
-    else if (block.type === 'tool_use' && at === answer) turn.addText(answerText(block, written), opaque);
-    else if (block.type === 'tool_use' && block.name !== outputTool) {
-      const callId = turn.nextCallId(nonEmpty(block.id));
-      const call = toolCall(callId, textIn(block.name), written || JSON.stringify(block.input ?? {}));
-      const hasNoInput = at === cutOff && written === '' && call.arguments === '{}';
-      turn.addCall(hasNoInput ? failed(call, CUT_OFF) : call, opaque);
-    } else turn.addProviderItem(nonEmpty(block.type) ?? 'unknown', opaque);
-  }
-  return turn.turn({
-    finishReason: finishReasonOf(message, { hasCalls: turn.toolCalls.length > 0 }),
-    usage: usageOf(objectOf(message.usage)),
-    model: nonEmpty(message.model) ?? model,
-  });
-}
-
 const CUT_OFF =
   'The turn was cut off by its length limit before the arguments of this call were complete. It was not run.';
 
@@ -130,10 +94,8 @@ export class MessageReader implements AnswerReader {
     if (!Array.isArray(body.content)) {
       throw malformedStream('the message has no content', this.#context, body);
     }
-    return this.#turn(
-      body,
-      objectsOf(body.content).map(block => ({ block })),
-    );
+    const blocks = objectsOf(body.content).map(block => ({ block }));
+    return this.#turn(body, blocks);
   }
 
   *push(event: JsonObject, type: string): Generator<TurnDelta, void> {
@@ -164,8 +126,35 @@ export class MessageReader implements AnswerReader {
     return this.#turn({ ...this.#message, ...this.#ending, usage: this.#usage }, this.#blocks.content());
   }
 
-  #turn(message: JsonObject, content: ReadBlock[]): ModelTurn {
-    return turnOf(message, content, this.#request, this.#outputTool, this.#context.model);
+  /** If only the output tool is called, its input is the answer; if others are, it is ignored. */
+  #turn(message: JsonObject, content: readonly ReadBlock[]): ModelTurn {
+    const outputTool = this.#outputTool;
+    const turn = new TurnBuilder(this.#request);
+    const calls = content.map(({ block }) => (block.type === 'tool_use' ? textIn(block.name) : undefined));
+    const isReal = (name: string | undefined) => name !== undefined && name !== outputTool;
+    const answer = outputTool === undefined || calls.some(isReal) ? -1 : calls.indexOf(outputTool);
+    const cutOff = isCutOff(message) ? content.length - 1 : -1;
+    for (const [at, { block, written }] of content.entries()) {
+      const opaque = keepBlock(block);
+      const text = textIn(block.text);
+      if (block.type === 'text' && text === '') continue;
+      // Text next to an answer that is a call is not part of the answer.
+      if (block.type === 'text' && answer < 0) turn.addText(text, opaque, arrayOf(block.citations));
+      else if (block.type === 'thinking' || block.type === 'redacted_thinking')
+        turn.addReasoning(textIn(block.thinking), opaque);
+      else if (block.type === 'tool_use' && at === answer) turn.addText(answerText(block, written), opaque);
+      else if (block.type === 'tool_use' && block.name !== outputTool) {
+        const callId = turn.nextCallId(nonEmpty(block.id));
+        const call = toolCall(callId, textIn(block.name), written || JSON.stringify(block.input ?? {}));
+        const hasNoInput = at === cutOff && written === '' && call.arguments === '{}';
+        turn.addCall(hasNoInput ? failed(call, CUT_OFF) : call, opaque);
+      } else turn.addProviderItem(nonEmpty(block.type) ?? 'unknown', opaque);
+    }
+    return turn.turn({
+      finishReason: finishReasonOf(message, { hasCalls: turn.toolCalls.length > 0 }),
+      usage: usageOf(objectOf(message.usage)),
+      model: nonEmpty(message.model) ?? this.#context.model,
+    });
   }
 
   /** Calls that a container made before the stream began are part of the initial message. */

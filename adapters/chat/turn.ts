@@ -1,5 +1,5 @@
 import { ProviderError } from '../../protocol/error.ts';
-import type { Item, Opaque, Part, ReasoningItem } from '../../protocol/item.ts';
+import type { Opaque, Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
@@ -7,118 +7,10 @@ import { showJson } from '../http/redact-secrets.ts';
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
-import { type AccumulatedCall, CallAccumulator, type CallFragment, toolCall } from '../turn/tool-calls.ts';
+import { CallAccumulator, type CallFragment, toolCall } from '../turn/tool-calls.ts';
 import { TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ChatDialect } from './dialect.ts';
-
-function turnOf(
-  answer: Answer,
-  ending: Ending,
-  request: ModelRequest,
-  dialect: ChatDialect,
-  model: string,
-): ModelTurn {
-  const turn = new TurnBuilder(request);
-  const executed = answer.executed();
-  turn.items.push(
-    ...executed.map(tool => executedItem(tool, dialect)),
-    ...detailsItem(answer, dialect),
-    ...contentItems(answer, dialect),
-    ...imageItems(answer),
-  );
-  turn.text = answer.text;
-  turn.reasoning = turn.items.flatMap(item => (item.type === 'reasoning' ? item.text : [])).join('');
-  for (const { id, name, arguments: text, extra } of answer.calls()) {
-    const wireId = dialect.reasoning === 'details' && id !== null ? id : undefined;
-    const { opaque } = opaqueOf(omitUndefined({ wireId, extra }), dialect);
-    turn.addCall(toolCall(turn.nextCallId(id), name, text), opaque);
-  }
-  return turn.turn({
-    finishReason: finishReasonOf(ending.finish, {
-      calls: turn.toolCalls.length > 0,
-      providerCalls: executed.length > 0,
-      refused: answer.refusal !== '',
-    }),
-    usage: ending.usage,
-    model: ending.model ?? model,
-  });
-}
-
-/** Records a tool that the provider ran. It is not sent back. */
-function executedItem(tool: JsonObject, dialect: ChatDialect): Item {
-  const opaque = { provider: dialect.provider, data: { executed: tool } };
-  return { type: 'provider_item', kind: nonEmpty(tool.type) ?? 'executed_tool', opaque };
-}
-
-/** `reasoning_details` belong to the first reasoning that has text; without any, they are an item of their own. */
-function detailsItem({ content, details }: Answer, dialect: ChatDialect): ReasoningItem[] {
-  const kept = keptDetails(details, dialect);
-  if (kept.details === undefined || content.stretches.some(({ type }) => type === 'reasoning')) return [];
-  return [{ type: 'reasoning', text: '', ...opaqueOf(kept, dialect) }];
-}
-
-function keptDetails(details: ReasoningDetails, { reasoning }: ChatDialect): Pick<Kept, 'details'> {
-  return reasoning === 'details' && details.all().length > 0 ? { details: details.all() } : {};
-}
-
-/** Returns reasoning and content in their order. Annotations belong to the last text. */
-function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
-  const { stretches } = answer.content;
-  const [firstText, firstReasoning] = (['text', 'reasoning'] as const).map(type =>
-    stretches.findIndex(stretch => stretch.type === type),
-  );
-  const lastText = stretches.findLastIndex(stretch => stretch.type === 'text');
-  const items = stretches.map((stretch, at): Item => {
-    if (stretch.type === 'thinking') {
-      const text = thinkingText(stretch.chunk);
-      return { type: 'reasoning', text, ...opaqueOf({ chunk: stretch.chunk }, dialect) };
-    }
-    if (stretch.type === 'reasoning') {
-      const kept: Kept = {
-        ...(at === firstReasoning && keptDetails(answer.details, dialect)),
-        ...((dialect.reasoning === 'member' || dialect.reasoning === 'required') &&
-          omitUndefined({ member: answer.reasoningMember })),
-      };
-      return { type: 'reasoning', text: stretch.pieces.join(''), ...opaqueOf(kept, dialect) };
-    }
-    const isMore = at !== firstText && stretches[at - 1]?.type === 'reasoning';
-    return messageItem(stretch.chunks, answer, { isLast: at === lastText, isMore }, dialect);
-  });
-  if ((answer.refusal !== '' || answer.extra !== undefined) && lastText === -1) {
-    items.push(messageItem([], answer, { isLast: true, isMore: false }, dialect));
-  }
-  return items;
-}
-
-/** Generated images are only for display: these APIs accept no image in an assistant message. */
-function imageItems({ images }: Answer): Item[] {
-  if (images.size === 0) return [];
-  const content = [...images].map((url): Part => ({ type: 'image', url }));
-  return [{ type: 'message', role: 'assistant', content }];
-}
-
-function messageItem(
-  chunks: readonly JsonObject[],
-  { annotations, refusal, extra }: Answer,
-  { isLast, isMore }: { isLast: boolean; isMore: boolean },
-  dialect: ChatDialect,
-): Item {
-  const text = chunks.map(chunkText).join('');
-  const notes = isLast && annotations.length > 0 ? { annotations: [...annotations] } : {};
-  const content: Part[] = text === '' ? [] : [{ type: 'text', text, ...notes }];
-  const kept: Kept = {
-    ...(chunks.some(chunk => chunk.type !== 'text') && { chunks: [...chunks] }),
-    ...(isLast && refusal !== '' && { refusal }),
-    ...(isLast && extra !== undefined && { extra }),
-    ...(isMore && { more: true }),
-  };
-  return { type: 'message', role: 'assistant', content, ...opaqueOf(kept, dialect) };
-}
-
-function opaqueOf(kept: Kept, dialect: ChatDialect): { opaque?: { provider: string; data: JsonObject } } {
-  return Object.keys(kept).length === 0 ? {} : { opaque: { provider: dialect.provider, data: { ...kept } } };
-}
 
 /** Where a message has reasoning outside of its content. Providers repeat the same text in several. */
 const REASONING_MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
@@ -145,8 +37,9 @@ class Answer {
   readonly annotations: JsonValue[] = [];
   /** The URLs of generated images. */
   readonly images = new Set<string>();
-  readonly #calls = new CallAccumulator();
-  readonly #executed: JsonObject[] = [];
+  readonly calls = new CallAccumulator();
+  /** The tools that the provider ran. */
+  readonly executed: JsonObject[] = [];
   readonly #executedAt = new Map<number, JsonObject>();
   readonly #dialect: ChatDialect;
 
@@ -157,25 +50,17 @@ class Answer {
   readMessage(message: JsonObject): void {
     for (const detail of objectsOf(message.reasoning_details)) this.details.add(detail);
     this.#readText(message);
-    for (const call of objectsOf(message.tool_calls)) this.#calls.add(this.#fragmentOf(call));
-    if (isJsonObject(message.function_call)) this.#calls.add(legacyFragment(message.function_call));
+    for (const call of objectsOf(message.tool_calls)) this.calls.add(this.#fragmentOf(call));
+    if (isJsonObject(message.function_call)) this.calls.add(legacyFragment(message.function_call));
     this.#readExecuted(message);
   }
 
   *readDelta(delta: JsonObject): Generator<TurnDelta, void> {
     for (const piece of objectsOf(delta.reasoning_details)) this.details.push(piece);
     yield* this.#readText(delta);
-    for (const call of objectsOf(delta.tool_calls)) yield* this.#calls.push(this.#fragmentOf(call));
-    if (isJsonObject(delta.function_call)) yield* this.#calls.push(legacyFragment(delta.function_call));
+    for (const call of objectsOf(delta.tool_calls)) yield* this.calls.push(this.#fragmentOf(call));
+    if (isJsonObject(delta.function_call)) yield* this.calls.push(legacyFragment(delta.function_call));
     this.#readExecuted(delta);
-  }
-
-  calls(): AccumulatedCall[] {
-    return this.#calls.calls();
-  }
-
-  executed(): JsonObject[] {
-    return this.#executed;
   }
 
   #readText(source: JsonObject): TurnDelta[] {
@@ -221,10 +106,7 @@ class Answer {
   #fragmentOf(call: JsonObject): CallFragment {
     const called = objectOf(call.function);
     return {
-      ...omitUndefined({
-        id: nonEmpty(call.id),
-        extra: extraOf(call),
-      }),
+      ...omitUndefined({ id: nonEmpty(call.id), extra: extraOf(call) }),
       index: integerIn(call.index) ?? null,
       name: nonEmpty(called.name) ?? null,
       arguments: called.arguments ?? null,
@@ -233,12 +115,12 @@ class Answer {
 
   #readExecuted(source: JsonObject): void {
     for (const tool of objectsOf(source.executed_tools)) {
-      const index = integerIn(tool.index) ?? this.#executed.length;
+      const index = integerIn(tool.index) ?? this.executed.length;
       const known = this.#executedAt.get(index);
       if (known) Object.assign(known, tool);
       else {
         const entry = { ...tool };
-        this.#executed.push(entry);
+        this.executed.push(entry);
         if (integerIn(tool.index) !== undefined) this.#executedAt.set(index, entry);
       }
     }
@@ -407,17 +289,21 @@ export class ChatReader implements AnswerReader {
   readonly #dialect: ChatDialect;
   readonly #context: ProviderContext;
   readonly #answer: Answer;
-  readonly #ending: Ending = { finish: '', usage: null, model: undefined };
+  /** The provider's finish reason, empty if it sent none. */
+  #finish = '';
+  #usage: Usage | null = null;
+  #model: string;
 
   constructor(request: ModelRequest, dialect: ChatDialect, context: ProviderContext) {
     this.#request = request;
     this.#dialect = dialect;
     this.#context = context;
     this.#answer = new Answer(dialect);
+    this.#model = context.model;
   }
 
   get progress(): 'open' | 'ended' {
-    return this.#ending.finish === '' ? 'open' : 'ended';
+    return this.#finish === '' ? 'open' : 'ended';
   }
 
   read(body: JsonObject): ModelTurn {
@@ -439,19 +325,86 @@ export class ChatReader implements AnswerReader {
   }
 
   end(): ModelTurn {
-    return turnOf(this.#answer, this.#ending, this.#request, this.#dialect, this.#context.model);
+    const { provider, reasoning } = this.#dialect;
+    const { calls, executed, refusal, images, text } = this.#answer;
+    const turn = new TurnBuilder(this.#request);
+    for (const tool of executed) {
+      turn.addProviderItem(nonEmpty(tool.type) ?? 'executed_tool', { provider, data: { executed: tool } });
+    }
+    this.#addContent(turn);
+    // Generated images are only for display: these APIs accept no image in an assistant message.
+    const content = [...images].map((url): Part => ({ type: 'image', url }));
+    if (content.length > 0) turn.items.push({ type: 'message', role: 'assistant', content });
+    turn.text = text;
+    for (const { id, name, arguments: written, extra } of calls.calls()) {
+      const wireId = reasoning === 'details' && id !== null ? id : undefined;
+      const kept = this.#keep(omitUndefined({ wireId, extra }));
+      turn.addCall(toolCall(turn.nextCallId(id), name, written), kept);
+    }
+    return turn.turn({
+      finishReason: finishReasonOf(this.#finish, {
+        calls: turn.toolCalls.length > 0,
+        providerCalls: executed.length > 0,
+        refused: refusal !== '',
+      }),
+      usage: this.#usage,
+      model: this.#model,
+    });
+  }
+
+  /**
+   * Adds reasoning and content in their order. Annotations, refusal and `extra` belong to the last text;
+   * `reasoning_details` to the first reasoning that has text, else they are an item of their own.
+   */
+  #addContent(turn: TurnBuilder): void {
+    const { reasoning: form } = this.#dialect;
+    const { annotations, content, details, extra, reasoningMember, refusal } = this.#answer;
+    const { stretches } = content;
+    const [firstText, firstReasoning] = (['text', 'reasoning'] as const).map(type =>
+      stretches.findIndex(stretch => stretch.type === type),
+    );
+    const lastText = stretches.findLastIndex(stretch => stretch.type === 'text');
+    const allDetails: Kept = form === 'details' && details.all().length > 0 ? { details: details.all() } : {};
+    const member = form === 'member' || form === 'required' ? reasoningMember : undefined;
+    const addMessage = (chunks: JsonObject[], { isLast, isMore }: { isLast: boolean; isMore: boolean }) => {
+      const text = chunks.map(chunkText).join('');
+      const notes = isLast && annotations.length > 0 ? { annotations: [...annotations] } : {};
+      const opaque = this.#keep({
+        ...(chunks.some(chunk => chunk.type !== 'text') && { chunks: [...chunks] }),
+        ...(isLast && refusal !== '' && { refusal }),
+        ...(isLast && extra !== undefined && { extra }),
+        ...(isMore && { more: true }),
+      });
+      const parts: Part[] = text === '' ? [] : [{ type: 'text', text, ...notes }];
+      turn.items.push({ type: 'message', role: 'assistant', content: parts, ...(opaque && { opaque }) });
+    };
+    if (allDetails.details && firstReasoning === -1) turn.addReasoning('', this.#keep(allDetails));
+    for (const [at, stretch] of stretches.entries()) {
+      if (stretch.type === 'thinking') {
+        turn.addReasoning(thinkingText(stretch.chunk), this.#keep({ chunk: stretch.chunk }));
+      } else if (stretch.type === 'reasoning') {
+        const kept = { ...(at === firstReasoning && allDetails), ...omitUndefined({ member }) };
+        turn.addReasoning(stretch.pieces.join(''), this.#keep(kept));
+      } else {
+        const isMore = at !== firstText && stretches[at - 1]?.type === 'reasoning';
+        addMessage(stretch.chunks, { isLast: at === lastText, isMore });
+      }
+    }
+    const hasMore = refusal !== '' || extra !== undefined;
+    if (hasMore && lastText === -1) addMessage([], { isLast: true, isMore: false });
+  }
+
+  #keep(kept: Kept): Opaque | undefined {
+    if (Object.keys(kept).length === 0) return undefined;
+    return { provider: this.#dialect.provider, data: { ...kept } };
   }
 
   #readEnding(source: JsonObject, choice: JsonObject | undefined): void {
-    const ending = this.#ending;
-    ending.finish = nonEmpty(choice?.finish_reason) ?? ending.finish;
-    ending.usage = usageIn(source, choice) ?? ending.usage;
-    ending.model = nonEmpty(source.model) ?? ending.model;
+    this.#finish = nonEmpty(choice?.finish_reason) ?? this.#finish;
+    this.#usage = usageIn(source, choice) ?? this.#usage;
+    this.#model = nonEmpty(source.model) ?? this.#model;
   }
 }
-
-/** How an answer ended. `finish` is the provider's finish reason, empty if it sent none. */
-type Ending = { finish: string; usage: Usage | null; model: string | undefined };
 
 /** Only the first of several choices is read. */
 function firstChoice({ choices }: JsonObject): JsonObject | undefined {

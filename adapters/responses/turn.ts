@@ -17,32 +17,6 @@ import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { type Kept, keyOf } from './input.ts';
 
-/** `output` is the response's own, or what the stream had. */
-function turnOf(
-  response: JsonObject,
-  output: readonly JsonObject[],
-  request: ModelRequest,
-  dialect: ResponsesDialect,
-  model: string,
-): ModelTurn {
-  const reader = new OutputReader(dialect, new TurnBuilder(request));
-  output.forEach((item, at) => {
-    reader.read(item, output[at + 1]);
-  });
-  const { turn, isRefused, isRenamed } = reader;
-  const canContinue =
-    dialect.remembers &&
-    response.store !== false &&
-    (response.status ?? 'completed') === 'completed' &&
-    !isRenamed;
-  return turn.turn({
-    finishReason: finishReasonOf(response, { isRefused, hasCalls: turn.toolCalls.length > 0 }),
-    usage: usageOf(response.usage),
-    model: nonEmpty(response.model) ?? model,
-    ...omitUndefined({ continuation: canContinue ? nonEmpty(response.id) : undefined }),
-  });
-}
-
 function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
   return (
     item.type === 'function_call' || (item.type === 'custom_tool_call' && dialect.customTools === 'client')
@@ -224,7 +198,20 @@ export class ResponseReader implements AnswerReader {
   }
 
   #turn(response: JsonObject, output: readonly JsonObject[]): ModelTurn {
-    return turnOf(response, output, this.#request, this.#dialect, this.#context.model);
+    const reader = new OutputReader(this.#dialect, new TurnBuilder(this.#request));
+    for (const [at, item] of output.entries()) reader.read(item, output[at + 1]);
+    const { turn, isRefused, isRenamed } = reader;
+    const canContinue =
+      this.#dialect.remembers &&
+      response.store !== false &&
+      (response.status ?? 'completed') === 'completed' &&
+      !isRenamed;
+    return turn.turn({
+      finishReason: finishReasonOf(response, { isRefused, hasCalls: turn.toolCalls.length > 0 }),
+      usage: usageOf(response.usage),
+      model: nonEmpty(response.model) ?? this.#context.model,
+      ...omitUndefined({ continuation: canContinue ? nonEmpty(response.id) : undefined }),
+    });
   }
 
   /** Restores the encrypted reasoning of the finished items: OpenAI encrypts it differently in each event. */
