@@ -9,6 +9,7 @@ import type { ProviderTools } from './ai-sdk/prompt.ts';
 import { callOptionsOf } from './ai-sdk/prompt.ts';
 import { orAborted, TimeLimits } from './ai-sdk/time-limits.ts';
 import { readParts, turnOf } from './ai-sdk/turn.ts';
+import { limitsOf, secretsIn } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { refuseRedirects } from './http/transport.ts';
 import { shorten } from './turn/json-access.ts';
@@ -77,10 +78,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
     keyVariable: '',
     baseURLVariable: '',
     baseURL: 'its endpoint',
-    secrets: [
-      ...(options.secrets ?? []),
-      ...Object.values(options.headers ?? {}).filter(value => value.length >= 16),
-    ],
+    secrets: [...(options.secrets ?? []), ...secretsIn(options.headers)],
   };
   const { now = Date.now } = options;
 
@@ -89,7 +87,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
     { signal: caller }: CallOptions,
     { stream }: { stream: boolean },
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
-    const limits = new TimeLimits(caller, context, options);
+    const limits = new TimeLimits(caller, context, limitsOf(options));
     const { signal } = limits;
     try {
       signal.throwIfAborted();

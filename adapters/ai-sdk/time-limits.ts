@@ -1,3 +1,4 @@
+import type { limitsOf } from '../http/connection.ts';
 import { type ProviderContext, stalled, tookTooLong } from '../http/provider-errors.ts';
 
 /**
@@ -20,11 +21,7 @@ export class TimeLimits {
   constructor(
     caller: AbortSignal,
     context: ProviderContext,
-    {
-      timeoutMs = 600_000,
-      idleTimeoutMs = 300_000,
-      totalTimeoutMs = 1_800_000,
-    }: { timeoutMs?: number; idleTimeoutMs?: number; totalTimeoutMs?: number },
+    { timeoutMs, idleTimeoutMs, totalTimeoutMs }: Omit<ReturnType<typeof limitsOf>, 'maxResponseBytes'>,
   ) {
     this.signal = AbortSignal.any([caller, this.#controller.signal]);
     this.#context = context;

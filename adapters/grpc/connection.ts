@@ -1,7 +1,14 @@
 import type { ChannelCredentials, Client, ClientReadableStream, Metadata } from '@grpc/grpc-js';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ConnectionOptions } from '../http/connection.ts';
-import { BoundCall, type HttpReply, httpReply, readVariable } from '../http/connection.ts';
+import {
+  BoundCall,
+  type HttpReply,
+  httpReply,
+  limitsOf,
+  readVariable,
+  secretsIn,
+} from '../http/connection.ts';
 import { baseURLInvalid, errorFromBody, type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { ABORT, encodeAbort, GENERATE } from './vllm-messages.ts';
 
@@ -25,12 +32,7 @@ type Opened = { address: string; client: Client; metadata: Metadata };
  * connection is shared by calls and does not keep the process alive.
  */
 export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions): () => GrpcConnection {
-  const { idleTimeoutMs = 300_000, totalTimeoutMs = 1_800_000, timeoutMs = 600_000 } = options;
-  const limits = {
-    idleTimeoutMs,
-    totalTimeoutMs,
-    maxResponseBytes: options.maxResponseBytes ?? 64 * 1024 * 1024,
-  };
+  const limits = limitsOf(options);
   let opened: Opened | undefined;
   return () => {
     const apiKey = options.apiKey ?? readVariable(endpoint.keyVariable) ?? '';
@@ -41,7 +43,7 @@ export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions
       keyVariable: endpoint.keyVariable,
       baseURLVariable: endpoint.baseURLVariable,
       baseURL,
-      secrets: [apiKey, ...Object.values(options.headers ?? {}).filter(value => value.length >= 16)],
+      secrets: [apiKey, ...secretsIn(options.headers)],
     };
     const [, scheme = '', target = ''] = /^(grpcs?):\/\/([^/@?#\s]+)\/?$/.exec(baseURL) ?? [];
     if (target === '') throw baseURLInvalid(baseURL, context, 'grpc://localhost:50051');
@@ -61,7 +63,7 @@ export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions
     return {
       context,
       async generate(request, signal) {
-        const call = new BoundCall(signal, timeoutMs);
+        const call = new BoundCall(signal, limits.timeoutMs);
         const response = await call.begin(async bound => startCall(await open(), request, bound, context));
         return httpReply(response, limits, context, () => call.end());
       },

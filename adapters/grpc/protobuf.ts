@@ -1,7 +1,7 @@
 // vLLM's gRPC API: its messages in protobuf's wire format, connections, and the adapter skeleton of everything that
 // generates tokens from tokens. https://protobuf.dev/programming-guides/encoding/ describes the format.
 
-/** Numbers are unsigned integers below 2^53, but for `int32` and `float`. */
+/** Writes a message. Numbers are unsigned integers below 2^53, but for `int32` and `float`. */
 export class ProtoWriter {
   readonly #bytes: number[] = [];
 
@@ -10,19 +10,14 @@ export class ProtoWriter {
   }
 
   uint(field: number, value: number): this {
-    this.#varint(field * 8);
-    this.#varint(value);
-    return this;
+    return this.#varint(field * 8).#varint(value);
   }
 
   /** Negative numbers are written in ten bytes, as for all signed integers. */
   int32(field: number, value: number): this {
     if (value >= 0) return this.uint(field, value);
-    this.#varint(field * 8);
-    for (let rest = BigInt.asUintN(64, BigInt(value)); rest > 0n; rest >>= 7n) {
-      this.#bytes.push(Number(rest & 0x7fn) | (rest > 0x7fn ? 0x80 : 0));
-    }
-    return this;
+    const groups = [0, 7, 14, 21, 28, 31, 31, 31, 31].map(shift => ((value >> shift) & 0x7f) | 0x80);
+    return this.#varint(field * 8).#push([...groups, 1]);
   }
 
   bool(field: number, value: boolean): this {
@@ -30,9 +25,7 @@ export class ProtoWriter {
   }
 
   float(field: number, value: number): this {
-    this.#varint(field * 8 + 5);
-    this.#push(new Uint8Array(new Float32Array([value]).buffer));
-    return this;
+    return this.#varint(field * 8 + 5).#push(new Uint8Array(new Float32Array([value]).buffer));
   }
 
   string(field: number, value: string): this {
@@ -40,10 +33,9 @@ export class ProtoWriter {
   }
 
   bytes(field: number, value: Uint8Array): this {
-    this.#varint(field * 8 + 2);
-    this.#varint(value.length);
-    this.#push(value);
-    return this;
+    return this.#varint(field * 8 + 2)
+      .#varint(value.length)
+      .#push(value);
   }
 
   packed(field: number, values: readonly number[]): this {
@@ -52,22 +44,21 @@ export class ProtoWriter {
     return this.bytes(field, inner.finish());
   }
 
-  #push(bytes: Uint8Array): void {
+  #push(bytes: Iterable<number>): this {
     for (const byte of bytes) this.#bytes.push(byte);
+    return this;
   }
 
-  #varint(value: number): void {
+  #varint(value: number): this {
     let rest = value;
-    while (rest > 0x7f) {
-      this.#bytes.push((rest % 0x80) | 0x80);
-      rest = Math.floor(rest / 0x80);
-    }
+    for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) this.#bytes.push((rest % 0x80) | 0x80);
     this.#bytes.push(rest);
+    return this;
   }
 }
 
 /** A field as received: a number for varints, bytes for everything with a length. */
-export type ProtoField = { field: number; value: number | Uint8Array };
+type ProtoField = { field: number; value: number | Uint8Array };
 
 /** Reads fields in order, but for fixed-size numbers, which no message here has. Throws a `RangeError` if it cannot. */
 export function readFields(bytes: Uint8Array): ProtoField[] {
@@ -77,22 +68,11 @@ export function readFields(bytes: Uint8Array): ProtoField[] {
     const tag = reader.varint();
     const field = Math.floor(tag / 8);
     if (field === 0) throw new RangeError('a field has the number 0');
-    switch (tag % 8) {
-      case 0:
-        fields.push({ field, value: reader.varint() });
-        break;
-      case 1:
-        reader.take(8);
-        break;
-      case 2:
-        fields.push({ field, value: reader.take(reader.varint()) });
-        break;
-      case 5:
-        reader.take(4);
-        break;
-      default:
-        throw new RangeError(`field ${field} has the unknown wire type ${tag % 8}`);
-    }
+    const type = tag % 8;
+    if (type === 0) fields.push({ field, value: reader.varint() });
+    else if (type === 2) fields.push({ field, value: reader.take(reader.varint()) });
+    else if (type === 1 || type === 5) reader.take(type === 1 ? 8 : 4);
+    else throw new RangeError(`field ${field} has the unknown wire type ${type}`);
   }
   return fields;
 }

@@ -6,9 +6,10 @@ export const GENERATE = '/vllm.grpc.engine.VllmEngine/Generate';
 export const ABORT = '/vllm.grpc.engine.VllmEngine/Abort';
 
 type FieldType = 'float' | 'uint' | 'int32' | 'bool' | 'string' | 'strings' | 'uints';
+type SamplingField = readonly [field: number, type: FieldType];
 
 /** The members of `SamplingParams`. At most one of 16 to 20 may be set. */
-const SAMPLING_FIELDS: Readonly<Record<string, readonly [field: number, type: FieldType]>> = {
+const SAMPLING_FIELDS: Readonly<Record<string, SamplingField>> = {
   temperature: [1, 'float'],
   top_p: [2, 'float'],
   top_k: [3, 'uint'],
@@ -69,30 +70,17 @@ function encodeSampling(sampling: JsonObject): Uint8Array {
 }
 
 /** Returns `false` if the value has another type than the field. */
-function writeField(
-  writer: ProtoWriter,
-  [field, type]: readonly [number, FieldType],
-  value: JsonValue,
-): boolean {
-  switch (type) {
-    case 'float':
-      return typeof value === 'number' && writer.float(field, value) !== undefined;
-    case 'uint':
-      return isUint(value) && writer.uint(field, value) !== undefined;
-    case 'int32':
-      return Number.isInteger(value) && writer.int32(field, Number(value)) !== undefined;
-    case 'bool':
-      return typeof value === 'boolean' && writer.bool(field, value) !== undefined;
-    case 'string':
-      return typeof value === 'string' && writer.string(field, value) !== undefined;
-    case 'strings':
-      return (
-        Array.isArray(value) &&
-        value.every(text => typeof text === 'string' && writer.string(field, text) !== undefined)
-      );
-    case 'uints':
-      return Array.isArray(value) && value.every(isUint) && writer.packed(field, value) !== undefined;
-  }
+function writeField(writer: ProtoWriter, [field, type]: SamplingField, value: JsonValue): boolean {
+  if (type === 'float' && typeof value === 'number') writer.float(field, value);
+  else if (type === 'uint' && isUint(value)) writer.uint(field, value);
+  else if (type === 'int32' && Number.isInteger(value)) writer.int32(field, Number(value));
+  else if (type === 'bool' && typeof value === 'boolean') writer.bool(field, value);
+  else if (type === 'string' && typeof value === 'string') writer.string(field, value);
+  else if (type === 'strings' && Array.isArray(value) && value.every(text => typeof text === 'string'))
+    for (const text of value) writer.string(field, text);
+  else if (type === 'uints' && Array.isArray(value) && value.every(isUint)) writer.packed(field, value);
+  else return false;
+  return true;
 }
 
 function isUint(value: JsonValue): value is number {
@@ -115,25 +103,17 @@ export function decodeResponse(bytes: Uint8Array): GenerateResponse | undefined 
   const found = readFields(bytes).findLast(({ field }) => field === 1 || field === 2);
   if (found === undefined || typeof found.value === 'number') return undefined;
   const type = found.field === 1 ? 'chunk' : 'complete';
-  const response: GenerateResponse = {
-    type,
-    tokens: [],
-    finishReason: '',
-    promptTokens: 0,
-    completionTokens: 0,
-    cachedTokens: 0,
-  };
+  const counts = { finishReason: '', promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
   const tokens: number[][] = [];
   /** `complete` has its finish reason in front of the counts. */
   const shift = type === 'chunk' ? 0 : 1;
   for (const { field, value } of readFields(found.value)) {
     if (field === 1) tokens.push(typeof value === 'number' ? [value] : readPacked(value));
     else if (typeof value !== 'number') {
-      if (type === 'complete' && field === 2) response.finishReason = new TextDecoder().decode(value);
-    } else if (field === 2 + shift) response.promptTokens = value;
-    else if (field === 3 + shift) response.completionTokens = value;
-    else if (field === 4 + shift) response.cachedTokens = value;
+      if (type === 'complete' && field === 2) counts.finishReason = new TextDecoder().decode(value);
+    } else if (field === 2 + shift) counts.promptTokens = value;
+    else if (field === 3 + shift) counts.completionTokens = value;
+    else if (field === 4 + shift) counts.cachedTokens = value;
   }
-  response.tokens = tokens.flat();
-  return response;
+  return { type, tokens: tokens.flat(), ...counts };
 }

@@ -102,12 +102,8 @@ export type Connection = {
 /** Returns a function that opens a connection; it throws `key-missing` or `base-url-invalid` as a `ProviderError`. */
 export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => Connection {
   const { client } = options;
-  const limits = {
-    idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
-    totalTimeoutMs: options.totalTimeoutMs ?? 1_800_000,
-    maxResponseBytes: options.maxResponseBytes ?? 64 * 1024 * 1024,
-  };
-  const timeoutMs = options.timeoutMs ?? 600_000;
+  const limits = limitsOf(options);
+  const { timeoutMs } = limits;
   const open = client ? clientOpener(endpoint, options, client, timeoutMs) : fetchOpener(endpoint, options);
   return () => {
     const { context, transport } = open();
@@ -157,7 +153,11 @@ export function capturing(connection: Connection, exchanges: CapturedExchange[] 
       return {
         ...reply,
         chunks: () => keepChunks(reply.chunks(), keep),
-        text: max => keepText(reply.text(max), keep),
+        async text(max) {
+          const text = await reply.text(max);
+          keep(text);
+          return text;
+        },
       };
     } catch (error) {
       if (error instanceof HttpFailure) {
@@ -181,12 +181,6 @@ async function* keepChunks(
   }
 }
 
-async function keepText(reading: Promise<string>, keep: (text: string) => void): Promise<string> {
-  const text = await reading;
-  keep(text);
-  return text;
-}
-
 /** How much of an error's body is read, in characters. */
 const LONGEST_ERROR = 1024 * 1024;
 
@@ -194,13 +188,13 @@ type Opened = { context: ProviderContext; transport: Transport };
 
 /** Opens a `fetch` transport once per key and URL. */
 function fetchOpener(endpoint: Endpoint, options: ConnectionOptions): () => Opened {
-  let cached: { apiKey: string; opened: Opened } | undefined;
+  let cached: (Opened & { apiKey: string }) | undefined;
   return () => {
     const apiKey = options.apiKey ?? fromEnvironment(endpoint.keyVariables);
     const configured =
       options.baseURL ?? (fromEnvironment([endpoint.baseURLVariable]) || (endpoint.defaultBaseURL ?? ''));
     const baseURL = endpoint.resolveURL?.(configured) ?? configured;
-    if (cached?.apiKey === apiKey && cached.opened.context.baseURL === baseURL) return cached.opened;
+    if (cached?.apiKey === apiKey && cached.context.baseURL === baseURL) return cached;
     const context: ProviderContext = {
       provider: endpoint.provider,
       model: options.model,
@@ -209,19 +203,19 @@ function fetchOpener(endpoint: Endpoint, options: ConnectionOptions): () => Open
       baseURL,
       secrets: [apiKey, ...secretsIn(options.headers)],
     };
-    if (!isHttpURL(baseURL) || hasCredentials(baseURL))
-      throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
+    if (!isUsable(baseURL)) throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
     if (apiKey === '' && endpoint.keyOptional !== true) throw keyMissing(context);
+    const fromVariables = Object.entries(endpoint.headerVariables ?? {})
+      .map(([name, variable]) => [name, fromEnvironment([variable])])
+      .filter(([, value]) => value !== '');
     const headers = {
       'content-type': 'application/json',
       ...authorization(endpoint, apiKey),
-      ...headersFromVariables(endpoint),
+      ...Object.fromEntries(fromVariables),
       ...headersOf(endpoint, options.headers),
     };
-    const transport = fetchTransport(baseURL, headers, options.fetch);
-    const opened = { context, transport };
-    cached = { apiKey, opened };
-    return opened;
+    cached = { apiKey, context, transport: fetchTransport(baseURL, headers, options.fetch) };
+    return cached;
   };
 }
 
@@ -251,14 +245,6 @@ function authorization({ keyHeader }: Endpoint, apiKey: string): Record<string, 
   return keyHeader === undefined ? { authorization: `Bearer ${apiKey}` } : { [keyHeader]: apiKey };
 }
 
-function headersFromVariables({ headerVariables = {} }: Endpoint): Record<string, string> {
-  const headers = Object.entries(headerVariables).map(([name, variable]) => [
-    name,
-    fromEnvironment([variable]),
-  ]);
-  return Object.fromEntries(headers.filter(([, value]) => value !== ''));
-}
-
 /** Merges the endpoint's headers with the caller's, which win. All names are in lower case. */
 function headersOf({ headers = {} }: Endpoint, own: Record<string, string> = {}): Record<string, string> {
   const lowered = Object.entries(own).map(([name, value]) => [name.toLowerCase(), value]);
@@ -266,26 +252,19 @@ function headersOf({ headers = {} }: Endpoint, own: Record<string, string> = {})
 }
 
 /** Short header values are rarely secrets and would be redacted from ordinary text. */
-function secretsIn(headers: Record<string, string> = {}): string[] {
+export function secretsIn(headers: Record<string, string> = {}): string[] {
   return Object.values(headers).filter(value => value.length >= 16);
 }
 
-function isHttpURL(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
-}
-
-/** `fetch` refuses such a URL with a message that quotes the credentials. */
-function hasCredentials(baseURL: string): boolean {
-  const { username, password } = new URL(baseURL);
-  return username !== '' || password !== '';
+/** `fetch` refuses a URL with credentials, with a message that quotes them. */
+function isUsable(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' && password === '';
 }
 
 function fromEnvironment(variables: readonly string[]): string {
-  for (const variable of variables) {
-    const value = readVariable(variable);
-    if (value) return value;
-  }
-  return '';
+  return variables.map(readVariable).find(value => value) ?? '';
 }
 
 /**
@@ -338,14 +317,20 @@ export function readVariable(name: string): string | undefined {
   return globalThis.process?.env?.[name]?.trim();
 }
 
-type ReplyLimits = {
-  /** The longest pause between two pieces of a body, in ms. */
-  idleTimeoutMs: number;
-  /** The time limit from the first read to the end of the body, in ms. */
-  totalTimeoutMs: number;
-  /** The maximum size of a body in bytes, after decompression. */
-  maxResponseBytes: number;
-};
+/** The limits of a call; `maxResponseBytes` counts after decompression. */
+type Limits = Required<
+  Pick<ConnectionOptions, 'timeoutMs' | 'idleTimeoutMs' | 'totalTimeoutMs' | 'maxResponseBytes'>
+>;
+
+/** Returns the limits that the options set, and the defaults of the others. */
+export function limitsOf({
+  timeoutMs = 600_000,
+  idleTimeoutMs = 300_000,
+  totalTimeoutMs = 1_800_000,
+  maxResponseBytes = 64 * 1024 * 1024,
+}: Partial<Limits>): Limits {
+  return { timeoutMs, idleTimeoutMs, totalTimeoutMs, maxResponseBytes };
+}
 
 /** A body that can be read once, with `chunks` or `text`. Both throw a `ProviderError` when a limit is exceeded. */
 export type HttpReply = {
@@ -359,7 +344,7 @@ export type HttpReply = {
 /** `onEnd` is called, possibly more than once, when the body ends, fails, or is abandoned by its reader. */
 export function httpReply(
   response: Response,
-  limits: ReplyLimits,
+  limits: Limits,
   context: ProviderContext,
   onEnd: () => void = () => undefined,
 ): HttpReply {
@@ -418,7 +403,7 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
  */
 class BodyGuard {
   readonly #reader: Reader;
-  readonly #limits: ReplyLimits;
+  readonly #limits: Limits;
   readonly #context: ProviderContext;
   readonly #onEnd: () => void;
   #timer: NodeJS.Timeout | undefined;
@@ -428,7 +413,7 @@ class BodyGuard {
   #bytes = 0;
   #error: Error | undefined;
 
-  constructor(reader: Reader, limits: ReplyLimits, context: ProviderContext, onEnd: () => void) {
+  constructor(reader: Reader, limits: Limits, context: ProviderContext, onEnd: () => void) {
     this.#reader = reader;
     this.#limits = limits;
     this.#context = context;
