@@ -9,7 +9,7 @@ import type { ProviderTools } from './ai-sdk/prompt.ts';
 import { callOptionsOf } from './ai-sdk/prompt.ts';
 import { orAborted, TimeLimits } from './ai-sdk/time-limits.ts';
 import { readParts, turnOf } from './ai-sdk/turn.ts';
-import { limitsOf, secretsIn } from './http/connection.ts';
+import { callLimits, secretsIn } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { refuseRedirects } from './http/transport.ts';
 import { shorten } from './turn/json-access.ts';
@@ -87,7 +87,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
     { signal: caller }: CallOptions,
     { stream }: { stream: boolean },
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
-    const limits = new TimeLimits(caller, context, limitsOf(options));
+    const limits = new TimeLimits(caller, context, callLimits(options));
     const { signal } = limits;
     try {
       signal.throwIfAborted();

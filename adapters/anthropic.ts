@@ -4,18 +4,10 @@ import type { Item } from '../protocol/item.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
-import { conversationOf, growingConversation, keptBlock, PROVIDER } from './anthropic/messages.ts';
+import { growingConversation, keptBlock, PROVIDER } from './anthropic/messages.ts';
 import { bodyOf, modelRules, planOf } from './anthropic/request.ts';
 import { MessageReader } from './anthropic/turn.ts';
-import type { HttpReply } from './http/connection.ts';
-import {
-  CONNECTION_NAMES,
-  type Connection,
-  type ConnectionOptions,
-  connector,
-  type Endpoint,
-} from './http/connection.ts';
-import { errorFromThrown } from './http/provider-errors.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
 import type { ClientOptions } from './http/transport.ts';
 import { pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
@@ -47,40 +39,10 @@ const NAMES: NamesOf<AnthropicOptions> = {
 export function anthropic(options: AnthropicOptions): ModelAdapter {
   refuseUnknownOptions('anthropic', options, NAMES);
   const { model, nativeOutput, providerOptions } = options;
-  const now = options.now ?? Date.now;
-  const growing = growingConversation();
+  const conversationOf = growingConversation();
   const planFor = (request: ModelRequest) => planOf(request, { model, nativeOutput, providerOptions });
-  const outputToolOf = (request: ModelRequest) => {
-    const { output } = planFor(request);
-    return output.type === 'tool' ? output.name : undefined;
-  };
-
-  /** Repeats the request once without thinking if the provider refuses that of another model or transcript. */
-  async function send(
-    connection: Connection,
-    request: ModelRequest,
-    { stream, signal }: { stream: boolean; signal: AbortSignal },
-  ): Promise<HttpReply> {
-    const plan = planFor(request);
-    const post = ({ withThinking }: { withThinking: boolean }) =>
-      connection.post(
-        '/v1/messages',
-        bodyOf(request, plan, {
-          model,
-          stream,
-          conversationOf: withThinking ? growing : items => conversationOf(items, { withThinking }),
-        }),
-        signal,
-      );
-    try {
-      return await post({ withThinking: true });
-    } catch (thrown) {
-      const error = errorFromThrown(thrown, connection.context, signal, now());
-      if (!refusesThinking(error) || !request.transcript.some(isThinking)) throw error;
-      return post({ withThinking: false });
-    }
-  }
-
+  const bodyFor = (request: ModelRequest, { stream }: { stream: boolean }) =>
+    bodyOf(request, planFor(request), { model, stream, conversationOf });
   return singleTurnAdapter({
     provider: PROVIDER,
     model,
@@ -89,17 +51,28 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
       structuredOutput: (nativeOutput ?? modelRules(model).nativeOutput) ? 'native' : 'tool',
     },
     connect: connector(ENDPOINT, options),
-    send,
+    send: (connection, request, { stream, signal }) =>
+      connection.post('/v1/messages', bodyFor(request, { stream }), signal),
+    /** Leaves the thinking out if the provider refuses that of another model or transcript. */
+    again(error, { transcript, ...request }) {
+      if (!refusesThinking(error) || !transcript.some(isThinking)) return undefined;
+      return { ...request, transcript: transcript.filter(item => !isThinking(item)) };
+    },
     count: {
-      send(connection, request, signal) {
-        const body = bodyOf(request, planFor(request), { model, stream: false, conversationOf: growing });
-        return connection.post('/v1/messages/count_tokens', pick(body, COUNTED), signal);
-      },
+      send: (connection, request, signal) =>
+        connection.post(
+          '/v1/messages/count_tokens',
+          pick(bodyFor(request, { stream: false }), COUNTED),
+          signal,
+        ),
       read: body => body.input_tokens,
     },
-    reader: (request, context) => new MessageReader(request, outputToolOf(request), context),
+    reader(request, context) {
+      const { output } = planFor(request);
+      return new MessageReader(request, output.type === 'tool' ? output.name : undefined, context);
+    },
     ending: 'message_stop or an error',
-    now,
+    now: options.now,
   });
 }
 

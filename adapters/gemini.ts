@@ -1,7 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { bodyOf, growingContents } from './gemini/request.ts';
+import { geminiBody } from './gemini/request.ts';
 import { TurnReader } from './gemini/turn.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
 import { trimSlashes } from './http/transport.ts';
@@ -26,7 +26,7 @@ const NAMES: NamesOf<GeminiOptions> = { ...CONNECTION_NAMES, providerOptions: tr
 export function gemini(options: GeminiOptions): ModelAdapter {
   refuseUnknownOptions('gemini', options, NAMES);
   const { model, providerOptions } = options;
-  const contentsOf = growingContents(model);
+  const bodyOf = geminiBody(model, providerOptions);
   return singleTurnAdapter({
     provider: ENDPOINT.provider,
     model,
@@ -35,13 +35,13 @@ export function gemini(options: GeminiOptions): ModelAdapter {
     send: (connection, request, { stream, signal }) =>
       connection.post(
         `${pathOf(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
-        bodyOf(request, { model, contentsOf, providerOptions }),
+        bodyOf(request),
         signal,
       ),
     count: {
       send(connection, request, signal) {
         const path = pathOf(model);
-        const counted = { model: path.slice(1), ...bodyOf(request, { model, contentsOf, providerOptions }) };
+        const counted = { model: path.slice(1), ...bodyOf(request) };
         return connection.post(`${path}:countTokens`, { generateContentRequest: counted }, signal);
       },
       read: body => body.totalTokens,

@@ -74,52 +74,40 @@ type OllamaNativeOptions = ConnectionOptions & {
 function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelAdapter {
   const { model, providerOptions } = options;
   const messagesOf = growingMessages({ provider: endpoint.provider, model });
+
+  /** With tools, the schema is part of the instructions: a `format` constrains all output and would prevent calls. */
+  function bodyOf(request: ModelRequest, { stream }: { stream: boolean }): JsonObject {
+    const tools = offeredTools(request);
+    const { output, transcript } = request;
+    const instructions =
+      output && tools.length > 0 ? withOutputSchema(request.instructions, output) : request.instructions;
+    const settings = settingsInput(request.settings);
+    return mergeOptions(
+      {
+        model,
+        messages: messagesOf({ transcript, ...omitUndefined({ instructions }) }),
+        // Always sent, because the default is to stream.
+        stream,
+        ...(tools.length > 0 ? { tools: toolInputs(tools) } : {}),
+        ...omitUndefined({ format: tools.length > 0 ? undefined : output?.schema }),
+        ...(Object.keys(settings).length > 0 ? { options: settings } : {}),
+        ...thinkInput(request.settings.reasoningEffort, model),
+      },
+      mergeOptions(providerOptions ?? {}, request.providerOptions),
+    );
+  }
+
   return singleTurnAdapter({
     provider: endpoint.provider,
     model,
     connect: connector(endpoint, options),
-    send: (connection, request, { stream, signal }) =>
-      connection.post('/api/chat', bodyOf(request, { model, messagesOf, stream, providerOptions }), signal),
+    send: (connection, request, mode) => connection.post('/api/chat', bodyOf(request, mode), mode.signal),
     reader: (request, context) => new OllamaTurn(request, model, context),
     events: readNdjson,
     ending: 'a line that is marked as done',
     streamFailure: 'server',
     now: options.now,
   });
-}
-
-type BodyOptions = {
-  model: string;
-  /** Converts instructions and transcript to messages. */
-  messagesOf(request: Pick<ModelRequest, 'instructions' | 'transcript'>): JsonObject[];
-  /** Always sent, because Ollama's default is to stream. */
-  stream: boolean;
-  /** The adapter's options; the request's options take precedence. */
-  providerOptions: JsonObject | undefined;
-};
-
-/**
- * A `format` constrains the full output and would prevent tool calls, so with tools the schema is part of the
- * instructions. Throws a `ProviderError` for content that Ollama does not accept.
- */
-function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject {
-  const tools = offeredTools(request);
-  const { output } = request;
-  const instructions =
-    output && tools.length > 0 ? withOutputSchema(request.instructions, output) : request.instructions;
-  const settings = settingsInput(request.settings);
-  return mergeOptions(
-    {
-      model: options.model,
-      messages: options.messagesOf({ transcript: request.transcript, ...omitUndefined({ instructions }) }),
-      stream: options.stream,
-      ...(tools.length > 0 ? { tools: toolInputs(tools) } : {}),
-      ...omitUndefined({ format: tools.length > 0 ? undefined : output?.schema }),
-      ...(Object.keys(settings).length > 0 ? { options: settings } : {}),
-      ...thinkInput(request.settings.reasoningEffort, options.model),
-    },
-    mergeOptions(options.providerOptions ?? {}, request.providerOptions),
-  );
 }
 
 const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));

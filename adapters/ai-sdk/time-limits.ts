@@ -1,4 +1,4 @@
-import type { limitsOf } from '../http/connection.ts';
+import type { callLimits } from '../http/connection.ts';
 import { type ProviderContext, stalled, tookTooLong } from '../http/provider-errors.ts';
 
 /**
@@ -21,7 +21,7 @@ export class TimeLimits {
   constructor(
     caller: AbortSignal,
     context: ProviderContext,
-    { timeoutMs, idleTimeoutMs, totalTimeoutMs }: Omit<ReturnType<typeof limitsOf>, 'maxResponseBytes'>,
+    { timeoutMs, idleTimeoutMs, totalTimeoutMs }: Omit<ReturnType<typeof callLimits>, 'maxResponseBytes'>,
   ) {
     this.signal = AbortSignal.any([caller, this.#controller.signal]);
     this.#context = context;

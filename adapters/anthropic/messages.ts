@@ -11,24 +11,17 @@ import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
 import { resultsByCall } from '../turn/tool-calls.ts';
 
-type ConversationOptions = {
-  /** `false` omits the model's thinking, which the API may refuse with another model or in another transcript. */
-  withThinking: boolean;
-  /** Whether other messages precede these. Default: `false`. */
-  hasPrevious?: boolean;
-};
-
-/** Converts a transcript to messages. Leading system messages become the `opening`. */
-export function conversationOf(transcript: readonly Item[], options: ConversationOptions): Input {
-  const builder = new ConversationBuilder(transcript, options);
+/** Converts a transcript to messages. Leading system messages become the `opening`, unless others precede them. */
+function conversationOf(transcript: readonly Item[], { hasPrevious }: { hasPrevious: boolean }): Input {
+  const builder = new ConversationBuilder(transcript, hasPrevious);
   for (const item of transcript) builder.add(item);
   return builder.end();
 }
 
-/** Returns a function like `conversationOf`, with thinking, that converts only what the transcript gained. */
+/** Returns a function that converts only what the transcript gained. */
 export function growingConversation(): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
-    make: (items, { hasPrevious }) => conversationOf(items, { withThinking: true, hasPrevious }),
+    make: conversationOf,
     namesOf(item) {
       const block = 'opaque' in item ? keptBlock(item.opaque) : undefined;
       const ids = [block?.id, block?.tool_use_id, 'callId' in item ? item.callId : undefined];
@@ -57,11 +50,11 @@ class ConversationBuilder {
   readonly #messages: Message[] = [];
   readonly #results: ReadonlyMap<string, ToolResultItem[]>;
   readonly #ids = new Set<string>();
-  readonly #options: ConversationOptions;
+  readonly #hasPrevious: boolean;
   #open: { callId: string; result: JsonObject }[] = [];
 
-  constructor(transcript: readonly Item[], options: ConversationOptions) {
-    this.#options = options;
+  constructor(transcript: readonly Item[], hasPrevious: boolean) {
+    this.#hasPrevious = hasPrevious;
     this.#results = resultsByCall(transcript);
   }
 
@@ -103,7 +96,7 @@ class ConversationBuilder {
     }
     const text = content.map(part => (part.type === 'text' ? part.text : '')).join('');
     if (text === '') return;
-    if (this.#messages.length === 0 && !this.#options.hasPrevious) this.#system.push(text);
+    if (this.#messages.length === 0 && !this.#hasPrevious) this.#system.push(text);
     else this.#pushUser([{ type: 'text', text: `<system>\n${text}\n</system>` }]);
   }
 
@@ -123,7 +116,7 @@ class ConversationBuilder {
 
   #addThinking(block: JsonObject | undefined): void {
     const proof = block?.type === 'redacted_thinking' ? block.data : block?.signature;
-    if (this.#options.withThinking && nonEmpty(proof)?.trim()) this.#push(block);
+    if (nonEmpty(proof)?.trim()) this.#push(block);
   }
 
   /** Adds a block of the provider's own tools. A result is only added together with its call. */

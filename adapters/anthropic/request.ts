@@ -4,7 +4,7 @@ import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn
 import { convertOnce } from '../http/body-text.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import { isObjectSchema, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
+import { isObjectSchema, LOST_KEYWORDS, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
 
 type BodyOptions = {
   model: string;
@@ -324,36 +324,10 @@ function thinkingOff(family: string, version: number): ModelRules['thinkingOff']
   return family === 'sonnet' ? 'between_tools' : 'impossible';
 }
 
-/** Keywords whose meaning would be lost: a schema with one of them has no native form. */
-const REFUSED = [
-  'not',
-  'if',
-  'then',
-  'else',
-  'dependentRequired',
-  'dependentSchemas',
-  'patternProperties',
-  'propertyNames',
-  'unevaluatedProperties',
-  'unevaluatedItems',
-  'minProperties',
-  'maxProperties',
-  'prefixItems',
-  'contains',
-];
-
 /** Keywords that the API refuses and that only narrow a value: they become part of its description. */
 const NARROWING = [
-  'minimum',
-  'maximum',
-  'exclusiveMinimum',
-  'exclusiveMaximum',
-  'multipleOf',
-  'minLength',
-  'maxLength',
-  'pattern',
-  'maxItems',
-  'uniqueItems',
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minLength', 'maxLength'],
+  ...['pattern', 'maxItems', 'uniqueItems'],
 ];
 
 const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'];
@@ -365,7 +339,7 @@ const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', '
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations.
  */
 export function nativeSchema(schema: JsonObject): JsonObject | undefined {
-  if (REFUSED.some(keyword => keyword in schema) || isRecursive(schema)) return undefined;
+  if (LOST_KEYWORDS.some(keyword => keyword in schema) || isRecursive(schema)) return undefined;
   const { $schema: _, additionalProperties, oneOf, ...form } = schema;
   if (oneOf !== undefined) form.anyOf = oneOf;
   if (isObjectSchema(schema)) {

@@ -3,7 +3,6 @@
 
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
-import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
@@ -31,6 +30,24 @@ export const CHAT_NAMES: NamesOf<ChatOptions> = { ...CONNECTION_NAMES, client: t
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
   const { model } = options;
   const messagesOf = growingMessages(dialect, model);
+
+  function bodyOf(request: ModelRequest, { stream }: { stream: boolean }): JsonObject {
+    const form = outputFormFor(request, dialect);
+    const body = mergeOptions(
+      {
+        model,
+        messages: messagesOf(request.transcript, instructionsInput(request, form, dialect, model)),
+        ...(stream ? streamInput(dialect) : {}),
+        ...(request.tools.length > 0 ? { tools: toolInputs(request.tools) } : {}),
+        ...(request.output ? formatInput(request.output, form) : {}),
+        ...settingsInput(request, dialect, model),
+      },
+      mergeOptions(options.providerOptions ?? {}, request.providerOptions),
+    );
+    const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
+    return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
+  }
+
   return singleTurnAdapter({
     provider: dialect.provider,
     model,
@@ -40,11 +57,8 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
       structuredOutput: (dialect.output ?? 'json_schema') === 'json_schema' ? 'native' : 'instructions',
     },
     connect: connector(dialect, options),
-    send(connection, request, { stream, signal }) {
-      const { providerOptions } = options;
-      const body = bodyOf(request, dialect, { model, messagesOf, stream, providerOptions });
-      return connection.post('/chat/completions', body, signal);
-    },
+    send: (connection, request, mode) =>
+      connection.post('/chat/completions', bodyOf(request, mode), mode.signal),
     reader: (request, context) => new ChatReader(request, dialect, context),
     ending: 'a finish_reason or an error',
     refine: error => markRetryable(error, dialect),
@@ -60,34 +74,6 @@ function markRetryable(error: ProviderError, { retryableCodes = [] }: ChatDialec
   const { message, code, status, retryAfterMs, provider, model, raw } = error;
   const details = { code, status, retryable: true, retryAfterMs, provider, model, raw };
   return new ProviderError(message, details, { cause: error.cause });
-}
-
-type BodyOptions = {
-  model: string;
-  /** Converts the transcript to messages, preceded by `head`. */
-  messagesOf: (transcript: readonly Item[], head: readonly JsonObject[]) => JsonObject[];
-  stream: boolean;
-  /** The adapter's options; the request's options take precedence. */
-  providerOptions: JsonObject | undefined;
-};
-
-function bodyOf(request: ModelRequest, dialect: ChatDialect, options: BodyOptions): JsonObject {
-  const { model } = options;
-  const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
-  const form = outputFormFor(request, dialect);
-  const body = mergeOptions(
-    {
-      model,
-      messages: options.messagesOf(request.transcript, instructionsInput(request, form, dialect, model)),
-      ...(options.stream ? streamInput(dialect) : {}),
-      ...(request.tools.length > 0 ? { tools: toolInputs(request.tools) } : {}),
-      ...(request.output ? formatInput(request.output, form) : {}),
-      ...settingsInput(request, dialect, model),
-    },
-    providerOptions,
-  );
-  const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
-  return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
 }
 
 function outputFormFor({ tools }: ModelRequest, dialect: ChatDialect): OutputForm {

@@ -41,16 +41,6 @@ function contentsOf(
   };
 }
 
-/** Returns a function like `contentsOf` that converts only what the transcript gained. */
-export function growingContents(model: string): (transcript: readonly Item[]) => Input {
-  const growing = new GrowingInput({
-    make: (items, options) => contentsOf(items, model, options),
-    namesOf: item => ('callId' in item ? [item.callId] : []),
-    joins: (last, next) => last.role === next.role,
-  });
-  return transcript => growing.of(transcript);
-}
-
 function isSystem(item: Item): boolean {
   return item.type === 'message' && (item.role === 'system' || item.role === 'developer');
 }
@@ -314,58 +304,51 @@ function textParts(text: string, spans: readonly Span[] | undefined): JsonObject
   });
 }
 
-type BodyOptions = {
-  model: string;
-  contentsOf(transcript: readonly Item[]): Input;
-  /** The adapter's options; the request's options take precedence. */
-  providerOptions: JsonObject | undefined;
-};
-
-/** With tools, models before Gemini 3 do not accept an output schema: it is added to the instructions. */
-export function bodyOf(
-  request: ModelRequest,
-  { model, contentsOf, providerOptions }: BodyOptions,
-): JsonObject {
-  const options = mergeOptions(providerOptions ?? {}, request.providerOptions);
-  const { opening, input: contents } = contentsOf(request.transcript);
-  const { tools, output } = request;
-  const hasTools = tools.length > 0 || arrayOf(options.tools).length > 0;
-  const needsText = output !== undefined && hasTools && generationOf(model) < 3;
-  const all = [request.instructions ?? '', ...opening].filter(text => text !== '').join('\n\n');
-  const system = needsText ? withOutputSchema(all === '' ? undefined : all, output) : all;
-  const generationConfig: JsonObject = {
-    ...settingsInput(request.settings, model),
-    ...(output && !needsText
-      ? { responseMimeType: 'application/json', responseJsonSchema: schemaInput(output.schema) }
-      : {}),
-  };
-  return mergeOptions(
-    {
-      contents,
-      ...(system === '' ? {} : { systemInstruction: { parts: [{ text: system }] } }),
-      ...(tools.length > 0
-        ? {
-            tools: toolInputs(tools),
-            toolConfig: { functionCallingConfig: choiceInput(request.toolChoice) },
-          }
+/**
+ * Returns a function that builds request bodies, and converts only what transcripts gain. With tools, models before
+ * Gemini 3 do not accept an output schema: it is added to the instructions.
+ */
+export function geminiBody(
+  model: string,
+  providerOptions: JsonObject = {},
+): (request: ModelRequest) => JsonObject {
+  const growing = new GrowingInput({
+    make: (items, options) => contentsOf(items, model, options),
+    namesOf: item => ('callId' in item ? [item.callId] : []),
+    joins: (last, next) => last.role === next.role,
+  });
+  return request => {
+    const options = mergeOptions(providerOptions, request.providerOptions);
+    const { opening, input: contents } = growing.of(request.transcript);
+    const { tools, output } = request;
+    const hasTools = tools.length > 0 || arrayOf(options.tools).length > 0;
+    const needsText = output !== undefined && hasTools && generationOf(model) < 3;
+    const all = [request.instructions ?? '', ...opening].filter(text => text !== '').join('\n\n');
+    const system = needsText ? withOutputSchema(all === '' ? undefined : all, output) : all;
+    const generationConfig: JsonObject = {
+      ...settingsInput(request.settings, model),
+      ...(output && !needsText
+        ? { responseMimeType: 'application/json', responseJsonSchema: schemaInput(output.schema) }
         : {}),
-      ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
-    },
-    options,
-  );
+    };
+    const toolConfig = { functionCallingConfig: choiceInput(request.toolChoice) };
+    return mergeOptions(
+      {
+        contents,
+        ...(system === '' ? {} : { systemInstruction: { parts: [{ text: system }] } }),
+        ...(tools.length > 0 ? { tools: toolInputs(tools), toolConfig } : {}),
+        ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
+      },
+      options,
+    );
+  };
 }
 
+const MODES = { auto: 'AUTO', required: 'ANY', none: 'NONE' } as const;
+
 function choiceInput(choice: ToolChoice): JsonObject {
-  switch (choice) {
-    case 'auto':
-      return { mode: 'AUTO' };
-    case 'required':
-      return { mode: 'ANY' };
-    case 'none':
-      return { mode: 'NONE' };
-    default:
-      return { mode: 'ANY', allowedFunctionNames: [choice.name] };
-  }
+  if (typeof choice === 'string') return { mode: MODES[choice] };
+  return { mode: 'ANY', allowedFunctionNames: [choice.name] };
 }
 
 const toolInputs = convertOnce<ToolDefinition>(tools => [{ functionDeclarations: tools.map(toolInput) }]);

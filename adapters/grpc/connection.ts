@@ -3,9 +3,9 @@ import type { JsonObject } from '../../protocol/json.ts';
 import type { ConnectionOptions } from '../http/connection.ts';
 import {
   BoundCall,
+  callLimits,
   type HttpReply,
   httpReply,
-  limitsOf,
   readVariable,
   secretsIn,
 } from '../http/connection.ts';
@@ -32,7 +32,7 @@ type Opened = { address: string; client: Client; metadata: Metadata };
  * connection is shared by calls and does not keep the process alive.
  */
 export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions): () => GrpcConnection {
-  const limits = limitsOf(options);
+  const limits = callLimits(options);
   let opened: Opened | undefined;
   return () => {
     const apiKey = options.apiKey ?? readVariable(endpoint.keyVariable) ?? '';

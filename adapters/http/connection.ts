@@ -102,7 +102,7 @@ export type Connection = {
 /** Returns a function that opens a connection; it throws `key-missing` or `base-url-invalid` as a `ProviderError`. */
 export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => Connection {
   const { client } = options;
-  const limits = limitsOf(options);
+  const limits = callLimits(options);
   const { timeoutMs } = limits;
   const open = client ? clientOpener(endpoint, options, client, timeoutMs) : fetchOpener(endpoint, options);
   return () => {
@@ -323,7 +323,7 @@ type Limits = Required<
 >;
 
 /** Returns the limits that the options set, and the defaults of the others. */
-export function limitsOf({
+export function callLimits({
   timeoutMs = 600_000,
   idleTimeoutMs = 300_000,
   totalTimeoutMs = 1_800_000,

@@ -2,18 +2,17 @@
 // `ResponsesDialect` describes how a provider deviates.
 
 import type { ModelAdapter } from '../../protocol/adapter.ts';
-import { ProviderError } from '../../protocol/error.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import type { ProviderError } from '../../protocol/error.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import type { HttpReply } from '../http/connection.ts';
 import { CONNECTION_NAMES, type Connection, type ConnectionOptions, connector } from '../http/connection.ts';
-import { errorFromThrown, readErrorBody } from '../http/provider-errors.ts';
+import { readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
-import { pick } from '../turn/json-access.ts';
+import { nonEmpty, pick } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { bodyOf, growingInputs, toolInputs } from './request.ts';
+import { responsesBody } from './request.ts';
 import { ResponseReader } from './turn.ts';
 
 /** The options of every Responses adapter. */
@@ -40,40 +39,12 @@ export const RESPONSES_NAMES: NamesOf<ResponsesOptions> = {
 
 /** Creates the adapter of a provider that implements the Responses API. */
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {
-  const { model } = options;
-  const now = options.now ?? Date.now;
-  const inputOf = growingInputs(dialect);
-
-  const sharedOptions = {
-    model,
-    inputOf,
-    toolsOf: toolInputs(dialect),
-    store: options.store ?? true,
-    encryptedReasoning: options.reasoning ?? dialect.reasons(model),
-    providerOptions: options.providerOptions,
-  };
-
-  /** If the provider no longer has the previous response, the full transcript is sent instead, once. */
-  async function send(
-    connection: Connection,
-    request: ModelRequest,
-    { stream, signal }: { stream: boolean; signal: AbortSignal },
-  ): Promise<HttpReply> {
-    const bodyOptions = { ...sharedOptions, stream };
-    const body = bodyOf(request, dialect, bodyOptions);
-    try {
-      return await connection.post('/responses', body, signal);
-    } catch (thrown) {
-      const error = errorFromThrown(thrown, connection.context, signal, now());
-      if (!isPreviousMissing(error, body.previous_response_id)) throw error;
-      const { continuation: _, ...fullRequest } = request;
-      return connection.post('/responses', bodyOf(fullRequest, dialect, bodyOptions), signal);
-    }
-  }
+  const { model, store = true, reasoning = dialect.reasons(model), providerOptions } = options;
+  const bodyOf = responsesBody(dialect, { model, store, encryptedReasoning: reasoning, providerOptions });
 
   function sendToCount(connection: Connection, request: ModelRequest, signal: AbortSignal) {
-    const body = bodyOf(request, dialect, { ...sharedOptions, stream: false });
-    return connection.post('/responses/input_tokens', pick(body, COUNTED), signal);
+    const body = pick(bodyOf(request, { stream: false }), COUNTED);
+    return connection.post('/responses/input_tokens', body, signal);
   }
 
   return singleTurnAdapter({
@@ -86,11 +57,15 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       customTools: dialect.customTools === 'client',
     },
     connect: connector(dialect, options),
-    send,
+    send: (connection, request, { stream, signal }) =>
+      connection.post('/responses', bodyOf(request, { stream }), signal),
+    again(error, { continuation, ...full }) {
+      return isPreviousMissing(error, nonEmpty(continuation)) ? full : undefined;
+    },
     ...(dialect.countsTokens ? { count: { send: sendToCount, read: body => body.input_tokens } } : {}),
     reader: (request, context) => new ResponseReader(request, dialect, context),
     ending: 'response.completed, response.incomplete or an error',
-    now,
+    now: options.now,
   });
 }
 
@@ -100,10 +75,9 @@ const COUNTED = [
 ];
 
 /** Whether the provider does not know the previous response. Some have only a message for it, no code. */
-function isPreviousMissing(error: Error, previous: JsonValue | undefined): boolean {
-  if (!(error instanceof ProviderError) || (error.status !== 400 && error.status !== 404)) return false;
-  if (typeof previous !== 'string') return false;
-  const { codes, message } = readErrorBody(error.raw);
+function isPreviousMissing({ status, raw }: ProviderError, previous: string | undefined): boolean {
+  if (!previous || (status !== 400 && status !== 404)) return false;
+  const { codes, message } = readErrorBody(raw);
   return (
     codes.includes('previous_response_not_found') ||
     message.includes(previous) ||

@@ -6,17 +6,12 @@ import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { WireCallIds } from '../turn/tool-calls.ts';
 import { closesTurn, isControl, missingResult } from '../turn/transcript.ts';
+import type { ResponsesDialect } from './dialect.ts';
 
-/** How a transcript is converted to input items. */
-export type InputOptions = {
-  /** The provider whose opaque data is sent back. */
-  provider: string;
+/** How a transcript is converted to input items, of the dialect whose opaque data is sent back. */
+export type InputOptions = Pick<ResponsesDialect, 'provider' | 'reasoningReplay' | 'callsTogether'> & {
   /** Whether the provider stores items, so that they are sent with their ids. */
   stored: boolean;
-  /** The form of reasoning that the provider accepts back. Default: `encrypted`. */
-  reasoning?: 'encrypted' | 'content';
-  /** Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`. */
-  callsTogether?: boolean;
   /** The transcript position at which the input begins. Default: 0. */
   from?: number;
 };
@@ -139,7 +134,10 @@ export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
 }
 
 /** The keys of readable reasoning items that directly precede the item they belong to. */
-function replayableReasoning(items: readonly SentItem[], { provider, reasoning }: InputOptions): Set<string> {
+function replayableReasoning(
+  items: readonly SentItem[],
+  { provider, reasoningReplay }: InputOptions,
+): Set<string> {
   const keys = new Set<string>();
   let follower = '';
   for (const item of items.toReversed()) {
@@ -149,7 +147,8 @@ function replayableReasoning(items: readonly SentItem[], { provider, reasoning }
       continue;
     }
     const source = kept?.item;
-    const isReplayable = source !== undefined && isReadable(source, reasoning) && kept?.before === follower;
+    const isReplayable =
+      source !== undefined && isReadable(source, reasoningReplay) && kept?.before === follower;
     if (isReplayable && follower !== '') {
       follower = keyOf(source);
       keys.add(follower);
@@ -158,7 +157,7 @@ function replayableReasoning(items: readonly SentItem[], { provider, reasoning }
   return keys;
 }
 
-function isReadable(reasoning: JsonObject, form: InputOptions['reasoning']): boolean {
+function isReadable(reasoning: JsonObject, form: InputOptions['reasoningReplay']): boolean {
   return form === 'content'
     ? objectsOf(reasoning.content).length > 0
     : nonEmpty(reasoning.encrypted_content) !== undefined;
@@ -207,8 +206,8 @@ function inputPart(part: Part): JsonObject {
   }
 }
 
-function reasoningInput(source: JsonObject, { stored, reasoning }: InputOptions): JsonObject {
-  if (reasoning === 'content') return source;
+function reasoningInput(source: JsonObject, { stored, reasoningReplay }: InputOptions): JsonObject {
+  if (reasoningReplay === 'content') return source;
   const id: JsonObject = stored && source.id !== undefined ? { id: source.id } : {};
   return {
     type: 'reasoning',

@@ -14,13 +14,8 @@ import { closesTurn } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { CALL_IDS, endOfLastTurn, growingInput, type InputOptions, inputOf } from './input.ts';
 
-/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
-  /** Converts a full transcript to input. `stored`: the provider stores items. */
-  inputOf: (transcript: readonly Item[], stored: boolean) => JsonObject[];
-  toolsOf: (tools: readonly ToolDefinition[]) => JsonObject[];
-  stream: boolean;
   /** Whether the provider should store the response; `store` in the provider options takes precedence. */
   store: boolean;
   /** Whether to request encrypted reasoning, without which later turns cannot send the reasoning back. */
@@ -30,52 +25,39 @@ export type BodyOptions = {
 };
 
 /**
- * If the provider stores responses, the body continues from `request.continuation` and has only the input after the
- * last turn. All other members are sent in every request.
+ * Returns a function that builds request bodies, and converts only what transcripts gain. If the provider stores
+ * responses, a body continues from `request.continuation` and has only the input after the last turn. All other
+ * members are sent in every request.
  */
-export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options: BodyOptions): JsonObject {
-  const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
-  const stored = dialect.remembers && (providerOptions.store ?? options.store) !== false;
-  const previous = stored ? nonEmpty(request.continuation) : undefined;
-  const from = previous === undefined ? undefined : endOfLastTurn(request.transcript);
-  const own: JsonObject = {
-    model: options.model,
-    ...instructionsInput(request, dialect, from !== undefined),
-    ...settingsInput(request.settings),
-  };
-  if (previous !== undefined && from !== undefined) own.previous_response_id = previous;
-  own.input =
-    from === undefined
-      ? options.inputOf(request.transcript, stored)
-      : inputAfter(request.transcript, { ...inputOptions(dialect, { stored }), from });
-  if (options.stream) own.stream = true;
-  if (dialect.remembers && !stored) own.store = false;
-  if (options.encryptedReasoning) own.include = ['reasoning.encrypted_content'];
-  if (request.tools.length > 0) own.tools = options.toolsOf(request.tools);
-  if (request.output) own.text = { format: formatInput(request.output, dialect) };
-  const body = mergeOptions(own, providerOptions);
-  const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
-  return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
-}
-
-/** Returns a function that converts tools; it converts and serializes a list that does not change once. */
-export function toolInputs(dialect: ResponsesDialect): BodyOptions['toolsOf'] {
-  return convertOnce(tools => tools.map(tool => toolInput(tool, dialect)));
-}
-
-/** Returns a function that converts transcripts that grow from call to call. */
-export function growingInputs(dialect: ResponsesDialect): BodyOptions['inputOf'] {
-  const storedInput = growingInput(inputOptions(dialect, { stored: true }));
-  const unstoredInput = growingInput(inputOptions(dialect, { stored: false }));
-  return (transcript, stored) => (stored ? storedInput(transcript) : unstoredInput(transcript));
-}
-
-function inputOptions(dialect: ResponsesDialect, { stored }: { stored: boolean }): InputOptions {
-  return {
-    provider: dialect.provider,
-    stored,
-    reasoning: dialect.reasoningReplay ?? 'encrypted',
-    callsTogether: dialect.callsTogether ?? false,
+export function responsesBody(
+  dialect: ResponsesDialect,
+  { model, store, encryptedReasoning, providerOptions: shared = {} }: BodyOptions,
+): (request: ModelRequest, mode: { stream: boolean }) => JsonObject {
+  const storedInput = growingInput({ ...dialect, stored: true });
+  const unstoredInput = growingInput({ ...dialect, stored: false });
+  const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(tool => toolInput(tool, dialect)));
+  return (request, { stream }) => {
+    const { continuation, output, tools, transcript } = request;
+    const providerOptions = mergeOptions(shared, request.providerOptions);
+    const stored = dialect.remembers && (providerOptions.store ?? store) !== false;
+    const previous = stored ? nonEmpty(continuation) : undefined;
+    const from = previous === undefined ? undefined : endOfLastTurn(transcript);
+    const own: JsonObject = {
+      model,
+      ...instructionsInput(request, dialect, from !== undefined),
+      ...settingsInput(request.settings),
+    };
+    if (previous !== undefined && from !== undefined) own.previous_response_id = previous;
+    if (from !== undefined) own.input = inputAfter(transcript, { ...dialect, stored, from });
+    else own.input = stored ? storedInput(transcript) : unstoredInput(transcript);
+    if (stream) own.stream = true;
+    if (dialect.remembers && !stored) own.store = false;
+    if (encryptedReasoning) own.include = ['reasoning.encrypted_content'];
+    if (tools.length > 0) own.tools = toolInputs(tools);
+    if (output) own.text = { format: formatInput(output, dialect) };
+    const body = mergeOptions(own, providerOptions);
+    const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
+    return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
   };
 }
 

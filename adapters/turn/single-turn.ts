@@ -92,6 +92,8 @@ type SingleTurn = Omit<TurnSource, 'call'> & {
   ending: string;
   /** The code of an error in a stream that says nothing more precise. */
   streamFailure?: ProviderErrorCode;
+  /** The request to send instead, once, after this error. Default: none. */
+  again?: (error: ProviderError, request: ModelRequest) => ModelRequest | undefined;
   /** Adds to an error what only this provider's dialect knows. */
   refine?: (error: ProviderError) => ProviderError;
   /** The provider's endpoint that counts the input tokens of a request; `read` returns the count. */
@@ -112,6 +114,17 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     return options.refine?.(error) ?? error;
   }
 
+  const send: SingleTurn['send'] = async (connection, request, mode) => {
+    try {
+      return await options.send(connection, request, mode);
+    } catch (thrown) {
+      const error = failure(thrown, connection.context, mode.signal);
+      const instead = options.again?.(error, request);
+      if (instead === undefined) throw error;
+      return options.send(connection, instead, mode);
+    }
+  };
+
   async function* call(
     request: ModelRequest,
     { signal, capture }: CallOptions,
@@ -121,7 +134,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     const { context } = connection;
     try {
       signal.throwIfAborted();
-      const reply = await options.send(connection, request, { stream, signal });
+      const reply = await send(connection, request, { stream, signal });
       const reader = options.reader(request, context);
       if (!isStream(reply, { requested: stream })) return reader.read(bodyIn(await reply.text(), context));
       let count = 0;

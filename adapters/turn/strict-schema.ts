@@ -2,28 +2,15 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/js
 import type { OutputFormat } from '../../protocol/turn.ts';
 import { arrayOf, objectOf } from './json-access.ts';
 
-/** Strict mode refuses these: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. */
-const REFUSED = [
-  'allOf',
-  'oneOf',
-  'not',
-  'if',
-  'then',
-  'else',
-  'dependentRequired',
-  'dependentSchemas',
-  'patternProperties',
-  'propertyNames',
-  'unevaluatedProperties',
-  'unevaluatedItems',
-  'minProperties',
-  'maxProperties',
-  'prefixItems',
-  'contains',
-  'minContains',
-  'maxContains',
-  'uniqueItems',
+/** Keywords that no provider enforces, and without which a schema has another meaning. */
+export const LOST_KEYWORDS = [
+  ...['not', 'if', 'then', 'else', 'dependentRequired', 'dependentSchemas', 'patternProperties'],
+  ...['propertyNames', 'unevaluatedProperties', 'unevaluatedItems', 'minProperties', 'maxProperties'],
+  ...['prefixItems', 'contains'],
 ];
+
+/** Strict mode refuses these: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. */
+const REFUSED = [...LOST_KEYWORDS, 'allOf', 'oneOf', 'minContains', 'maxContains', 'uniqueItems'];
 
 /**
  * The schema as OpenAI's strict mode takes it: every object closed, every property required. `undefined` if not every

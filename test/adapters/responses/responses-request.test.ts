@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
-import { bodyOf } from '../../../adapters/responses/request.ts';
+import { responsesBody } from '../../../adapters/responses/request.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
@@ -106,7 +106,7 @@ describe('the body of a Responses request', () => {
 
   test('a provider without storage gets no store option, and the whole transcript', () => {
     const modelRequest = request([answer('a'), userMessage('b')], { continuation: 'resp_1' });
-    const sent = bodyOf(modelRequest, { ...DIALECT, remembers: false }, OPTIONS);
+    const sent = responsesBody({ ...DIALECT, remembers: false }, OPTIONS)(modelRequest, { stream: false });
     expect(Object.keys(sent)).toEqual(['model', 'input']);
     expect(sent.input).toHaveLength(2);
   });

@@ -1,4 +1,4 @@
-import { bodyOf, growingContents } from '../../../../adapters/gemini/request.ts';
+import { geminiBody } from '../../../../adapters/gemini/request.ts';
 import type { Item } from '../../../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
 import type { ModelRequest } from '../../../../protocol/turn.ts';
@@ -7,7 +7,7 @@ import { request } from '../requests.ts';
 /** Builders of Gemini request bodies. */
 
 export function body(of: ModelRequest, model = 'gemini-2.5-flash', providerOptions?: JsonObject): JsonObject {
-  return bodyOf(of, { model, contentsOf: growingContents(model), providerOptions });
+  return geminiBody(model, providerOptions)(of);
 }
 
 export function contents(transcript: readonly Item[], model?: string): JsonValue | undefined {

@@ -1,10 +1,5 @@
 import type { ResponsesDialect } from '../../../../adapters/responses/dialect.ts';
-import {
-  type BodyOptions,
-  bodyOf,
-  growingInputs,
-  toolInputs,
-} from '../../../../adapters/responses/request.ts';
+import { type BodyOptions, responsesBody } from '../../../../adapters/responses/request.ts';
 import type { Item } from '../../../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
 import type { ModelRequest } from '../../../../protocol/turn.ts';
@@ -23,16 +18,14 @@ export const DIALECT: ResponsesDialect = {
 };
 export const OPTIONS: BodyOptions = {
   model: 'gpt-4.1',
-  inputOf: growingInputs(DIALECT),
-  toolsOf: toolInputs(DIALECT),
-  stream: false,
   store: true,
   encryptedReasoning: false,
   providerOptions: undefined,
 };
 
-export function body(of: ModelRequest, options: Partial<BodyOptions> = {}): JsonObject {
-  return bodyOf(of, DIALECT, { ...OPTIONS, ...options });
+export function body(of: ModelRequest, options: Partial<BodyOptions & { stream: boolean }> = {}): JsonObject {
+  const { stream = false, ...more } = options;
+  return responsesBody(DIALECT, { ...OPTIONS, ...more })(of, { stream });
 }
 
 export function input(
