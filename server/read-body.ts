@@ -1,7 +1,9 @@
-import type * as z from 'zod';
+import type { Context } from 'hono';
+import * as z from 'zod';
 import { measureJson } from '../protocol/json.ts';
 import { asSentence } from '../protocol/options/refuse-unknown.ts';
 import { ApiError } from './error-envelope.ts';
+import type { RunsEnv } from './runs-env.ts';
 
 export type BodyLimits = {
   /** The size of the body. Default 1 MiB. */
@@ -24,6 +26,11 @@ export async function readBody<Schema extends z.ZodType>(
   const parsed = schema.safeParse(text === '' ? {} : parseBounded(text, limits));
   if (parsed.success) return parsed.data;
   throw describeIssues(parsed.error.issues);
+}
+
+/** The JSON body of a request, for a reader of its own. Throws like `readBody`. */
+export function readAnyBody(c: Context<RunsEnv>): Promise<unknown> {
+  return readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
 }
 
 async function readText(request: Request, maxBytes: number): Promise<string> {

@@ -57,23 +57,22 @@ export const codeInterpreterTool = openFields({
 });
 export type CodeInterpreterTool = z.infer<typeof codeInterpreterTool>;
 
-/** A built-in tool: the client declares it, and the gateway or the provider runs it. */
+/** The client declares it, and the gateway or the provider runs it. */
 export type BuiltinTool = WebSearchTool | FileSearchTool | CodeInterpreterTool;
 
 export const BUILTIN_KINDS = ['web_search', 'file_search', 'code_interpreter'] as const;
 export type BuiltinKind = (typeof BUILTIN_KINDS)[number];
 
-/** Whether the tool is a built-in one. */
 export function isBuiltinTool<Tool extends { type: string }>(tool: Tool | BuiltinTool): tool is BuiltinTool {
   return builtinKind(tool.type) !== undefined;
 }
 
-/** Which built-in tool it is: the types of web search have dates and a preview. */
+/** The types of web search have dates and a preview. */
 export function builtinKindOf(tool: BuiltinTool): BuiltinKind {
   return builtinKind(tool.type) ?? tool.type;
 }
 
-/** The built-in tool with this type, also as a choice; `undefined` for other types. */
+/** Also of a choice; `undefined` for other types. */
 export function builtinKind(type: string): BuiltinKind | undefined {
   return BUILTIN_KINDS.find(kind => type === kind || (kind === 'web_search' && type.startsWith(kind)));
 }
@@ -91,12 +90,9 @@ const webSearch = fields({
   headers: optional(words),
   timeout_ms: timeout,
 }).transform(({ pass = false, mcp_server, tool, url, headers, timeout_ms }, context) => {
-  const ways = [mcp_server, url].filter(way => way !== undefined);
-  if (
-    ways.length > 1 ||
-    (ways.length === 0 && !pass) ||
-    (mcp_server === undefined) !== (tool === undefined)
-  ) {
+  const ways = [mcp_server, url].filter(way => way !== undefined).length;
+  const isWithTool = (mcp_server === undefined) === (tool === undefined);
+  if (ways > 1 || (ways === 0 && !pass) || !isWithTool) {
     context.addIssue('expected "mcp_server" with "tool", or "url" with "headers", or "pass": true');
     return z.NEVER;
   }
@@ -139,7 +135,7 @@ const codeInterpreter = fields({
 });
 export type CodeInterpreterConfig = z.output<typeof codeInterpreter>;
 
-/** The schema of `builtin_tools`: the built-in tools that requests may use, and what runs them. */
+/** What requests may use, and what runs it. */
 export const builtinTools = fields({
   web_search: optional(webSearch),
   file_search: optional(fileSearch),

@@ -16,18 +16,21 @@ import { FileIndex } from './file-index.ts';
 import { assertFilter, fileSearch } from './file-search.ts';
 import { type SearchWeb, searchEndpoint, searchOptionsOf, searchServer, webSearch } from './web-search.ts';
 
-/** A request's tools, built-in and others, with the client's names of their members. */
 type NamedTools = {
   tools: readonly ({ type: string } | BuiltinTool)[];
+  /** The client's names of the members of its tools. */
   names: { tool(at: number, member: string): string };
 };
-
-/** Finds a tool of a configured MCP server. Rejects with an `Error` if there is none now. */
-type FindTool = (server: string, tool: string) => Promise<Tool>;
-
+type Provider = Pick<ModelAdapter, 'provider'>;
 type Named = (member: string) => string;
 
+/** Rejects with an `Error` if there is none now. */
+type FindTool = (server: string, tool: string) => Promise<Tool>;
+
 export type OfferedBuiltin = { kind: BuiltinKind; tool: Tool };
+
+/** A tool that runs here. `check` throws a `ResponsesError` for an option that it does not have. */
+type Backend = { check(): void; make(): Tool | Promise<Tool> };
 
 /**
  * The built-in tools of requests, according to the configuration. A tool marked `pass` is forwarded to OpenAI's
@@ -49,40 +52,22 @@ export class BuiltinTools {
     if (config.code_interpreter?.sandbox !== undefined) process.once('exit', this.#killCommands);
   }
 
-  passed(tools: NamedTools['tools'], { provider }: Pick<ModelAdapter, 'provider'>): BuiltinTool[] {
+  passed(tools: NamedTools['tools'], { provider }: Provider): BuiltinTool[] {
     return tools
       .filter(isBuiltinTool)
       .filter(tool => provider === 'openai-responses' && this.#config[builtinKindOf(tool)]?.pass === true);
   }
 
   /** Throws a `ResponsesError` for a built-in tool that is not configured, and for an option that it does not have. */
-  assertSupported({ tools, names }: NamedTools, adapter: Pick<ModelAdapter, 'provider'>): void {
-    const passed = this.passed(tools, adapter);
-    for (const [at, tool] of tools.entries()) {
-      if (!isBuiltinTool(tool) || passed.includes(tool)) continue;
-      const named: Named = member => names.tool(at, member);
-      this.#assertConfigured(tool, named);
-      if (tool.type === 'file_search') this.#assertFileSearch(tool, named);
-      else if (tool.type === 'code_interpreter') assertCodeInterpreter(tool, named);
-      else assertWebSearch(tool, named);
-    }
+  assertSupported(asked: NamedTools, adapter: Provider): void {
+    for (const { backend } of this.#runHere(asked, adapter)) backend().check();
   }
 
-  /**
-   * The built-in tools of a request that run here, after `assertSupported`. Throws a `ResponsesError` for an option that
-   * the MCP server of a search does not have.
-   */
-  async open(
-    { tools, names }: NamedTools,
-    adapter: Pick<ModelAdapter, 'provider'>,
-  ): Promise<OfferedBuiltin[]> {
-    const passed = this.passed(tools, adapter);
+  /** The tools that run here. Throws a `ResponsesError` for an option that the MCP server of a search does not have. */
+  async open(asked: NamedTools, adapter: Provider): Promise<OfferedBuiltin[]> {
     const offered: OfferedBuiltin[] = [];
-    for (const [at, tool] of tools.entries()) {
-      if (!isBuiltinTool(tool) || passed.includes(tool)) continue;
-      const named: Named = member => names.tool(at, member);
-      offered.push({ kind: builtinKindOf(tool), tool: await this.#make(tool, named) });
-    }
+    for (const { kind, backend } of this.#runHere(asked, adapter))
+      offered.push({ kind, tool: await backend().make() });
     return offered;
   }
 
@@ -93,24 +78,56 @@ export class BuiltinTools {
     for (const index of this.#indexes.values()) index.close();
   }
 
-  async #make(tool: BuiltinTool, named: Named): Promise<Tool> {
-    const { code_interpreter: code } = this.#config;
-    if (tool.type === 'file_search')
-      return fileSearch(
-        tool,
-        tool.vector_store_ids.map(name => this.#indexOf(name)),
-      );
-    if (tool.type === 'code_interpreter') {
-      if (code?.sandbox === undefined) throw notConfigured(tool, named);
-      return codeInterpreter(code.sandbox, this.#closing.signal);
-    }
-    return webSearch(tool, await this.#searchFor(tool, named));
+  #runHere({ tools, names }: NamedTools, adapter: Provider) {
+    const passed = this.passed(tools, adapter);
+    return tools.flatMap((tool, at) => {
+      if (!isBuiltinTool(tool) || passed.includes(tool)) return [];
+      const backend = () => this.#backendOf(tool, member => names.tool(at, member));
+      return [{ kind: builtinKindOf(tool), backend }];
+    });
   }
 
-  async #searchFor(tool: WebSearchTool, named: Named): Promise<SearchWeb> {
-    const { server, endpoint } = this.#config.web_search ?? {};
+  #backendOf(tool: BuiltinTool, named: Named): Backend {
+    const { web_search: web, file_search: files, code_interpreter: code } = this.#config;
+    switch (tool.type) {
+      case 'file_search': {
+        const stores = files?.stores;
+        if (stores === undefined) break;
+        const indexes = () => tool.vector_store_ids.map(name => this.#indexOf(name, stores[name]?.folders));
+        return {
+          check: () => assertFileSearch(tool, stores, named),
+          make: () => fileSearch(tool, indexes()),
+        };
+      }
+      case 'code_interpreter': {
+        const sandbox = code?.sandbox;
+        if (sandbox === undefined) break;
+        return {
+          check: () => assertCodeInterpreter(tool, named),
+          make: () => codeInterpreter(sandbox, this.#closing.signal),
+        };
+      }
+      default: {
+        if (web?.server === undefined && web?.endpoint === undefined) break;
+        return {
+          check: () => assertWebSearch(tool, named),
+          make: async () => webSearch(tool, await this.#searchFor(tool, web, named)),
+        };
+      }
+    }
+    throw invalid(
+      named('type'),
+      'unsupported_tool',
+      `The built-in tool "${tool.type}" is not available with this model on this server.`,
+    );
+  }
+
+  async #searchFor(
+    tool: WebSearchTool,
+    { server = { label: '', tool: '' }, endpoint }: NonNullable<BuiltinConfig['web_search']>,
+    named: Named,
+  ): Promise<SearchWeb> {
     if (endpoint !== undefined) return searchEndpoint(endpoint);
-    if (server === undefined) throw notConfigured(tool, named);
     const open = async () => await this.#findTool(server.label, server.tool);
     const options = Object.keys(searchOptionsOf(tool));
     if (options.length > 0) {
@@ -122,36 +139,27 @@ export class BuiltinTools {
     return searchServer(open);
   }
 
-  #assertConfigured(tool: BuiltinTool, named: Named): void {
-    const { web_search: web, file_search: files, code_interpreter: code } = this.#config;
-    const isReady = {
-      web_search: web?.server !== undefined || web?.endpoint !== undefined,
-      file_search: files?.stores !== undefined,
-      code_interpreter: code?.sandbox !== undefined,
-    };
-    if (!isReady[builtinKindOf(tool)]) throw notConfigured(tool, named);
+  #indexOf(name: string, folders: readonly string[] = []): FileIndex {
+    const index = this.#indexes.get(name) ?? new FileIndex(folders, this.#log);
+    this.#indexes.set(name, index);
+    return index;
   }
+}
 
-  #assertFileSearch({ vector_store_ids, filters, ranking_options }: FileSearchTool, named: Named): void {
-    for (const [at, name] of vector_store_ids.entries()) {
-      if (Object.hasOwn(this.#config.file_search?.stores ?? {}, name)) continue;
+function assertFileSearch(
+  { vector_store_ids, filters, ranking_options }: FileSearchTool,
+  stores: object,
+  named: Named,
+): void {
+  for (const [at, name] of vector_store_ids.entries())
+    if (!Object.hasOwn(stores, name))
       throw invalid(
         named(`vector_store_ids[${at}]`),
         'vector_store_not_found',
         `Vector store with id '${name}' not found.`,
       );
-    }
-    if (ranking_options?.hybrid_search != null) throw unsupported(named('ranking_options.hybrid_search'));
-    if (filters != null) assertFilter(filters, named('filters'));
-  }
-
-  #indexOf(name: string): FileIndex {
-    const known = this.#indexes.get(name);
-    if (known !== undefined) return known;
-    const index = new FileIndex(this.#config.file_search?.stores?.[name]?.folders ?? [], this.#log);
-    this.#indexes.set(name, index);
-    return index;
-  }
+  if (ranking_options?.hybrid_search != null) throw unsupported(named('ranking_options.hybrid_search'));
+  if (filters != null) assertFilter(filters, named('filters'));
 }
 
 function assertWebSearch(tool: WebSearchTool, named: Named): void {
@@ -167,14 +175,6 @@ function assertCodeInterpreter({ container }: CodeInterpreterTool, named: Named)
     if (value != null && !(Array.isArray(value) && value.length === 0))
       throw unsupported(named(`container.${option}`));
   }
-}
-
-function notConfigured({ type }: BuiltinTool, named: Named): ResponsesError {
-  return invalid(
-    named('type'),
-    'unsupported_tool',
-    `The built-in tool "${type}" is not available with this model on this server.`,
-  );
 }
 
 function unsupported(param: string): ResponsesError {

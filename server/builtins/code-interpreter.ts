@@ -14,9 +14,9 @@ const LONGEST_CODE = 100_000;
 const LONGEST_LOGS = 50_000;
 
 /**
- * The tool that runs code with the operator's sandbox command: the code is its input, and its output and errors are the
- * result: `{ logs, exit_code }`, with the `signal` that ended it, if one did. Each call runs in a new process without state from earlier calls. When
- * `closing` is aborted, commands that still run are killed.
+ * Runs code with the operator's sandbox command: the code is its input, and what it prints the result:
+ * `{ logs, exit_code }`, with the `signal` that ended it, if one did. Each call runs in a new process. `closing` kills
+ * the commands that still run.
  */
 export function codeInterpreter(sandbox: Sandbox, closing: AbortSignal): Tool {
   return tool({
@@ -36,23 +36,19 @@ async function runCode(code: string, sandbox: Sandbox, signal: AbortSignal): Pro
   const { PATH = '' } = process.env;
   const child = spawn(file, args, { cwd, env: { PATH, ...env }, detached: true, stdio: 'pipe' });
   const stop = () => killGroup(child);
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    stop();
-  }, timeoutMs);
-  signal.addEventListener('abort', stop);
+  const late = AbortSignal.timeout(timeoutMs);
+  const ending = AbortSignal.any([signal, late]);
+  ending.addEventListener('abort', stop);
   try {
     const logs = collect(child);
     child.stdin.on('error', () => {});
     child.stdin.end(code);
     const exit = await ended(child);
     signal.throwIfAborted();
-    if (isLate) throw new Error(`The code did not end within ${timeoutMs} ms.\n${logs()}`);
+    if (late.aborted) throw new Error(`The code did not end within ${timeoutMs} ms.\n${logs()}`);
     return { logs: logs(), exit_code: exit.code, ...omitUndefined({ signal: exit.signal ?? undefined }) };
   } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
+    ending.removeEventListener('abort', stop);
     stop();
   }
 }

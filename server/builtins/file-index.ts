@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
@@ -6,7 +7,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../../protocol/error.ts';
 import { loadSqlite } from '../../stores/sqlite/open-database.ts';
 
-/** Metadata of an indexed file; filters can compare these fields. Times are in seconds since the epoch. */
+/** Filters can compare these fields. Times are in seconds since the epoch. */
 export type FileAttributes = {
   filename: string;
   path: string;
@@ -15,7 +16,7 @@ export type FileAttributes = {
   modified_at: number;
 };
 
-/** A part of a file that matches a query. `score` is relative to the best match, which has 1. */
+/** `score` is relative to the best match, which has 1. */
 export type FileMatch = { file_id: string; attributes: FileAttributes; score: number; text: string };
 
 type IndexedFile = { id: string; attributes: FileAttributes; version: string; from: number; to: number };
@@ -53,7 +54,7 @@ export class FileIndex {
     this.#log = log;
   }
 
-  /** The best matches for the words of a query, best first. */
+  /** Best first. */
   async search(
     query: string,
     options: { most: number; threshold: number; accepts: (attributes: FileAttributes) => boolean },
@@ -181,41 +182,32 @@ async function* filesIn(folder: string, depth = 0): AsyncGenerator<string, void>
   }
 }
 
-function decode(bytes: Uint8Array): string | undefined {
-  if (bytes.includes(0)) return undefined;
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+function decode(bytes: Buffer): string | undefined {
+  return bytes.includes(0) || !isUtf8(bytes) ? undefined : new TextDecoder().decode(bytes);
 }
 
-/** The words of a query, each quoted, so that nothing in it is an operator of FTS5. */
+/** Each quoted, so that nothing in a query is an operator of FTS5. */
 function termsOf(query: string): string {
   const words = query.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
-  return words
-    .slice(0, MOST_TERMS)
-    .map(word => `"${word}"`)
-    .join(' OR ');
+  const quoted = words.slice(0, MOST_TERMS).map(word => `"${word}"`);
+  return quoted.join(' OR ');
 }
 
 const LONGEST_PART = 1_600;
 
-/** Cuts a text into parts of at most 1,600 characters, at the end of a paragraph, line or word where there is one. */
+/** Into parts of at most 1,600 characters, at the end of a paragraph, line or word where there is one. */
 function* cutChunks(text: string): Generator<string, void> {
   let from = 0;
   while (from < text.length) {
-    const to =
-      from + LONGEST_PART >= text.length
-        ? text.length
-        : from + lengthOf(text.slice(from, from + LONGEST_PART));
+    const piece = text.slice(from, from + LONGEST_PART);
+    const to = from + (from + LONGEST_PART >= text.length ? piece.length : lengthOf(piece));
     const part = text.slice(from, to).trim();
     if (part !== '') yield part;
     from = to;
   }
 }
 
-/** The length of the next part: to the last break in the second half of the piece. */
+/** To the last break in the second half of the piece. */
 function lengthOf(piece: string): number {
   for (const mark of ['\n\n', '\n', ' ']) {
     const at = piece.lastIndexOf(mark);

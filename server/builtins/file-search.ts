@@ -8,7 +8,7 @@ import type { FileAttributes, FileIndex, FileMatch } from './file-index.ts';
 
 const MOST_RESULTS = 10;
 
-/** The tool that searches files for the model. Its output is `{ results: [{ file_id, filename, score, text, … }] }`. */
+/** Its output is `{ results: [{ file_id, filename, score, text, … }] }`. */
 export function fileSearch(asked: FileSearchTool, indexes: readonly FileIndex[]): Tool {
   const { max_num_results, ranking_options, filters } = asked;
   const most = max_num_results ?? MOST_RESULTS;

@@ -5,7 +5,7 @@ import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { tool } from '../../tools/tool.ts';
 import type { WebSearchTool } from './builtin-schemas.ts';
 
-/** A request to a search backend. Optional members are present only if the client's request has them. */
+/** Optional members are present only if the client's request has them. */
 type SearchRequest = { query: string } & SearchOptions;
 type SearchOptions = {
   allowed_domains?: string[];
@@ -13,7 +13,7 @@ type SearchOptions = {
   search_context_size?: string;
 };
 
-/** A backend of `web_search`. Returns the JSON or text that it found; throws an `Error` for the model to read. */
+/** Returns the JSON or text that it found; throws an `Error` for the model to read. */
 export type SearchWeb = (request: SearchRequest, context: ToolCallContext) => Promise<JsonValue>;
 
 const MOST_RESULTS = 20;
@@ -30,7 +30,7 @@ const result = z.object({
 });
 const answer = z.object({ results: z.array(result).max(1_000) });
 
-/** The options of the request's tool that a backend has to apply. */
+/** What of the request's tool a backend has to apply. */
 export function searchOptionsOf(asked: WebSearchTool): SearchOptions {
   const { filters, user_location, search_context_size: size } = asked;
   return omitUndefined({
@@ -41,10 +41,7 @@ export function searchOptionsOf(asked: WebSearchTool): SearchOptions {
   });
 }
 
-/**
- * The tool that searches the web for the model. Its output is `{ results: [{ title, url, snippet }] }`, or `{ text }`
- * if the backend's answer has another form.
- */
+/** Its output is `{ results: [{ title, url, snippet }] }`, or `{ text }` if the backend's answer has another form. */
 export function webSearch(asked: WebSearchTool, search: SearchWeb): Tool {
   const options = searchOptionsOf(asked);
   return tool({
@@ -87,7 +84,7 @@ function parse(text: string): JsonValue {
   }
 }
 
-/** Searches with an HTTP endpoint: POST of the request as JSON, answered with `{ results: [{ title, url, snippet }] }`. */
+/** POST of the request as JSON, answered with `{ results: [{ title, url, snippet }] }`. */
 export function searchEndpoint(endpoint: {
   url: string;
   headers?: Readonly<Record<string, string>>;
@@ -124,7 +121,7 @@ async function post(
   return body;
 }
 
-/** Searches with a tool of an MCP server, which takes the members of the request as arguments. */
+/** The tool of an MCP server takes the members of the request as arguments. */
 export function searchServer(open: () => Promise<Tool>): SearchWeb {
   return async (request, context) => {
     const { run, validate } = await open();

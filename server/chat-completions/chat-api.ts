@@ -1,5 +1,4 @@
 import type { Hono } from 'hono';
-import * as z from 'zod';
 import {
   callNamer,
   failureOf,
@@ -10,16 +9,13 @@ import {
 } from '../gateway/index.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError } from '../openai-error.ts';
-import { readBody } from '../read-body.ts';
+import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { readChatRequest } from './chat-request.ts';
 import { CHAT_CHUNKS, ChatWriter, type NameCall } from './chat-writer.ts';
 
-/**
- * OpenAI's Chat Completions over the service of the gateway: a body is read into a request (`chat-request.ts`), and the
- * answer is written as a completion (`chat-writer.ts`). This folder has no loop and no state.
- */
+/** OpenAI's Chat Completions over the service of the gateway, without a loop or state of its own. */
 export function createChatApi(service: GatewayService, log: (line: string) => void): MountedApi {
   return {
     prefix: '/v1/chat',
@@ -33,7 +29,7 @@ export function createChatApi(service: GatewayService, log: (line: string) => vo
 
 function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.post('/v1/chat/completions', async c => {
-    const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const body = await readAnyBody(c);
     const { request, includeUsage } = readChatRequest(body, model => service.models.providerOf(model));
     const how = { nameCall: callNames(request), includeUsage };
     const live = await service.answer(request, c.get('caller'), head => new ChatWriter(head, how));

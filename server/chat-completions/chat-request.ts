@@ -58,7 +58,7 @@ const texts = contentOf(z.discriminatedUnion('type', [text], 'expected a "text" 
 const notEmpty = z.string().min(1, 'expected a non-empty string');
 const FUNCTION_OR_CUSTOM = 'expected "function" or "custom"';
 
-/** A call; without a type it is a function's. */
+/** Without a type it is a function's. */
 const toolCall = z.preprocess(
   value => (isJsonObject(value) && value.type === undefined ? { ...value, type: 'function' } : value),
   z.discriminatedUnion(
@@ -168,7 +168,7 @@ const responseFormat = z.discriminatedUnion(
   'expected "text", "json_object" or "json_schema"',
 );
 
-/** One to four texts. An empty list is the same as none. */
+/** An empty list is the same as none. */
 const stop = z
   .union(
     [z.string().min(1), z.array(z.string().min(1)).max(4)],
@@ -206,10 +206,7 @@ export const chatBody = z.looseObject({
 
 type Parsed = z.infer<typeof chatBody>;
 
-/**
- * OpenAI's parameters that this server refuses, because ignoring them would change the result, with the values that have
- * no effect.
- */
+/** Refused, because ignoring them would change the result, except for the values that have no effect. */
 const UNSUPPORTED: Readonly<Record<string, (value: unknown) => boolean>> = {
   n: value => value === 1,
   logprobs: value => value === false,
@@ -227,11 +224,9 @@ const INSTEAD: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the body of `POST /v1/chat/completions`. Throws a `ResponsesError` with the path of the first problem. Fields that
- * OpenAI does not define, and hints that do not change the result (`prediction`), are ignored. `providerOf` finds the
- * provider of a model, and throws for an unknown one.
- *
- * The response is stored unless the client sends `store: false`, so that its run survives the process.
+ * Throws a `ResponsesError` with the path of the first problem. Fields that OpenAI does not define, and hints that do not
+ * change the result (`prediction`), are ignored. The response is stored unless the client sends `store: false`, so that
+ * its run survives the process.
  */
 export function readChatRequest(
   value: unknown,
@@ -298,7 +293,7 @@ function readChatTool(tool: ChatTool, at: number): RequestTool {
   return readTool({ ...custom, format: flat, type: 'custom' }, place);
 }
 
-/** The built-in tool for `web_search_options`. It comes after the tools of the request. */
+/** It comes after the tools of the request. */
 function webSearchOf({ web_search_options: options }: Parsed): RequestTool[] {
   if (options == null) return [];
   const { search_context_size = null, user_location: place } = options;
@@ -316,10 +311,7 @@ function limitOf(body: Parsed): number | null | undefined {
   return parsed.data;
 }
 
-/**
- * Reads the messages. Throws a `ResponsesError` that names the message, unless every call is directly followed by its
- * result, as OpenAI requires.
- */
+/** Throws a `ResponsesError` unless every call is directly followed by its result, as OpenAI requires. */
 function readMessages(messages: readonly ChatMessage[]): Pick<GatewayRequest, 'input' | 'answered'> {
   const calls = new OpenCalls();
   const read = messages.map((message, at) => readMessage(message, at, calls));
@@ -358,16 +350,13 @@ function readCall(call: ChatToolCall, place: string, calls: OpenCalls): SentItem
   return sent({ type: 'tool_call', callId, name, arguments: written });
 }
 
-/**
- * The calls that still need a result. Clients may use an id again in a later message; the ids of a transcript are unique,
- * so repeated ones get a suffix.
- */
+/** Clients may use an id again in a later message; the ids of a transcript are unique, so repeated ones get a suffix. */
 class OpenCalls {
   readonly #taken = new Set<string>();
   readonly #open = new Map<string, string>();
   #place = '';
 
-  /** The id in the transcript of a call of the message at `place`. */
+  /** Returns the id in the transcript of a call of the message at `place`. */
   open(id: string, place: string): string {
     this.#place = place;
     if (this.#open.has(id))
@@ -379,7 +368,7 @@ class OpenCalls {
     return unique;
   }
 
-  /** The id in the transcript of the call that the message at `place` answers. */
+  /** Returns the id in the transcript of the call that the message at `place` answers. */
   close(id: string, place: string): string {
     const callId = this.#open.get(id);
     this.#open.delete(id);

@@ -38,7 +38,7 @@ type Chunk = Omit<ChatCompletionChunk, 'choices' | 'service_tier'> & {
   choices: (Omit<ChatCompletionChunk.Choice, 'delta'> & { delta: Delta })[];
 };
 
-/** One event of a streamed completion. OpenAI's clients throw an error. */
+/** OpenAI's clients throw an error. */
 type ChatWire =
   | Chunk
   | { error: { message: string; type: string; code: string | null; param: string | null } };
@@ -64,7 +64,6 @@ function frameOf(wire: ChatWire): string {
   return `data: ${JSON.stringify(wire)}\n\n`;
 }
 
-/** A text of the answer, of which the stream has `written`. */
 type Text = { kind: 'message' | 'reasoning'; text: string; refusal: string; items: readonly Item[] };
 
 /**
@@ -251,7 +250,7 @@ function citationsIn(texts: readonly Text[]): Citation[] {
   });
 }
 
-/** The citations of a text that begins at `start` of the completion's content. */
+/** `start`: where the text begins in the completion's content. */
 function citationsOf(items: readonly Item[], start: number): Citation[] {
   return annotationsOf(items).flatMap(annotation => {
     if (!isJsonObject(annotation) || annotation.type !== 'url_citation') return [];

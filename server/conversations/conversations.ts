@@ -1,4 +1,4 @@
-import type { Context, Hono } from 'hono';
+import type { Hono } from 'hono';
 import * as z from 'zod';
 import { type Caller, sees } from '../../access/caller.ts';
 import { createAgent } from '../../agent/agent.ts';
@@ -8,7 +8,7 @@ import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
-import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, omitNull, toJson } from '../../protocol/json.ts';
 import type { Source, Store } from '../../protocol/store.ts';
 import {
   type FoundResponse,
@@ -20,7 +20,7 @@ import {
   type VisibleResponses,
 } from '../gateway/index.ts';
 import { describeIssue, invalid, ResponsesError } from '../openai-error.ts';
-import { readBody } from '../read-body.ts';
+import { readAnyBody } from '../read-body.ts';
 import {
   inputItemsOf,
   pageOf,
@@ -53,11 +53,11 @@ export class Conversations {
     this.#options = options;
   }
 
-  /** Creates a conversation from a request body. Throws a `ResponsesError` for an invalid body. */
+  /** Throws a `ResponsesError` for an invalid body, which may be absent. */
   async create(value: unknown, caller: Caller): Promise<Conversation> {
     const { store, host } = this.#options;
-    const { items, metadata } = readCreation(value);
-    const added = await this.#readItems(items, caller, []);
+    const { items, metadata = {} } = omitNull(parse(creation, value ?? {}));
+    const added = await this.#readItems(readWireItems(items ?? [], 'items'), caller, []);
     const { name, labels } = caller;
     const runId = host.newId('run');
     const request = toJson({ caller: { name, labels } });
@@ -69,7 +69,7 @@ export class Conversations {
     return await this.find(conversationIdOf(runId), caller);
   }
 
-  /** The conversation with this id. Throws a `ResponsesError` with status 404. */
+  /** Throws a `ResponsesError` with status 404. */
   async find(id: string, caller: Caller): Promise<Conversation> {
     const runId = runOfConversation(id);
     const { store } = this.#options;
@@ -83,35 +83,35 @@ export class Conversations {
     });
   }
 
-  /** Replaces the metadata. Throws like `find`, and for an invalid body. */
+  /** Throws like `find`, and for an invalid body. */
   async update(id: string, value: unknown, caller: Caller): Promise<Conversation> {
-    const metadata = readUpdate(value);
+    const metadata = parse(update, value).metadata ?? {};
     const { runId } = await this.find(id, caller);
     await this.#append(runId, { type: 'metadata', metadata });
     return await this.find(id, caller);
   }
 
-  /** Hides the conversation. Its responses stay. Throws like `find`. */
+  /** Its responses stay. Throws like `find`. */
   async delete(id: string, caller: Caller): Promise<void> {
     const { runId } = await this.find(id, caller);
     await this.#append(runId, { type: 'deleted' });
   }
 
-  /** All items, oldest first. Throws like `find`. */
+  /** Oldest first. Throws like `find`. */
   async items(id: string, caller: Caller): Promise<ConversationItem[]> {
     return await itemsOf(await this.find(id, caller), this.#options.library.seenBy(caller));
   }
 
-  /** Adds items from a request body, and returns them. Throws like `find`, and for an invalid item. */
+  /** Returns what it adds. Throws like `find`, and for an invalid item. */
   async add(id: string, value: unknown, caller: Caller): Promise<ConversationItem[]> {
-    const wire = readAddition(value);
+    const wire = readWireItems(parse(addition, value).items, 'items');
     const { runId } = await this.find(id, caller);
     const items = await this.#readItems(wire, caller, await this.items(id, caller));
     if (items.length > 0) await this.#append(runId, { type: 'items', items });
     return items;
   }
 
-  /** One item. Throws like `find`, and a `ResponsesError` with status 404 for an unknown item. */
+  /** Throws like `find`, and a `ResponsesError` with status 404 for an unknown item. */
   async item(id: string, itemId: string, caller: Caller): Promise<ConversationItem> {
     const found = (await this.items(id, caller)).find(item => item.id === itemId);
     if (found !== undefined) return found;
@@ -121,7 +121,7 @@ export class Conversations {
     });
   }
 
-  /** Removes an item, and returns the conversation. Throws like `item`. */
+  /** Throws like `item`. */
   async deleteItem(id: string, itemId: string, caller: Caller): Promise<Conversation> {
     await this.item(id, itemId, caller);
     const { runId } = await this.find(id, caller);
@@ -178,8 +178,10 @@ export class Conversations {
     const taken = new Set(known.map(({ id }) => id));
     return wire.map((item, at) => {
       const sent = read[at];
-      const [listed] = sent?.type === 'sent' && isMessage(item) ? wireInputs(sent.items, {}) : [];
-      const id = typeof item.id === 'string' && !taken.has(item.id) ? item.id : host.newId(prefixOf(item));
+      const { type = 'message' } = item;
+      const [listed] = sent?.type === 'sent' && type === 'message' ? wireInputs(sent.items, {}) : [];
+      const prefix = PREFIXES[String(type)] ?? 'item';
+      const id = typeof item.id === 'string' && !taken.has(item.id) ? item.id : host.newId(prefix);
       taken.add(id);
       return { ...STATUS[String(item.type)], ...(listed ?? item), id };
     });
@@ -212,14 +214,6 @@ const PREFIXES: Readonly<Record<string, string>> = {
   compaction: 'cmp',
 };
 
-function isMessage({ type }: WireItem): boolean {
-  return type === undefined || type === 'message';
-}
-
-function prefixOf({ type = 'message' }: WireItem): string {
-  return PREFIXES[String(type)] ?? 'item';
-}
-
 const NO_MODEL: ModelAdapter = {
   provider: 'none',
   model: 'none',
@@ -241,7 +235,7 @@ function noModel(): EngineError {
   return new EngineError('model-missing', 'A conversation has no model.');
 }
 
-/** The most items that one request adds, as at OpenAI. */
+/** As at OpenAI. */
 const MOST_ITEMS = 20;
 
 const metadata = z
@@ -253,23 +247,6 @@ const creation = z.object({ items: z.nullish(items), metadata: z.nullish(metadat
 const update = z.object({ metadata: z.nullable(metadata) });
 const addition = z.object({ items });
 
-/** Validates the body of `POST /v1/conversations`, which may be empty. Throws a `ResponsesError`. */
-function readCreation(value: unknown): {
-  items: readonly WireItem[];
-  metadata: Record<string, string>;
-} {
-  const body = parse(creation, value ?? {});
-  return { items: readWireItems(body.items ?? [], 'items'), metadata: body.metadata ?? {} };
-}
-
-function readUpdate(value: unknown): Record<string, string> {
-  return parse(update, value).metadata ?? {};
-}
-
-function readAddition(value: unknown): readonly WireItem[] {
-  return readWireItems(parse(addition, value).items, 'items');
-}
-
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   if (!isJsonObject(value))
     throw invalid(null, 'invalid_value', 'The body is not valid: expected an object.');
@@ -278,7 +255,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infe
   throw describeIssue(parsed.error.issues[0], '');
 }
 
-/** The agent of the journals that are conversations, and the `by` of their notes. */
+/** The agent of these journals, and the `by` of their notes. */
 const CONVERSATIONS = 'conversations';
 
 type ConversationItem = JsonObject & { id: string };
@@ -318,12 +295,12 @@ function conversationIdOf(runId: string): string {
   return runId.replace(/^run_/, 'conv_');
 }
 
-/** The run whose journal is the conversation; `undefined` for an id that this server did not make. */
+/** `undefined` for an id that this server did not make. */
 function runOfConversation(id: string): string | undefined {
   return /^conv_[A-Za-z0-9]+$/.test(id) ? id.replace(/^conv_/, 'run_') : undefined;
 }
 
-/** Reads a conversation from its journal; `undefined` for the journal of a run. */
+/** `undefined` for the journal of a run. */
 function readConversation(
   { runId, redactions }: Source,
   entries: readonly JournalEntry[],
@@ -351,10 +328,7 @@ function readConversation(
 
 type ResponseNote = Extract<ConversationNote, { type: 'response' }>;
 
-/**
- * The response of a note; `undefined` if it was never begun, because the server stopped before, or may not be seen. A
- * deleted one is found: its span says so.
- */
+/** `undefined` if it was never begun, because the server stopped before, or may not be seen. A deleted one is found. */
 async function findResponse(
   { runId, ticket }: ResponseNote,
   library: VisibleResponses,
@@ -364,10 +338,7 @@ async function findResponse(
   return run && span && { run, span };
 }
 
-/**
- * All items of a conversation, in order: the added items, and the input and output of its responses. Nothing is
- * copied: a response's items are read from its run, so they are complete whenever its run is.
- */
+/** The added items, and the input and output of its responses, which are read from their runs. */
 async function itemsOf({ notes }: Conversation, library: VisibleResponses): Promise<ConversationItem[]> {
   const items: ConversationItem[] = [];
   const deleted = new Set<string>();
@@ -387,8 +358,8 @@ function itemsOfResponse(found: FoundResponse): ConversationItem[] {
 }
 
 /**
- * What a request follows: the newest response and the items that were added since. Where that response was deleted, or
- * an item that it has read, it cannot be continued: then all remaining items are the history.
+ * What a request follows: the newest response and the items that were added since. If that response was deleted, or an
+ * item that it has read, all remaining items are the history instead.
  */
 async function contextOf(
   conversation: Conversation,
@@ -413,21 +384,17 @@ function addedIn(notes: readonly ConversationNote[]): ConversationItem[] | undef
   return added.filter(({ id }) => !deleted.includes(id));
 }
 
-/** Adds the routes of `/v1/conversations`. */
 export function addConversationRoutes(app: Hono<RunsEnv>, conversations: Conversations): void {
-  const bodyOf = async (c: Context<RunsEnv>) =>
-    await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
-
   app.post('/v1/conversations', async c => {
     const isEmpty = c.req.header('content-type') === undefined;
-    const value = isEmpty ? undefined : await bodyOf(c);
+    const value = isEmpty ? undefined : await readAnyBody(c);
     return c.json(conversationObject(await conversations.create(value, c.get('caller'))));
   });
   app.get('/v1/conversations/:id', async c =>
     c.json(conversationObject(await conversations.find(c.req.param('id'), c.get('caller')))),
   );
   app.post('/v1/conversations/:id', async c => {
-    const value = await bodyOf(c);
+    const value = await readAnyBody(c);
     const updated = await conversations.update(c.req.param('id'), value, c.get('caller'));
     return c.json(conversationObject(updated));
   });
@@ -441,7 +408,7 @@ export function addConversationRoutes(app: Hono<RunsEnv>, conversations: Convers
     return c.json(pageOf(items, c.req.query()));
   });
   app.post('/v1/conversations/:id/items', async c => {
-    const value = await bodyOf(c);
+    const value = await readAnyBody(c);
     const items = await conversations.add(c.req.param('id'), value, c.get('caller'));
     return c.json(pageOf(items, { order: 'asc', limit: '100' }));
   });

@@ -33,18 +33,18 @@ type GatewayServiceOptions = {
   store: Store;
   host: Host;
   gateway: GatewayConfig;
-  /** `AGENTCHART_MODEL`. Its provider serves model names that are neither an alias nor `provider:model`. */
+  /** Its provider serves model names that are neither an alias nor `provider:model`. */
   model?: string;
-  /** The agents that requests may name as their model, beside the models of the configuration. */
+  /** By their names as models. */
   agents?: ReadonlyMap<string, Agent>;
-  /** How long requests wait for a hidden MCP server that has just begun to connect, in ms. Default 1,000. */
+  /** In ms: see `GatewayServers`. */
   hiddenWaitMs?: number;
   log(line: string): void;
 };
 
 /**
- * The conversation of a request. `read` returns what a request follows there now, and throws a `ResponsesError` if that is
- * in progress; `join` notes a response that is about to begin, and throws if the conversation has changed since.
+ * `read` returns what a request follows in its conversation now, and throws a `ResponsesError` if that is in progress;
+ * `join` notes a response that is about to begin, and throws if the conversation has changed since.
  */
 export type RequestConversation = {
   id: string;
@@ -59,7 +59,6 @@ type AnswerOptions = Pick<CallersRequest, 'chain' | 'once'> & { conversation?: R
 
 type Asked = CallersRequest & { conversation?: RequestConversation };
 
-/** A request's plan, and what notes its response in its conversation. */
 type Planned = {
   plan: Plan & { given?: number };
   join?: Awaited<ReturnType<RequestConversation['read']>>['join'];
@@ -99,8 +98,8 @@ export class GatewayService {
   }
 
   /**
-   * Starts the answer to a caller's request, which `write` writes. A request that answers the calls of an earlier one
-   * continues its run, if it can. Throws a `ResponsesError` before doing anything if the request is refused.
+   * Starts the answer to a request. One that answers the calls of an earlier request continues its run, if it can.
+   * Throws a `ResponsesError` before doing anything if the request is refused.
    */
   async answer<Wire, Whole>(
     request: GatewayRequest,
@@ -158,7 +157,7 @@ export class GatewayService {
     };
   }
 
-  /** The input tokens that a request would have: the provider's count, or an estimate. Starts nothing. */
+  /** The provider's count, or an estimate. Starts nothing. */
   async countInput(
     request: GatewayRequest,
     caller: Caller,
@@ -190,7 +189,7 @@ export class GatewayService {
     return { live: await this.runs.carryOut(plan, asked, write), conversation };
   }
 
-  /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */
+  /** Throws a `ResponsesError` with status 404. */
   async find(responseId: string, caller: Caller): Promise<FoundResponse> {
     const found = await this.library.seenBy(caller).find(responseId);
     if (found !== undefined) return found;
@@ -201,10 +200,7 @@ export class GatewayService {
     });
   }
 
-  /**
-   * Cancels a background response that is in progress. Throws like `find`, and a `ResponsesError` if the response is not
-   * one in the background.
-   */
+  /** Throws like `find`, and a `ResponsesError` if the response is not one in the background. */
   async cancel(responseId: string, caller: Caller): Promise<void> {
     const { run, span } = await this.find(responseId, caller);
     if (span.spec.request.background !== true)
@@ -229,7 +225,7 @@ export class GatewayService {
     await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
   }
 
-  /** The agent of a gateway run, made from its latest request; `undefined` for other runs or an unusable model. */
+  /** The agent of a run's latest request; `undefined` for other runs or an unusable model. */
   async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
     const run = await this.library.load(runId);
     return run && this.#agents.makeAgain(run);
@@ -247,12 +243,11 @@ export class GatewayService {
     patience.abort();
   }
 
-  /** Closes the connections to MCP servers. */
   async close(): Promise<void> {
     await this.#agents.close();
   }
 
-  /** The request with its model. Throws a `ResponsesError` if it is too large, or the model cannot serve it. */
+  /** Throws a `ResponsesError` if the request is too large, or the model cannot serve it. */
   resolve(request: GatewayRequest): { request: GatewayRequest; model: string } {
     this.#assertBounded(request);
     return { request, model: this.#agents.resolve(request) };

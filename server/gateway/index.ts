@@ -7,6 +7,7 @@ export {
   annotationsOf,
   argumentOf,
   type CallEnd,
+  NO_USAGE,
   type PlacedCall,
   refusalIn,
   resultsIn,

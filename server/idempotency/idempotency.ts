@@ -23,7 +23,7 @@ import {
 } from '../gateway/index.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 
-/** Answers requests with an `Idempotency-Key` once, those of one key one after the other. */
+/** Answers the requests of one key one after the other. */
 export class KeyedRequests {
   readonly #service: GatewayService;
   readonly #mutex = new KeyedMutex();
@@ -33,9 +33,9 @@ export class KeyedRequests {
   }
 
   /**
-   * The response to an earlier request with the key of the `header`, or else the one that `begin` begins. `joined` finds the
-   * runs of the request's conversation that answered the key. Throws a `ResponsesError` for an unusable key, and with
-   * status 409 if the key came with another body.
+   * The response to an earlier request with the key of the `header`, or else the one that `begin` begins. `joined` finds
+   * the runs of the request's conversation that answered the key. Throws a `ResponsesError` for an unusable key, and
+   * with status 409 if the key came with another body.
    */
   async answer<Wire, Whole>(
     header: string,
@@ -63,15 +63,15 @@ export class KeyedRequests {
   }
 }
 
-/** The longest `Idempotency-Key`, in characters. */
+/** In characters. */
 const LONGEST_KEY = 255;
 
-/** How often a key can be used again after failures that the client may retry. */
+/** Uses of a key after failures that the client may retry. */
 const MOST_ATTEMPTS = 20;
 
 /**
- * The digests of an `Idempotency-Key` and of the request that it came with. Callers who see the same responses share keys.
- * How a response is delivered (`stream`) and credentials do not count. Throws a `ResponsesError` for an unusable key.
+ * Callers who see the same responses share keys. How a response is delivered (`stream`) and credentials do not count.
+ * Throws a `ResponsesError` for an unusable key.
  */
 function readRequestKey(key: string, { name, labels }: Caller, request: GatewayRequest): RequestKey {
   if (key === '' || key.length > LONGEST_KEY)
@@ -86,15 +86,12 @@ function readRequestKey(key: string, { name, labels }: Caller, request: GatewayR
   return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
 }
 
-/**
- * The id of the run that a request with this key starts or forks. Because it follows from the key, a store cannot have
- * two such runs.
- */
+/** Of the run that a request starts or forks: it follows from the key, so a store cannot have two such runs. */
 function runIdOf({ key }: RequestKey, attempt: number): string {
   return `run_${digestOf({ key, attempt })}`;
 }
 
-/** The runs that a request names and may continue. */
+/** What a request names and may continue. */
 function runsToContinue({ previousResponseId: previous, input }: GatewayRequest): string[] {
   const items = input.flatMap(item => (item.type === 'sent' ? item.items : []));
   const decided = items.map(item =>
@@ -118,17 +115,13 @@ function assertSameRequest(
   );
 }
 
-/** The response to an earlier request with the same key, or the id of the run that the request may begin. */
+/** `runId`: of the run that the request may begin. */
 type Answered<Wire, Whole> =
   | { type: 'stored'; found: FoundResponse }
   | { type: 'unstored'; live: LiveResponse<Wire, Whole> }
   | { type: 'new'; runId: string };
 
-/**
- * Looks for the response to an earlier request with this key, which may have continued one of the runs `continued`: where the journal has it, or among the unstored responses
- * of this process. A failure that the client may retry does not count. Throws a `ResponsesError` with status 409 if the
- * key came with another body.
- */
+/** In the journals, those of the runs `continued` too, or among the unstored responses. Failures to retry do not count. */
 async function findAnswered<Wire, Whole>(
   key: RequestKey,
   continued: readonly string[],
@@ -159,7 +152,7 @@ function findUnstored<Wire, Whole>(
   assertSameRequest(key, { known: feed.spec.key, deleted: false });
   if (!feed.isWrittenBy(write)) return undefined;
   const reader = feed.attach();
-  if (reader.end?.status !== 'failed') return reader;
+  if (reader.end()?.status !== 'failed') return reader;
   reader.leave();
   return undefined;
 }

@@ -4,10 +4,7 @@ import { asSentence } from '../../protocol/options/refuse-unknown.ts';
 import type { AnswerEnd } from '../gateway/index.ts';
 import { describeResponsesError, invalid, type ResponsesError } from '../openai-error.ts';
 
-/**
- * The code of the refusal of `thread`. Anthropic's tool runner asks for a thread first, and sends the whole history when
- * it is refused with this code.
- */
+/** Anthropic's tool runner asks for a thread first, and sends the whole history when it is refused with this code. */
 export const NO_THREADS = 'thread_unsupported_request';
 
 /** The `type` of Anthropic's errors: https://platform.claude.com/docs/en/api/errors */
@@ -21,7 +18,7 @@ type ErrorType =
   | 'api_error'
   | 'overloaded_error';
 
-/** The error of a message that failed after its stream had begun. */
+/** After the stream of a message had begun. */
 export type MessageFailure = { type: ErrorType; message: string; details?: { error_code: string } };
 
 const TYPES: Readonly<Record<number, ErrorType>> = {
@@ -36,7 +33,7 @@ const TYPES: Readonly<Record<number, ErrorType>> = {
   529: 'overloaded_error',
 };
 
-/** The status and Anthropic's error envelope for a thrown value. `reported` as in `describeResponsesError`. */
+/** `reported` as in `describeResponsesError`. */
 export function describeMessageError(
   thrown: unknown,
   requestId: string,
@@ -50,7 +47,7 @@ export function describeMessageError(
   return { status, body: { type: 'error', error, request_id: requestId }, reported };
 }
 
-/** The error of a stream that breaks off. */
+/** Of a stream that breaks off. */
 export function describeInterruption(thrown: unknown): MessageFailure {
   const { message, code } = describeResponsesError(thrown).body.error;
   const type = isStoreFault(code) ? 'api_error' : 'overloaded_error';
@@ -62,12 +59,12 @@ function detailsOf(code: unknown): { details?: { error_code: string } } {
   return code === NO_THREADS || isStoreFault(code) ? { details: { error_code: code } } : {};
 }
 
-/** Whether the code is one of the store of this server, which is not Anthropic's overload. */
+/** A fault of this server's store, which is not Anthropic's overload. */
 function isStoreFault(code: unknown): code is string {
   return typeof code === 'string' && code.startsWith('store_');
 }
 
-/** The message, with the path of its tool first, as Anthropic writes it: `tools.0.name: …`. */
+/** With the path of its tool first, as Anthropic writes it: `tools.0.name: …`. */
 function inMessageTerms({ message, param }: { message: string; param: string | null }): string {
   if (!param?.startsWith('tools.') || message.startsWith(param)) return message;
   return `${param}: ${message.replace(`'${param}'`, 'This field')}`;
@@ -81,7 +78,7 @@ function statusFor(status: number, code: unknown): number {
   return status > 500 ? 500 : status;
 }
 
-/** The error of an answer that is none; `undefined` if it is one. */
+/** `undefined` for an answer that is one. */
 export function describeFailure({ status, error, incompleteReason }: AnswerEnd): MessageFailure | undefined {
   if (incompleteReason === 'tool_outcome_unknown')
     return { type: 'api_error', message: 'The outcome of a tool call on the server is unknown.' };
@@ -95,12 +92,11 @@ function failureType(code: unknown): ErrorType {
   return code === 'invalid_prompt' ? 'invalid_request_error' : 'api_error';
 }
 
-/** A 400 error about the field at a path such as `messages.3.content.0`, in the words of Anthropic's API. */
+/** A 400 error about the field at a path such as `messages.3.content.0`. */
 export function invalidAt(path: string, problem: string): ResponsesError {
   return invalid(path, 'invalid_value', `${path}: ${problem}`);
 }
 
-/** The error for a schema's issue, in the words of Anthropic's API. */
 export function describeProblem(issue: z.core.$ZodIssue | undefined): ResponsesError {
   const path = (issue?.path ?? []).map(String);
   if (issue?.code === 'unrecognized_keys')

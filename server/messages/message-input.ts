@@ -21,14 +21,13 @@ const text = z.string({
 });
 const NOT_EMPTY = 'expected a non-empty string';
 const name = z.string(NOT_EMPTY).min(1, NOT_EMPTY);
-/** A text that does not matter if it is none. */
+/** Does not matter if it is no text. */
 const hint = z.string().nullish().catch(null);
 
 const kindOf = ({ type = null }: JsonObject) => JSON.stringify(type);
 
 type Typed = z.core.$ZodTypeDiscriminable;
 
-/** One of several content blocks, by its type. */
 function oneOf<const Blocks extends readonly [Typed, ...Typed[]]>(blocks: Blocks) {
   return z.discriminatedUnion('type', blocks, {
     error: ({ input }) =>
@@ -89,7 +88,7 @@ const toolResult = openFields({
   is_error: z.optional(z.unknown()),
 });
 
-/** The content of a message. An entry that is no block at all makes all of it invalid. */
+/** An entry that is no block at all makes all of a content invalid. */
 function contentOf<Block extends z.ZodType>(block: Block) {
   const isBlock = (value: unknown) => isJsonObject(value) && typeof value.type === 'string';
   const blocks = z
@@ -130,7 +129,7 @@ type Message = z.infer<typeof message>;
 type AnswerBlock = Extract<Message, { role: 'assistant' }>['content'][number];
 type ToolResult = z.infer<typeof toolResult>;
 
-/** Reads the messages. Throws a `ResponsesError` with the path of an invalid block, such as `messages.3.content.0`. */
+/** Throws a `ResponsesError` with the path of an invalid block, such as `messages.3.content.0`. */
 export function readMessages(messages: readonly Message[]): Pick<GatewayRequest, 'input' | 'answered'> {
   if (messages.every(({ role }) => role === 'system'))
     throw invalidAt('messages', 'at least one message is required');
@@ -148,10 +147,7 @@ export function readMessages(messages: readonly Message[]): Pick<GatewayRequest,
   return { input: read.flat(), answered: { from, to: read.slice(0, end).flat().length } };
 }
 
-/**
- * Throws a `ResponsesError` unless the results of all calls come in the next message, as providers require. Adjacent
- * messages of one role count as one.
- */
+/** The results of all calls must come in the next message, as providers require. Adjacent messages of one role are one. */
 function assertPaired(messages: readonly Message[]): void {
   const known = new Set<string>();
   const open = new Map<string, string>();
@@ -191,13 +187,13 @@ function readInput({ role, content }: Exclude<Message, { role: 'assistant' }>): 
   return [...results, sent({ type: 'message', role, content: parts })];
 }
 
-/** The output is a text if all blocks are texts, otherwise the list of parts. */
+/** A text if all blocks are texts, otherwise the list of parts. */
 function readResult({ tool_use_id: callId, content, is_error }: ToolResult): SentItem {
   const output = outputOf((content ?? []).flatMap(readContent), '\n');
   return sent({ type: 'tool_result', callId, output, isError: is_error === true });
 }
 
-/** The parts that a block stands for. `cache_control` is ignored here. Most providers have no citations. */
+/** Most providers have no citations, and no `cache_control` for parts. */
 function readContent(block: ContentBlock): Part[] {
   switch (block.type) {
     case 'text':

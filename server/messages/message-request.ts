@@ -53,7 +53,7 @@ const thinking = z.discriminatedUnion('type', [
 
 const format = openFields({ type: z.literal('json_schema'), schema: object });
 
-/** The parts of a request that its input tokens depend on. */
+/** What the input tokens depend on. */
 const prompt = {
   model: z.string().min(1),
   messages: z.array(message).min(1, 'at least one message is required').max(MOST_MESSAGES),
@@ -90,25 +90,21 @@ type Create = z.infer<typeof messageBody>;
 
 type MessageRequest = {
   request: GatewayRequest;
-  /** Whether thinking is part of the message: its text, only its signature, or nothing. */
+  /** Of thinking: its text, only its signature, or nothing. */
   thinking: 'shown' | 'omitted' | 'none';
   /** The client's name of a tool, by its name for providers: not all of them accept Anthropic's 128 characters. */
   toolName(name: string): string;
 };
 
-/** Finds the provider of a model. Throws a `ResponsesError` for an unknown model. */
+/** Throws a `ResponsesError` for an unknown model. */
 type ProviderOf = (model: string) => string;
 
-/**
- * Reads a body of `POST /v1/messages`. Throws a `ResponsesError` with the path of the first problem, such as
- * `messages.3.content.0`.
- */
+/** Throws a `ResponsesError` with the path of the first problem, such as `messages.3.content.0`. */
 export function readMessageRequest(value: unknown, providerOf: ProviderOf): MessageRequest {
   if (isJsonObject(value) && value.thread != null)
     throw invalid('thread', NO_THREADS, 'thread: Threads are not supported. Send all messages.');
   const body = parse(messageBody, value);
-  const { messages, provider } = readPrompt(body, providerOf);
-  const prompt = requestOf(body, messages, provider);
+  const { request: prompt, provider } = readPrompt(body, providerOf);
   const { temperature, top_p: topP, max_tokens: maxOutputTokens, service_tier } = body;
   const request = {
     ...prompt,
@@ -128,34 +124,23 @@ export function readMessageRequest(value: unknown, providerOf: ProviderOf): Mess
 /** Reads a body of `POST /v1/messages/count_tokens`. Throws like `readMessageRequest`. */
 export function readCountRequest(value: unknown, providerOf: ProviderOf): GatewayRequest {
   const body = parse(countBody, value);
-  const { messages, provider } = readPrompt(body, providerOf);
-  const providerOptions = provider === ANTHROPIC ? thinkingOptions(body) : {};
-  return { ...requestOf(body, messages, provider), providerOptions };
-}
-
-function readPrompt(body: Prompt, providerOf: ProviderOf) {
-  return { messages: readMessages(body.messages), provider: providerOf(body.model) };
+  const { request, provider } = readPrompt(body, providerOf);
+  return { ...request, providerOptions: provider === ANTHROPIC ? thinkingOptions(body) : {} };
 }
 
 function parse<Schema extends typeof messageBody | typeof countBody>(
   schema: Schema,
   value: unknown,
 ): z.infer<Schema> {
-  const parsed = schema.safeParse(withoutNulls(value));
+  // A field that is `null` counts as absent, also one that this server does not know.
+  const parsed = schema.safeParse(isJsonObject(value) ? omitNull(value) : value);
   if (!parsed.success) throw describeProblem(parsed.error.issues[0]);
   return parsed.data as z.infer<Schema>;
 }
 
-/** A field that is `null` counts as absent, also one that this server does not know. */
-function withoutNulls(value: unknown): unknown {
-  return isJsonObject(value) ? omitNull(value) : value;
-}
-
-function requestOf(
-  body: Prompt,
-  messages: Pick<GatewayRequest, 'input' | 'answered'>,
-  provider: string,
-): GatewayRequest {
+function readPrompt(body: Prompt, providerOf: ProviderOf): { request: GatewayRequest; provider: string } {
+  const messages = readMessages(body.messages);
+  const provider = providerOf(body.model);
   const { tool_choice: choice, output_config: config, output_format } = body;
   const format = config?.format ?? output_format;
   const search = body.tools?.find(isWebSearch);
@@ -164,7 +149,7 @@ function requestOf(
   const toolChoice = choiceOf(choice, search?.name);
   assertTools(tools, toolChoice, toolName);
   const { effort: reasoningEffort, summary: reasoningSummary } = reasoningOf(body, provider);
-  return {
+  const request: GatewayRequest = {
     ...messages,
     model: body.model,
     tools,
@@ -185,9 +170,10 @@ function requestOf(
     openai: {},
     names: { input: 'messages', tool: toolName },
   };
+  return { request, provider };
 }
 
-/** A tool's member in the words of Anthropic's API. */
+/** In the words of Anthropic's API. */
 const toolName: ToolNames = (at, member) =>
   `tools.${at}.${member === 'filters' ? 'allowed_domains' : member}`;
 
@@ -201,10 +187,7 @@ function instructionsOf({ system }: Prompt): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/**
- * A tool that the client runs, or the built-in web search. Throws a `ResponsesError` for Anthropic's other tools, by
- * their type.
- */
+/** A tool of the client, or the built-in web search. Throws a `ResponsesError` for Anthropic's other tools. */
 function toolOf(tool: z.infer<typeof clientTool>, at: number): RequestTool {
   const { type, name, description, input_schema: parameters, strict } = tool;
   if (isWebSearch(tool)) {
@@ -235,34 +218,26 @@ function choiceOf(choice: Prompt['tool_choice'], search: string | undefined): Re
   }
 }
 
-/** The user for OpenAI's abuse detection, which takes 64 characters: a longer id becomes its digest. */
+/** For OpenAI's abuse detection, which takes 64 characters: a longer id becomes its digest. */
 function userOf({ metadata }: Create): string | undefined {
   const user = metadata?.user_id ?? undefined;
   return user === undefined || user.length <= 64 ? user : createHash('sha256').update(user).digest('hex');
 }
 
-/**
- * The members of the provider's own request body for what the Responses API has no field for. Throws a `ResponsesError`
- * for `top_k` and `stop_sequences` if the provider does not have them.
- */
+/** Throws a `ResponsesError` for `top_k` and `stop_sequences` if the provider does not have them. */
 function providerOptionsOf(body: Create, provider: string): JsonObject {
-  const { top_k, stop_sequences } = body;
+  const { top_k, stop_sequences, metadata, service_tier } = body;
   const stop = stop_sequences?.length ? stop_sequences : undefined;
+  const sampling = samplingOptions({ stop, top_k }, provider, name =>
+    invalidAt(name === 'stop' ? 'stop_sequences' : name, 'This parameter is not supported for this model.'),
+  );
+  if (provider !== ANTHROPIC) return sampling;
   return {
-    ...samplingOptions({ stop, top_k }, provider, name =>
-      invalidAt(name === 'stop' ? 'stop_sequences' : name, 'This parameter is not supported for this model.'),
-    ),
-    ...(provider === ANTHROPIC ? anthropicOptions(body) : {}),
-  };
-}
-
-function anthropicOptions(body: Create): JsonObject {
-  const { metadata, service_tier: tier } = body;
-  return {
+    ...sampling,
     ...thinkingOptions(body),
-    ...omitUndefined({
+    ...omitNull({
       metadata: metadata?.user_id == null ? undefined : { user_id: metadata.user_id },
-      service_tier: tier ?? undefined,
+      service_tier,
       cache_control: cacheControlOf(body),
     }),
   };
@@ -280,7 +255,7 @@ function cacheControlOf(body: Create): JsonObject | undefined {
   return isJsonObject(marked) && isJsonObject(marked.cache_control) ? marked.cache_control : undefined;
 }
 
-/** The largest thinking budget, in tokens, of each effort; above the last it is `high`. */
+/** In tokens, by effort; above the last it is `high`. */
 const BUDGETS: readonly (readonly [effort: string, most: number])[] = [
   ['low', 4_096],
   ['medium', 16_384],
@@ -290,9 +265,9 @@ const BUDGETS: readonly (readonly [effort: string, most: number])[] = [
 const TAKE_NONE: readonly string[] = ['gemini', 'groq', 'mistral', 'deepseek', 'openrouter', 'ollama'];
 
 /**
- * The effort and summary for providers other than Anthropic, which gets `thinkingOptions`. `output_config.effort` counts
- * first, with `high` for the efforts above; then a thinking budget, by its size. `disabled` is the effort `none` where
- * every model takes it. Adaptive thinking leaves the effort to the model. Shown thinking asks for a summary.
+ * For providers other than Anthropic, which gets `thinkingOptions`. `output_config.effort` counts first, with `high` for
+ * the efforts above; then a thinking budget, by its size. `disabled` is the effort `none` where every model takes it.
+ * Adaptive thinking leaves the effort to the model. Shown thinking asks for a summary.
  */
 function reasoningOf(body: Prompt, provider: string): { effort?: string; summary?: string } {
   if (provider === ANTHROPIC) return {};
@@ -313,7 +288,7 @@ function budgetEffort(thinking: Prompt['thinking'], provider: string): string | 
   return BUDGETS.find(([, most]) => thinking.budget_tokens <= most)?.[0] ?? 'high';
 }
 
-/** `thinking` and `output_config.effort` for Anthropic's API, as the client sent them. */
+/** For Anthropic's API, as the client sent them. */
 function thinkingOptions({ thinking, output_config: config }: Prompt): JsonObject {
   return omitUndefined({
     thinking: thinking ?? undefined,

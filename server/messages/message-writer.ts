@@ -19,6 +19,7 @@ import {
   type AnswerEvent,
   type AnswerWriter,
   addUsages,
+  NO_USAGE,
   type PlacedCall,
   type ResponseHead,
   refusalIn,
@@ -44,7 +45,6 @@ type WrittenMessage = Omit<Message, 'diagnostics' | 'usage' | 'content'> & {
   usage: WrittenUsage;
 };
 
-/** One server-sent event of a message. */
 export type MessageEvent =
   | { type: 'message_start'; message: WrittenMessage }
   | { type: 'content_block_start'; index: number; content_block: Block }
@@ -56,13 +56,13 @@ export type MessageEvent =
 
 type MessageOptions = {
   thinking: 'shown' | 'omitted' | 'none';
-  /** The id of a call for the client; `place` counts the calls of the response from 0. */
+  /** `place` counts the calls of the response from 0. */
   nameCall(responseId: string, place: number): string;
   toolName(name: string): string;
   requestId: string;
 };
 
-/** The block that is being written. `proof` is the signature of a thinking block. */
+/** `proof` is the signature of a thinking block. */
 type OpenBlock = { key: string; block: Block; proof: string | null };
 
 /**
@@ -100,7 +100,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
       stop_sequence: null,
       stop_details: null,
       container: null,
-      usage: NO_USAGE,
+      usage: NOT_USED,
     };
   }
 
@@ -152,7 +152,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     this.#isRefused = true;
   }
 
-  /** The signature is that of `proofOf` the id, unless another one is known before the block ends. */
+  /** The signature is `proofOf` the id, unless another one is known before the block ends. */
   #think({ id, text }: Of<'text'>): void {
     const { thinking: how } = this.#options;
     if (how === 'none') return;
@@ -179,18 +179,13 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     this.#whole(`${use.id} result`, result);
   }
 
-  /** Arguments that are not an object cannot be a call's input, so the client gets an empty one. */
+  /** Arguments that are not an object cannot be a call's input: the client gets an empty one. */
   #call({ name, arguments: given }: PlacedCall): void {
     const id = this.#options.nameCall(this.#head.id, this.#calls++);
     const written = given || '{}';
     const input = parseInput(written);
-    const use = {
-      type: 'tool_use',
-      id,
-      name: this.#options.toolName(name),
-      input: {},
-      caller: { type: 'direct' },
-    } as const;
+    const named = { id, name: this.#options.toolName(name) };
+    const use = { type: 'tool_use', ...named, input: {}, caller: { type: 'direct' } } as const;
     this.#writeCall(id, use, input === undefined ? '{}' : written, input ?? {});
   }
 
@@ -231,7 +226,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
       container: null,
     };
     const usage = this.#usageNow();
-    Object.assign(this.#message, delta, { usage: { ...NO_USAGE, ...usage } });
+    Object.assign(this.#message, delta, { usage: { ...NOT_USED, ...usage } });
     this.#written.push({ type: 'message_delta', delta, usage }, { type: 'message_stop' });
   }
 
@@ -245,7 +240,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
 
   /** Anthropic counts cached tokens apart from other input tokens. */
   #usageNow(): Partial<WrittenUsage> {
-    const usage = this.#usage ?? NOTHING;
+    const usage = this.#usage ?? NO_USAGE;
     const read = usage.cachedInputTokens ?? 0;
     const made = usage.cacheWriteTokens ?? 0;
     const searches = { web_search_requests: this.#searches, web_fetch_requests: 0 };
@@ -259,7 +254,6 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     };
   }
 
-  /** The open block with this key, or a new one. */
   #blockFor<Written extends Block>(key: string, begun: Written): { block: Written; index: number } {
     const open = this.#open;
     const index = this.#message.content.length - 1;
@@ -299,15 +293,7 @@ function parseInput(text: string): JsonObject | undefined {
   }
 }
 
-const NOTHING: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedInputTokens: null,
-  cacheWriteTokens: null,
-  reasoningTokens: null,
-};
-
-const NO_USAGE: WrittenUsage = {
+const NOT_USED: WrittenUsage = {
   input_tokens: 0,
   cache_creation_input_tokens: 0,
   cache_read_input_tokens: 0,

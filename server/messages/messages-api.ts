@@ -1,5 +1,4 @@
 import type { Context, Hono } from 'hono';
-import * as z from 'zod';
 import {
   callNamer,
   finishedResponse,
@@ -9,20 +8,14 @@ import {
 } from '../gateway/index.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerError, ResponsesError } from '../openai-error.ts';
-import { readBody } from '../read-body.ts';
+import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeFailure, describeInterruption, describeMessageError } from './message-error.ts';
 import { readCountRequest, readMessageRequest } from './message-request.ts';
 import { type MessageEvent, MessageWriter } from './message-writer.ts';
 
-/**
- * Creates the `/v1/messages` routes: Anthropic's Messages API over the service of the gateway, to be mounted before
- * `/v1/responses`.
- *
- * A body is read into a request (`message-request.ts`, and `message-input.ts` for its messages), and the answer is
- * written as a message (`message-writer.ts`).
- */
+/** Anthropic's Messages API over the service of the gateway, to be mounted before `/v1/responses`. */
 export function createMessagesApi(service: GatewayService, log: (line: string) => void): MountedApi {
   return {
     prefix: '/v1/messages',
@@ -40,7 +33,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     await next();
   });
   app.post('/v1/messages', async c => {
-    const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const body = await readAnyBody(c);
     const { request, thinking, toolName } = readMessageRequest(body, model =>
       service.models.providerOf(model),
     );
@@ -54,14 +47,14 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     return c.json(whole);
   });
   app.post('/v1/messages/count_tokens', async c => {
-    const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const body = await readAnyBody(c);
     const request = readCountRequest(body, model => service.models.providerOf(model));
     const tokens = await service.countInput(request, c.get('caller'));
     return c.json({ input_tokens: tokens });
   });
 }
 
-/** The server's id of the request, which all its responses have. */
+/** All responses of a request have it. */
 function requestIdOf(c: Context<RunsEnv>): string {
   return c.res.headers.get('x-request-id') ?? '';
 }

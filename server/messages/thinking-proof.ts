@@ -6,15 +6,11 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import { type ItemPlace, openSeal, readItemId, type SentItem, sent } from '../gateway/index.ts';
 
-/** The proof for a reasoning item of a response, and for the sealed reasoning if it is known. */
 export function proofOf({ id, seal }: { id: string; seal?: string | undefined }): string {
   return seal === undefined ? id : `${id}.${seal}`;
 }
 
-/**
- * Restores the reasoning of a block with this proof and text, with the place of its turn. There is no item for unsigned
- * thinking.
- */
+/** Restores the reasoning of a block, with the place of its turn. There is no item for unsigned thinking. */
 export function readThinking(
   block: JsonObject,
   proof: string,
@@ -22,14 +18,16 @@ export function readThinking(
 ): { item?: SentItem; place?: ItemPlace } {
   const [, id = '', sealed] = /^(rs_\w+)(?:\.(.+))?$/.exec(proof) ?? [];
   const place = readItemId(id);
-  if (place !== undefined)
-    return {
-      place,
-      item: { id, ...sent(...(openSeal(sealed) ?? [{ id, type: 'reasoning' as const, text }])) },
-    };
+  const items = openSeal(sealed) ?? [{ id, type: 'reasoning' as const, text }];
+  if (place !== undefined) return { place, item: { id, ...sent(...items) } };
   if (proof.trim() === '') return {};
   // A block that Anthropic's own API has made, which goes back to it unchanged.
   const { cache_control: _, ...kept } = block;
   const opaque = { provider: 'anthropic', data: { block: kept } };
   return { item: sent({ type: 'reasoning', text, opaque }) };
+  /**
+   * The `signature` of a thinking block, and the `data` of a redacted one: the id of the reasoning item, and after a point
+   * the sealed reasoning, if it was complete when the block ended. The next request restores the reasoning from the seal,
+   * or else from the stored run.
+   */
 }

@@ -6,15 +6,15 @@ import type {
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 import { type AnswerEvent, argumentOf, builtinOf, resultsIn, type SentItem, sent } from '../gateway/index.ts';
 
-/** Whether a tool has a type of Anthropic's web search, such as `web_search_20250305`. */
+/** Such as `web_search_20250305`. */
 export function isWebSearch({ type }: { type?: string | null | undefined }): boolean {
   return /^web_search_\d{8}$/.test(type ?? '');
 }
 
-/** A finished search. `id` is the item's. */
+/** `id` is the item's. */
 export type Search = { id: string; input: { query: string }; urls: string[]; isFailed: boolean };
 
-/** The search of a call that ended; `undefined` for calls of other tools. */
+/** `undefined` for calls of other tools. */
 export function searchIn(
   event: Extract<AnswerEvent, { type: 'provided' | 'call.ended' }>,
 ): Search | undefined {
@@ -34,7 +34,7 @@ export function searchIn(
   return { id, input, urls: urlsIn(resultsIn(end.output)), isFailed: false };
 }
 
-/** The call of a search and its result. The pages' titles and texts are not in the answer. */
+/** The pages' titles and texts are not in the answer. */
 export function searchBlocksOf({ id: itemId, input, urls, isFailed }: Search): {
   use: ServerToolUseBlock;
   result: WebSearchToolResultBlock;
@@ -56,7 +56,7 @@ export function searchBlocksOf({ id: itemId, input, urls, isFailed }: Search): {
   };
 }
 
-/** What a returned call of a search, with this input and this result, says to the model. */
+/** What a returned search says to the model. */
 export function searchItemOf(input: JsonValue | undefined, result: JsonValue | undefined): SentItem {
   const { query } = isJsonObject(input) ? input : {};
   const text = [`Web search: ${query ?? ''}`, ...urlsIn(result)].join('\n');

@@ -12,18 +12,17 @@ import {
   resultsIn,
 } from '../gateway/index.ts';
 
-/** An event about an item, without the item's id and place. */
+/** Without the item's id and place. */
 export type ItemEvent = JsonObject & { type: string };
 type Item = JsonObject & { id: string };
 type ShownCall = PlacedCall & { id: string };
 
-/** How a call that the gateway runs appears: as it begins, and as it ends. `include` is the request's. */
+/** How a call that the gateway runs begins and ends. `include` is the request's. */
 type CallShape = {
   opened(call: ShownCall): { item: Item; events: ItemEvent[] };
   closed(call: ShownCall, end: CallEnd, include: readonly JsonValue[]): { item: Item; events: ItemEvent[] };
 };
 
-/** The shape of the calls of a tool that the client does not run. */
 export function shapeOf(tool: ExposedTool): CallShape {
   const builtin = builtinOf(tool);
   return builtin === undefined ? mcpShape(tool) : BUILTIN_SHAPES[builtin];
@@ -120,7 +119,7 @@ function builtinShape(
   };
 }
 
-/** The events of a call of a built-in tool that begins. `code`: that of a code interpreter, if it is known. */
+/** Of a call that begins. `code`: that of a code interpreter, if it is known. */
 export function builtinEvents(builtin: BuiltinKind, code: string | undefined): ItemEvent[] {
   const type = `response.${builtin}_call`;
   const written =

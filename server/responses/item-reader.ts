@@ -22,7 +22,7 @@ import {
 } from '../gateway/index.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../openai-error.ts';
 
-/** What the model reads as the result of a call whose output was neither sent nor stored. */
+/** For the model. */
 const OUTPUT_NOT_KEPT = 'The output of this tool call is not available.';
 
 const MISSING = 'missing';
@@ -34,7 +34,7 @@ const textOr = (otherwise: string) =>
     .string(NOT_EMPTY)
     .nullish()
     .transform(value => value ?? otherwise);
-/** A field that counts only if it fits. */
+/** Counts only if it fits. */
 const lenient = <Schema extends z.ZodType>(schema: Schema) => z.nullish(schema).catch(null);
 const json = z.custom<JsonValue>();
 const id = lenient(z.string().min(1));
@@ -164,10 +164,10 @@ export const inputItem = z.discriminatedUnion(
   },
 );
 
-/** An item of the Responses API, of which only the kind is checked. */
+/** Only its kind is checked. */
 export type WireItem = JsonObject & { type?: JsonValue };
 
-/** The items of the list `field`. Throws a `ResponsesError` for one that is no item. */
+/** Throws a `ResponsesError` for an entry that is no item. */
 export function readWireItems(items: readonly unknown[], field: string): WireItem[] {
   return items.map((item, at) => {
     const place = `${field}[${at}]`;
@@ -178,7 +178,7 @@ export function readWireItems(items: readonly unknown[], field: string): WireIte
   });
 }
 
-/** Reads input items of the list `field`. Throws a `ResponsesError` with the path of an invalid field. */
+/** Throws a `ResponsesError` with the path of an invalid field. */
 export function readItems(items: readonly WireItem[], field: string): InputItem[] {
   return items.map((item, at) => readItem(item, `${field}[${at}]`));
 }
@@ -257,7 +257,7 @@ function readItem(wire: WireItem, place: string): InputItem {
   }
 }
 
-/** The call id of an item is its own id; one that was sent without gets one from its place. */
+/** An item that was sent without an id gets one from its place. */
 function callIdOf({ id }: { id?: string | null }, prefix: string, place: string) {
   if (id != null) return { callId: id };
   const newCallId = `${prefix}_${place.replaceAll(/\W+/g, '')}`;
@@ -276,10 +276,7 @@ function describeItemIssue(issue: z.core.$ZodIssue | undefined, place: string): 
   return invalid(error.param, isItem ? 'unsupported_input_item' : 'unsupported_content', issue.message);
 }
 
-/**
- * A returned call of a built-in tool as text for the model, for a call that is not stored: what was asked, and what the
- * item shows of the result.
- */
+/** For a call that is not stored: what was asked, and what the item shows of the result. */
 function describeBuiltinCall(item: JsonObject): string {
   switch (item.type) {
     case 'web_search_call': {

@@ -72,10 +72,7 @@ const INCLUDABLE: readonly string[] = [
   'web_search_call.results',
 ];
 
-/**
- * Reads the body of a request of the Responses API. Unknown fields are ignored. Throws a `ResponsesError` with the path of
- * the first problem.
- */
+/** Unknown fields are ignored. Throws a `ResponsesError` with the path of the first problem. */
 export function readCreateBody(value: unknown): GatewayRequest {
   const parsed = createBody.safeParse(value);
   if (!parsed.success) throw describeIssue(parsed.error.issues[0]);

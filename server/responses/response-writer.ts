@@ -44,10 +44,9 @@ type Annotation = ResponseOutputText['annotations'][number];
 
 type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;
 
-/** One server-sent event of a response. */
 export type WireEvent = JsonObject & { type: string; sequence_number: number };
 
-/** A message or reasoning that is open. `begun`: its content part was announced. */
+/** `begun`: its content part was announced. */
 type Opened = { kind: 'message' | 'reasoning'; id: string; index: number; begun: boolean };
 
 /**
@@ -85,7 +84,6 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     return responseObject(this.#head, { ...this.#state, output: this.output });
   }
 
-  /** The closed items, in order. */
   get output(): JsonObject[] {
     return this.#items.filter(item => item !== null);
   }
@@ -123,7 +121,8 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
       case 'call.given':
         return event.isCustom ? this.#giveCustom(event) : this.#giveFunction(event);
       case 'usage':
-        return this.#addUsage(event.usage);
+        this.#state = { ...this.#state, usage: addUsages(this.#state.usage, event.usage) };
+        return;
       case 'ended':
         return this.#end(event);
     }
@@ -137,7 +136,7 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     this.#written.push({ type, sequence_number: this.#sequence++, ...fields });
   }
 
-  /** Announces an item and returns its output index. */
+  /** Returns the output index. */
   #open(item: WrittenItem): number {
     const index = this.#items.length;
     this.#items.push(null);
@@ -150,7 +149,7 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     this.#write('response.output_item.done', { output_index: index, item });
   }
 
-  /** Writes the first events: two, or three for a background response. */
+  /** Two events, or three for a background response. */
   #begin(): void {
     this.#write('response.created', { response: this.whole });
     if (this.#state.status === 'queued') {
@@ -290,17 +289,10 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     this.#close(this.#open(item), item);
   }
 
-  #giveFunction({ id, call }: Of<'call.given'>): void {
-    const { name, callId } = call;
-    const written = call.arguments || '{}';
-    const item = {
-      id,
-      type: 'function_call' as const,
-      status: 'completed' as const,
-      call_id: callId,
-      name,
-      arguments: written,
-    };
+  #giveFunction({ id, call: { name, callId, arguments: given } }: Of<'call.given'>): void {
+    const written = given || '{}';
+    const head = { id, type: 'function_call', call_id: callId, name } as const;
+    const item = { ...head, status: 'completed' as const, arguments: written };
     const index = this.#open({ ...item, status: 'in_progress', arguments: '' });
     const place = { item_id: item.id, output_index: index };
     this.#write('response.function_call_arguments.delta', { ...place, delta: written });
@@ -322,10 +314,6 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
 
   #writeAll(events: readonly ItemEvent[], place: JsonObject): void {
     for (const { type, ...fields } of events) this.#writeOther(type, { ...place, ...fields });
-  }
-
-  #addUsage(usage: Usage): void {
-    this.#state = { ...this.#state, usage: addUsages(this.#state.usage, usage) };
   }
 
   #end({ at, end }: Of<'ended'>): void {
@@ -355,7 +343,6 @@ function phaseOf(items: readonly Item[]): Pick<ResponseOutputMessage, 'phase'> {
   return isPhase(phase) ? { phase } : {};
 }
 
-/** What providers say about a text goes to the client as it is. */
 function isAnnotation(value: JsonValue): value is JsonObject & Annotation {
   return isJsonObject(value);
 }
@@ -369,7 +356,6 @@ function asJson(value: object): JsonObject {
   return value as JsonObject;
 }
 
-/** A response as its journal has it. */
 export function writeResponse(found: FoundResponse): ResponseWriter {
   const writer = new ResponseWriter(found.span);
   for (const event of eventsOf(found)) writer.take(event);
@@ -378,7 +364,7 @@ export function writeResponse(found: FoundResponse): ResponseWriter {
 
 type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
-/** The variable part of a response. Times are ms since the epoch. */
+/** Times are ms since the epoch. */
 type ResponseState = {
   status: ResponseStatus;
   completedAt: number | null;
@@ -388,7 +374,7 @@ type ResponseState = {
   usage: Usage | null;
 };
 
-/** The response object, with every field of OpenAI and the Open Responses schema. */
+/** With every field of OpenAI and the Open Responses schema. */
 function responseObject({ id, createdAt, spec }: ResponseHead, state: ResponseState): JsonObject {
   const { request } = spec;
   const { settings, openai } = request;
@@ -429,7 +415,7 @@ function responseObject({ id, createdAt, spec }: ResponseHead, state: ResponseSt
   };
 }
 
-function usageObject(usage: Usage): JsonObject {
+export function usageObject(usage: Usage): JsonObject {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: {

@@ -1,5 +1,4 @@
 import type { Hono } from 'hono';
-import * as z from 'zod';
 import { nextReaderTurn } from '../../engine/events/reader-turns.ts';
 import { frameOnce, KEEP_ALIVE_COMMENT } from '../../engine/events/streamed-body.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
@@ -12,7 +11,7 @@ import {
 } from '../gateway/index.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError, describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
-import { readBody } from '../read-body.ts';
+import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { readCreateBody } from './request-body.ts';
@@ -39,7 +38,7 @@ export function createResponsesApi(responses: Responses, log: (line: string) => 
 
 function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
   app.post('/v1/responses', async c => {
-    const request = readCreateBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
+    const request = readCreateBody(await readAnyBody(c));
     const caller = c.get('caller');
     const key = c.req.header('idempotency-key');
     const live = await responses.create(request, caller, omitUndefined({ key }));
@@ -51,12 +50,12 @@ function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
     return c.json((await finishedResponse(c, live)).whole);
   });
   app.post('/v1/responses/input_tokens', async c => {
-    const request = readCreateBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
+    const request = readCreateBody(await readAnyBody(c));
     const tokens = await responses.countInput(request, c.get('caller'));
     return c.json({ object: 'response.input_tokens', input_tokens: tokens });
   });
   app.post('/v1/responses/compact', async c => {
-    const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const value = await readAnyBody(c);
     const { live, result } = await responses.compact(value, c.get('caller'));
     return c.json(result((await finishedResponse(c, live)).whole));
   });
@@ -94,7 +93,7 @@ function readNumber(text: string | undefined): number | undefined {
 const frameEvents = (batch: readonly WireEvent[]) =>
   batch.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
 
-/** The format of the Responses API. `JSON.stringify` produces no line breaks, so one data line is enough. */
+/** `JSON.stringify` produces no line breaks, so one data line is enough. */
 const RESPONSE_EVENTS: StreamFormat<WireEvent> = {
   frame: frameOnce(frameEvents),
   failed: (thrown, last, after) => frameEvents([errorEvent(thrown, (last?.sequence_number ?? after) + 1)]),
@@ -102,17 +101,14 @@ const RESPONSE_EVENTS: StreamFormat<WireEvent> = {
   end: DONE,
 };
 
-/**
- * The last event of a stream that fails. It contains the error twice: clients of Open Responses read `error`, other
- * clients read the fields of the event.
- */
+/** It has the error twice: clients of Open Responses read `error`, others the fields of the event. */
 function errorEvent(thrown: unknown, sequenceNumber: number): WireEvent {
   const { error } = describeResponsesError(thrown).body;
   const { message, code, param } = error;
   return { type: 'error', sequence_number: sequenceNumber, message, code, param, error };
 }
 
-/** Adds OpenAI's `/v1/models`: the models that requests of every protocol may name. */
+/** The models that requests of every protocol may name. */
 function addModelRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.get('/v1/models', c => c.json({ object: 'list', data: service.models.listed.map(modelObject) }));
   app.get('/v1/models/:id', c => {

@@ -8,18 +8,19 @@ import {
   type GatewayService,
   type LiveResponse,
   type MakeWriter,
+  NO_USAGE,
   type RequestConversation,
   type UnstoredChain,
 } from '../gateway/index.ts';
 import { KeyedRequests } from '../idempotency/idempotency.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 import { readCreateBody } from './request-body.ts';
-import { ResponseWriter, type WireEvent, writeResponse } from './response-writer.ts';
+import { ResponseWriter, usageObject, type WireEvent, writeResponse } from './response-writer.ts';
 import { wireInputs } from './wire-input.ts';
 
 export type WireResponse = LiveResponse<WireEvent, JsonObject>;
 
-/** Finds the conversation of a request, whose methods throw a `ResponsesError` with status 404 if there is none. */
+/** The methods of the result throw a `ResponsesError` with status 404 if there is none. */
 type OpenConversation = (id: string, caller: Caller) => RequestConversation;
 
 const writeEvents: MakeWriter<WireEvent, JsonObject> = (head, firstNumber) =>
@@ -38,9 +39,8 @@ export class Responses {
   }
 
   /**
-   * Starts the response to a caller's request. Throws a `ResponsesError` before doing anything if it is refused. `chain`
-   * has the unstored responses of a connection. With a `key` (`Idempotency-Key`), a request that was answered before gets
-   * its response again.
+   * Throws a `ResponsesError` before doing anything if the request is refused. `chain` has the unstored responses of a
+   * connection. With a `key` (`Idempotency-Key`), a request that was answered before gets its response again.
    */
   async create(
     request: GatewayRequest,
@@ -66,10 +66,7 @@ export class Responses {
     return await this.service.countInput(request, caller, this.#placeOf(request, caller));
   }
 
-  /**
-   * Starts the compaction of a conversation. `result` makes its object of the finished response, and throws a
-   * `ResponsesError` if the summary is not complete.
-   */
+  /** `result` makes the compaction of the finished response, and throws a `ResponsesError` for an incomplete summary. */
   async compact(value: unknown, caller: Caller) {
     const { live, conversation } = await this.service.compact(readCompactBody(value), caller, writeEvents);
     return {
@@ -78,7 +75,7 @@ export class Responses {
     };
   }
 
-  /** The response object as it is now. Throws a `ResponsesError` with status 404. */
+  /** As it is now. Throws a `ResponsesError` with status 404. */
   async retrieve(responseId: string, caller: Caller): Promise<JsonObject> {
     return writeResponse(await this.service.find(responseId, caller)).whole;
   }
@@ -91,7 +88,7 @@ export class Responses {
 
 const MEMBERS = ['model', 'input', 'previous_response_id', 'instructions', 'prompt_cache_key'];
 
-/** Reads the body of `POST /v1/responses/compact`. Throws a `ResponsesError` with the path of the first problem. */
+/** Throws a `ResponsesError` with the path of the first problem. */
 function readCompactBody(value: unknown): GatewayRequest {
   const given = Object.entries(isJsonObject(value) ? value : {}).filter(
     ([name, member]) => member !== null && MEMBERS.includes(name),
@@ -108,10 +105,7 @@ function readCompactBody(value: unknown): GatewayRequest {
   );
 }
 
-/**
- * The result of a compaction: the messages that are not the model's, and one compaction item. Throws a `ResponsesError`
- * if the model did not finish the summary.
- */
+/** The messages that are not the model's, and one compaction item. */
 function compactedResponse(
   runId: string,
   conversation: readonly Item[],
@@ -132,15 +126,6 @@ function compactedResponse(
     object: 'response.compaction',
     created_at: created_at ?? null,
     output: [...wireInputs(kept, {}), compactionItem(runId)] satisfies JsonValue[],
-    usage: usage ?? NO_USAGE,
+    usage: usage ?? usageObject(NO_USAGE),
   };
 }
-
-/** The usage where the provider reported none. */
-const NO_USAGE = {
-  input_tokens: 0,
-  input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
-  output_tokens: 0,
-  output_tokens_details: { reasoning_tokens: 0 },
-  total_tokens: 0,
-};

@@ -17,7 +17,7 @@ import {
 } from '../gateway/index.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 
-/** Input items in the format of `input_items`. A call that a gateway ran appears as a function call. */
+/** A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
   const custom = new Set(
     items.flatMap(item => (item.type === 'tool_call' && isCustomCall(item, exposed) ? [item.callId] : [])),
@@ -25,8 +25,9 @@ export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject
   return items.flatMap(item => wireInput(item, custom));
 }
 
-function resultHead({ isCustom }: { isCustom: boolean }) {
-  return { type: isCustom ? 'custom_tool_call_output' : 'function_call_output', status: 'completed' };
+function resultItem(id: string | null, callId: string, output: JsonValue, isCustom: boolean) {
+  const type = isCustom ? 'custom_tool_call_output' : 'function_call_output';
+  return { id, type, status: 'completed', call_id: callId, output: wireOutput(output) };
 }
 
 function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
@@ -58,14 +59,7 @@ function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
       return [{ id, type: 'function_call', status: 'completed', call_id: callId, name, arguments: written }];
     }
     case 'tool_result':
-      return [
-        {
-          id,
-          ...resultHead({ isCustom: custom.has(item.callId) }),
-          call_id: item.callId,
-          output: wireOutput(item.output),
-        },
-      ];
+      return [resultItem(id, item.callId, item.output, custom.has(item.callId))];
     case 'tool_list':
       return [toolListItem(item)];
     case 'approval_request': {
@@ -88,7 +82,7 @@ function isCustomCall({ name, opaque }: ToolCallItem, exposed: Exposed): boolean
   return isMarked || isCustomTool(toolNamed(exposed, name));
 }
 
-/** The output of a function: a text, or the parts of a content. */
+/** A text, or the parts of a content. */
 function wireOutput(output: JsonValue): JsonValue {
   return (
     readContent(output)?.parts.map(part => wirePart(part, { isOutput: false })) ?? describeOutput(output)
@@ -97,7 +91,7 @@ function wireOutput(output: JsonValue): JsonValue {
 
 type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
 
-/** A server's tools as an output item. Omits an absent error, because some clients refuse `null` here. */
+/** Omits an absent error, because some clients refuse `null` here. */
 export function toolListItem({ id, label, tools, error }: ToolListItem): JsonObject & { id: string } {
   return {
     id: id ?? '',
@@ -108,14 +102,14 @@ export function toolListItem({ id, label, tools, error }: ToolListItem): JsonObj
   };
 }
 
-/** A call of a custom tool as an item. `arguments` is the JSON text of an object with the call's `input`. */
+/** `arguments` is the JSON text of an object with the call's `input`. */
 export function customCallItem(call: { id: string | null; callId: string; name: string; arguments: string }) {
   const { id, callId, name } = call;
   const input = argumentOf(call, 'input') ?? call.arguments;
   return { id, type: 'custom_tool_call' as const, status: 'completed', call_id: callId, name, input };
 }
 
-/** The input items of a response in wire format, in order, without the first `from` messages and other items. */
+/** In order, without the first `from` messages and other items. */
 export function inputItemsOf(
   { run, span }: FoundResponse,
   { from = 0 }: { from?: number } = {},
@@ -123,33 +117,29 @@ export function inputItemsOf(
   if (span.seq === 1) return wireInputs(inputOf(run, span).slice(from), span.spec.exposed);
   const { decisions } = span.spec;
   const messages = span.spec.messages.slice(from);
+  const key = run.runId.replace(/^run_/, '');
+  const isDecided = (callId: string) => decisions.some(made => made.callId === callId);
   return run.entries.slice(span.seq, span.to ?? undefined).flatMap(({ seq, event }): JsonObject[] => {
     if (!('by' in event) || event.by !== RESPONSES) return [];
     switch (event.type) {
       case 'approval.decided': {
         const { callId, decision } = event;
-        if (!decisions.some(made => made.callId === callId)) return [];
-        const response = {
-          id: `mcpa_${run.runId.replace(/^run_/, '')}_${seq}`,
-          type: 'mcp_approval_response',
-          approval_request_id: requestIdOf(run, callId),
-          approve: decision.type !== 'reject',
-          reason: decision.type === 'reject' ? (decision.reason ?? null) : null,
-        };
-        return [response];
+        if (!isDecided(callId)) return [];
+        const isRejected = decision.type === 'reject';
+        return [
+          {
+            id: `mcpa_${key}_${seq}`,
+            type: 'mcp_approval_response',
+            approval_request_id: requestIdOf(run, callId),
+            approve: !isRejected,
+            reason: isRejected ? (decision.reason ?? null) : null,
+          },
+        ];
       }
       case 'result.received': {
         const { callId, output } = event;
-        if (!decisions.some(made => made.callId === callId)) return [];
-        const id = `fco_${run.runId.replace(/^run_/, '')}_${seq}`;
-        return [
-          {
-            id,
-            ...resultHead({ isCustom: isCustomTool(run.tools.of(callId)) }),
-            call_id: callId,
-            output: wireOutput(output),
-          },
-        ];
+        if (!isDecided(callId)) return [];
+        return [resultItem(`fco_${key}_${seq}`, callId, output, isCustomTool(run.tools.of(callId)))];
       }
       case 'message.received':
         return event.items
@@ -161,10 +151,7 @@ export function inputItemsOf(
   });
 }
 
-/**
- * One page of a list in OpenAI's format, newest first by default. Throws a `ResponsesError` for an invalid query, with
- * status 404 if `after` names no item of the list.
- */
+/** Newest first by default. Throws a `ResponsesError`, with status 404 if `after` names no item of the list. */
 export function pageOf(
   items: readonly JsonObject[],
   query: { order?: string | undefined; after?: string | undefined; limit?: string | undefined },

@@ -22,13 +22,13 @@ type SocketOptions = {
   responses: Responses;
   caller: Caller;
   host: Host;
-  /** Runs the handling of each message as a request of its own. */
+  /** Runs the handling of a message as a request of its own. */
   inRequest: InRequest;
   closing: AbortSignal;
   log(line: string): void;
 };
 
-/** The time between pings, in ms. A client that did not answer the last ping is disconnected. */
+/** In ms. A client that did not answer the last ping is disconnected. */
 const PING_MS = 20_000;
 
 const CLOSING_MS = 1_000;
@@ -71,7 +71,6 @@ export class ResponseSocket {
     this.#keepAlive();
   }
 
-  /** Takes a message of the client. */
   receive(data: unknown): void {
     if (this.#isClosed) return;
     if (typeof data !== 'string')
@@ -91,18 +90,14 @@ export class ResponseSocket {
 
   async #work(): Promise<void> {
     this.#isBusy = true;
-    for (
-      let text = this.#waiting.shift();
-      text !== undefined && !this.#isClosed;
-      text = this.#waiting.shift()
-    ) {
+    for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
       this.#waitingChars -= text.length;
       await this.#options.inRequest(() => this.#answer(text));
     }
     this.#isBusy = false;
   }
 
-  /** Returns the status of the request, as HTTP would have it. */
+  /** Returns the status that HTTP would have. */
   async #answer(text: string): Promise<number> {
     let previous: string | undefined;
     try {
@@ -114,7 +109,7 @@ export class ResponseSocket {
       });
       if (this.#isClosed) this.#live.leave();
       for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
-      if (this.#live.end?.status === 'failed') this.#chain.forget(previous);
+      if (this.#live.end()?.status === 'failed') this.#chain.forget(previous);
       return 200;
     } catch (error) {
       if (previous !== undefined) this.#chain.forget(previous);
@@ -154,7 +149,7 @@ export class ResponseSocket {
     );
   }
 
-  /** When the server shuts down, the response in progress has ended with an error event by then: see `LiveResponse`. */
+  /** The response in progress has ended with an error event by then: see `LiveResponse`. */
   readonly #shutDown = (): void => {
     const { host } = this.#options;
     setImmediate(() => {
@@ -173,7 +168,7 @@ export class ResponseSocket {
   }
 }
 
-/** The request body in a client's event. Throws a `ResponsesError`. */
+/** Of a client's event. Throws a `ResponsesError`. */
 function readRequest(text: string): JsonObject {
   const event = parseBounded(text, BODY_LIMITS);
   if (!isJsonObject(event)) throw invalid(null, 'input_invalid', 'The message is not a JSON object.');
@@ -188,8 +183,8 @@ function readRequest(text: string): JsonObject {
 }
 
 /**
- * Upgrades a request to a connection for responses. It has passed the checks of every request. Throws a
- * `ResponsesError` with status 429 when as many connections are open as the server may have streams.
+ * Upgrades a request that has passed the checks of every request. Throws a `ResponsesError` with status 429 when as many
+ * connections are open as the server may have streams.
  */
 export function socketRoute(options: {
   responses: Responses;
@@ -228,7 +223,7 @@ export function socketRoute(options: {
   });
 }
 
-/** Whether a socket can ping, as those of `serveRuns` can. */
+/** Those of `serveRuns` can ping. */
 function isSocket(raw: WebSocketLike | undefined): raw is WebSocketLike & Socket {
   return raw !== undefined && 'ping' in raw && 'terminate' in raw;
 }

@@ -5,7 +5,6 @@ import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { AgentTool, Tool, ToolSource } from '../../../protocol/tool.ts';
-import type { Usage } from '../../../protocol/turn.ts';
 import type { Admission } from '../../access/admission.ts';
 import { plainName } from '../../agent-names.ts';
 import { BuiltinTools } from '../../builtins/builtin-tools.ts';
@@ -36,7 +35,6 @@ type GatewayAgentsOptions = GatewayServersOptions & {
   admission: Admission;
 };
 
-/** The tools of a request. `close` closes the connections of this request. */
 export type Equipment = { toolset: Toolset; close(): Promise<void> };
 
 /** Makes the agents of requests from the configured models and MCP servers. */
@@ -59,7 +57,7 @@ export class GatewayAgents {
     this.#builtins = new BuiltinTools(options.gateway.builtinTools, findTool, options.log);
   }
 
-  /** The model string for a request. Throws a `ResponsesError` if the model cannot serve the request. */
+  /** Throws a `ResponsesError` if the model cannot serve the request. */
   resolve(request: GatewayRequest): string {
     const model = this.models.resolve(request.model);
     const adapter = this.models.open(model);
@@ -68,14 +66,14 @@ export class GatewayAgents {
     return model;
   }
 
-  /** Throws a `ResponsesError` if the model cannot read the items, which another provider has compacted. */
+  /** Throws a `ResponsesError` for items that another provider compacted. */
   assertReadable(items: readonly Item[], model: string): void {
     if (compactsContext(this.models.open(model).provider) || !items.some(isUpstreamCompaction)) return;
     const message = `The conversation was compacted by OpenAI's API, which only models of "openai:" can read. Use such a model, or compact it with POST /v1/responses/compact.`;
     throw invalid('input', 'compaction_not_readable', message);
   }
 
-  /** Prepares the built-in tools of a request and connects its MCP servers. `used` are the tools that its conversation has called. */
+  /** The request's built-in tools and servers. `used`: what its conversation has called. `close` ends its connections. */
   async equip(
     { request, model }: { request: Pick<GatewayRequest, 'tools' | 'names'>; model: string },
     used: Exposed,
@@ -88,28 +86,22 @@ export class GatewayAgents {
     return { toolset: makeToolset(tools, { servers, builtins, used, ...omitUndefined({ own }) }), close };
   }
 
-  make(
-    { model, turnsBefore, providerOptions, caller }: ResponseSpec,
-    { request, toolset, store }: { request: RecordedRequest; toolset: AgentTools; store: Store },
-  ): Agent {
+  make(spec: ResponseSpec, given: { request: RecordedRequest; toolset: AgentTools; store: Store }): Agent {
     const { host, admission, agents } = this.#options;
+    const { model, caller } = spec;
     const adapter = this.models.open(model);
     const base = agents?.get(model);
     const note = currentNote();
-    const record = (usage: Usage | null) => {
-      note?.addUsage(usage);
-      if (caller !== undefined) admission.record(caller.name, model, usage);
-    };
-    return makeRequestAgent({
-      request,
-      toolset,
-      store,
-      models: base === undefined ? [adapter] : modelsOf(base),
-      record,
-      passed: this.#builtins.passed(request.tools, adapter),
+    return makeRequestAgent(spec, {
+      ...given,
       host,
-      turnsBefore,
-      ...omitUndefined({ providerOptions, base }),
+      models: base === undefined ? [adapter] : modelsOf(base),
+      passed: this.#builtins.passed(given.request.tools, adapter),
+      record(usage) {
+        note?.addUsage(usage);
+        if (caller !== undefined) admission.record(caller.name, model, usage);
+      },
+      ...omitUndefined({ base }),
     });
   }
 
@@ -132,7 +124,7 @@ export class GatewayAgents {
     }
   }
 
-  /** An agent that resumes a stored run, made from its latest request; `undefined` if its model is unusable. */
+  /** Resumes a stored run with its latest request; `undefined` if its model is unusable. */
   makeAgain(run: RunResponses): Agent | undefined {
     const spec = run.spans.at(-1)?.spec;
     if (spec === undefined || !this.#canOpen(spec.model)) return undefined;
@@ -172,7 +164,7 @@ export class GatewayAgents {
   }
 }
 
-/** The models of an agent, in order of preference. */
+/** In order of preference. */
 function modelsOf({ options: { model = [] } }: Agent): readonly ModelAdapter[] {
   return [model].flat() as readonly ModelAdapter[];
 }
@@ -182,7 +174,7 @@ async function toolsOf({ options: { tools = [] } }: Agent): Promise<readonly Too
   return (await Promise.all(lists)).flat();
 }
 
-/** The tools that are still the ones the request had: a name may now belong to another server's tool. */
+/** A name may now belong to another server's tool. */
 function sameTools({ tools, exposed }: Toolset, before: Exposed): Tool[] {
   return tools.filter(({ name }) => isSameTool(toolNamed(exposed, name), toolNamed(before, name)));
 }

@@ -6,9 +6,8 @@ import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { invalid } from '../../openai-error.ts';
 
 /**
- * The models that requests may name. With aliases configured or adapters given: these. Without: `provider:model`. Any
- * other name goes to the provider of the default model. Requests can use `scripted:` models only through an alias, because scripts are
- * files of this machine.
+ * The models that requests may name: with aliases or adapters, these; without, `provider:model`. Any other name goes to
+ * the provider of the default model. `scripted:` models, which are files here, need an alias.
  */
 export class GatewayModels {
   readonly #aliases: Readonly<Record<string, string>>;
@@ -27,7 +26,7 @@ export class GatewayModels {
     this.#adapters = new Map(adapters);
   }
 
-  /** The names of the models that the server lists: its aliases, or else the default model. */
+  /** The server's aliases, or else the default model. */
   get listed(): string[] {
     const aliases = Object.keys(this.#aliases);
     if (aliases.length > 0 || this.#fallback === undefined) return aliases;
@@ -35,7 +34,7 @@ export class GatewayModels {
     return [this.#fallback.startsWith('scripted:') ? 'scripted' : this.#fallback];
   }
 
-  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
+  /** Throws a `ResponsesError` for an unknown model. */
   providerOf(named: string | undefined): string {
     return this.open(this.resolve(named)).provider;
   }
@@ -72,10 +71,7 @@ export class GatewayModels {
   }
 }
 
-/**
- * The model as an agent of a request uses it. It is asked for the output format, which is not validated, because the
- * client has the schema. The usage of each call goes to `record`.
- */
+/** The model, asked for the output format, which is not validated: the client has the schema. */
 export function modelFor(
   adapter: ModelAdapter,
   { output, record }: { output: OutputFormat | undefined; record(usage: Usage | null): void },
@@ -94,7 +90,7 @@ export function modelFor(
   };
 }
 
-/** The same deltas. The usage of the turn goes to `record`. Not a generator, which would double what a delta costs. */
+/** Not a generator, which would double what a delta costs. */
 function watched(
   deltas: AsyncIterable<TurnDelta>,
   record: (usage: Usage | null) => void,

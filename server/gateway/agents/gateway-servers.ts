@@ -1,4 +1,4 @@
-import type { Host } from '../../../engine/host/host.ts';
+import { type Host, sleep } from '../../../engine/host/host.ts';
 import { backOffMs } from '../../../protocol/back-off.ts';
 import { digestOf } from '../../../protocol/content/digest.ts';
 import { messageOf } from '../../../protocol/error.ts';
@@ -9,11 +9,11 @@ import { invalid } from '../../openai-error.ts';
 import { type GatewayConfig, isHttpUrl, type McpServerConfig } from '../config/gateway-config.ts';
 import type { McpTool, RequestTool } from '../request/request-tools.ts';
 
-/** A connected MCP server of one request. `error` is for the log, never for the client. */
+/** `error` is for the log, never for the client. */
 export type ConnectedServer = {
   label: string;
   hidden: boolean;
-  /** Distinguishes servers with the same label: a digest of the URL, which may contain a secret, or `process`. */
+  /** A digest of the URL, which may contain a secret, or `process`: distinguishes servers with the same label. */
   target: string;
   config: McpServerConfig | undefined;
   asked: McpTool | undefined;
@@ -26,7 +26,7 @@ const HIDDEN_WAIT_MS = 1_000;
 export type GatewayServersOptions = {
   gateway: GatewayConfig;
   host: Host;
-  /** How long requests wait for a hidden server that has just begun to connect, in ms. Default 1,000. */
+  /** In ms; default 1,000. */
   hiddenWaitMs?: number;
   log(line: string): void;
 };
@@ -37,38 +37,29 @@ export type GatewayServersOptions = {
  * S1 A configured server is connected once, on first use, and shared by all requests and built-in tools.
  * S2 A server that a request names by URL is connected for that request only, and only if the URL is allowed.
  * S3 A server that cannot be reached has no tools; the request continues.
- * S4 Hidden servers connect in the background: one that hangs delays no request (`hidden-server.ts`).
+ * S4 Hidden servers connect in the background: one that hangs delays no request (`HiddenServer`).
  */
 export class GatewayServers {
   readonly #config: GatewayConfig;
   readonly #log: (line: string) => void;
   readonly #sources = new Map<string, ToolSource>();
-  readonly #hidden: readonly {
-    label: string;
-    config: McpServerConfig;
-    source: ToolSource;
-    server: HiddenServer;
-  }[];
+  readonly #hidden: readonly HiddenServer[];
 
   constructor({ gateway, host, hiddenWaitMs = HIDDEN_WAIT_MS, log }: GatewayServersOptions) {
     this.#config = gateway;
     this.#log = log;
-    this.#hidden = Object.entries(gateway.mcpServers).flatMap(([label, config]) => {
-      if (config.hidden !== true) return [];
-      const source = openConfigured(label, config);
-      const server = new HiddenServer({ label, source, host, patienceMs: hiddenWaitMs, log });
-      return [{ label, config, source, server }];
-    });
+    this.#hidden = Object.entries(gateway.mcpServers).flatMap(([label, config]) =>
+      config.hidden === true
+        ? [new HiddenServer({ label, config, host, patienceMs: hiddenWaitMs, log })]
+        : [],
+    );
   }
 
   async begin(): Promise<void> {
-    await Promise.all(this.#hidden.map(({ server }) => server.begin()));
+    await Promise.all(this.#hidden.map(server => server.begin()));
   }
 
-  /**
-   * Connects the hidden servers and those the request names. Throws a `ResponsesError` for a server that the request may
-   * not use. `close` ends the connections of this request.
-   */
+  /** Throws a `ResponsesError` for a server that the request may not use. `close` ends its own connections. */
   async connect(
     tools: readonly RequestTool[],
   ): Promise<{ servers: ConnectedServer[]; close(): Promise<void> }> {
@@ -79,11 +70,11 @@ export class GatewayServers {
       asked.push(tool);
     }
     const opened: ToolSource[] = [];
-    const hidden = this.#hidden.map(async ({ label, config, server }) => ({
-      label,
+    const hidden = this.#hidden.map(async server => ({
+      label: server.label,
       hidden: true,
-      target: targetOf(config.transport),
-      config,
+      target: targetOf(server.config.transport),
+      config: server.config,
       asked: undefined,
       ...(await server.list()),
     }));
@@ -105,10 +96,9 @@ export class GatewayServers {
     };
   }
 
-  /** The tool of a configured server, also of a hidden one. Rejects with an `Error` if there is none now. */
+  /** Also of a hidden server. Rejects with an `Error` if there is none now. */
   async findTool(label: string, name: string): Promise<Tool> {
-    const { mcpServers } = this.#config;
-    const config = Object.hasOwn(mcpServers, label) ? mcpServers[label] : undefined;
+    const config = this.#configured(label);
     const tools = config === undefined ? [] : await this.#sourceOf(label, config).connect();
     const tool = tools.find(({ name: own, origin }) => (origin?.tool.name ?? own) === name);
     if (tool !== undefined) return tool;
@@ -116,14 +106,17 @@ export class GatewayServers {
   }
 
   async close(): Promise<void> {
-    const hidden = this.#hidden.map(({ server }) => server);
-    await Promise.allSettled([...this.#sources.values(), ...hidden].map(source => source.close()));
+    await Promise.allSettled([...this.#sources.values(), ...this.#hidden].map(source => source.close()));
+  }
+
+  #configured(label: string): McpServerConfig | undefined {
+    const { mcpServers } = this.#config;
+    return Object.hasOwn(mcpServers, label) ? mcpServers[label] : undefined;
   }
 
   /** `undefined` for a hidden server too: to clients it does not exist. */
   #configOf(label: string): McpServerConfig | undefined {
-    const { mcpServers } = this.#config;
-    const config = Object.hasOwn(mcpServers, label) ? mcpServers[label] : undefined;
+    const config = this.#configured(label);
     return config?.hidden === true ? undefined : config;
   }
 
@@ -171,10 +164,7 @@ export class GatewayServers {
   }
 }
 
-/**
- * Servers with the same label are the same if their URLs are equal; credentials do not count. A process is identified
- * by its label alone, because its command may change between starts.
- */
+/** URLs count without credentials. A process is known by its label alone: its command may change between starts. */
 function targetOf(transport: McpServerConfig['transport']): string {
   return 'url' in transport ? digestOf({ url: new URL(transport.url).href }) : 'process';
 }
@@ -196,7 +186,7 @@ const BACK_OFF = { baseMs: 5_000, maxMs: 5 * 60_000 };
 
 type HiddenServerOptions = {
   label: string;
-  source: ToolSource;
+  config: McpServerConfig;
   host: Host;
   /** How long requests wait for the first attempt, from its begin. */
   patienceMs: number;
@@ -206,10 +196,13 @@ type HiddenServerOptions = {
 /**
  * The tools of a hidden MCP server, which every request uses without asking for it.
  *
- * N1 One attempt to connect runs at a time. After a failure, the next attempt runs in the background, not within a request.
+ * N1 One attempt to connect runs at a time. After a failure, the next runs in the background, not within a request.
  * N2 Requests wait briefly for the first attempt. After that they use the known tools, if any.
  */
 class HiddenServer {
+  readonly label: string;
+  readonly config: McpServerConfig;
+  readonly source: ToolSource;
   readonly #options: HiddenServerOptions;
   #tools: readonly Tool[] | undefined;
   #error = 'it has not answered yet';
@@ -221,12 +214,15 @@ class HiddenServer {
 
   constructor(options: HiddenServerOptions) {
     this.#options = options;
+    this.label = options.label;
+    this.config = options.config;
+    this.source = openConfigured(options.label, options.config);
   }
 
-  /** Begins to connect, unless it has begun. Resolves after the first attempt, with or without success. */
+  /** Resolves after the first attempt, with or without success. */
   begin(): Promise<void> {
     this.#first ??= this.#connect(1);
-    this.#patience ??= this.#losePatience();
+    this.#patience ??= this.#losePatience(this.#first);
     return this.#first;
   }
 
@@ -238,13 +234,13 @@ class HiddenServer {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelTimers();
-    await this.#options.source.close();
+    await this.source.close();
   }
 
   async #connect(attempt: number): Promise<void> {
-    const { label, source, host, log } = this.#options;
+    const { label, host, log } = this.#options;
     try {
-      this.#tools = await source.connect();
+      this.#tools = await this.source.connect();
     } catch (error) {
       if (this.#isClosed) return;
       this.#error = messageOf(error);
@@ -254,21 +250,14 @@ class HiddenServer {
     }
   }
 
-  #losePatience(): Promise<void> {
+  async #losePatience(first: Promise<void>): Promise<void> {
     const { label, host, patienceMs, log } = this.#options;
-    return new Promise(resolve => {
-      const lose = () => {
-        if (this.#tools === undefined && !this.#isClosed)
-          log(
-            `The hidden MCP server "${label}" does not answer. Requests continue without its tools until it does.`,
-          );
-        resolve();
-      };
-      const cancel = host.setTimer(patienceMs, lose, { keepAlive: false });
-      this.#first?.then(() => {
-        cancel();
-        resolve();
-      });
-    });
+    const answered = new AbortController();
+    void first.then(() => answered.abort());
+    await sleep(host, patienceMs, answered.signal, { keepAlive: false });
+    if (answered.signal.aborted || this.#tools !== undefined || this.#isClosed) return;
+    log(
+      `The hidden MCP server "${label}" does not answer. Requests continue without its tools until it does.`,
+    );
   }
 }

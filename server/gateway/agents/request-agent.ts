@@ -21,21 +21,22 @@ import {
   modelNameOf,
   RESPONSES,
   type RecordedRequest,
+  type ResponseSpec,
 } from '../runs/response-spec.ts';
 import { modelFor } from './gateway-models.ts';
 
-/** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
+/** MCP calls between two inputs of the client. An approval is not such an input. */
 const MOST_TOOL_CALLS = 10;
 const MOST_TURNS = 20;
 
-/** The maximum number of MCP calls that a response may run, including the ones it approves. */
+/** The MCP calls that a response may run, including the ones it approves. */
 export function mostToolCalls({ maxToolCalls: wanted }: RecordedRequest): number {
   return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
 }
 
 /**
- * The run's limits for a response: what the run has spent so far plus the response's own budget. `toolCalls` is the
- * number of further calls that the response may make; `callsBefore` counts the calls before the client's last input.
+ * The run's limits for a response that may make `toolCalls` further calls. `callsBefore` counts the calls before the
+ * client's last input.
  */
 export function budgetOf(
   toolCalls: number,
@@ -49,28 +50,26 @@ export function budgetOf(
 
 export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Exposed };
 
-/** Creates the agent that a request describes. `turnsBefore` is the number of turns in its run before the request. */
-export function makeRequestAgent(options: {
-  request: RecordedRequest;
-  toolset: AgentTools;
-  /** In order of preference. */
-  models: readonly ModelAdapter[];
-  /** The agent that the request names as its model: its runs do what it does, with what the request adds. */
-  base?: Agent;
-  /** Gets the usage of each model call. */
-  record(usage: Usage | null): void;
-  store: Store;
-  host: Host;
-  turnsBefore: number;
-  passed: readonly BuiltinTool[];
-  /** Merged over the options that follow from the request. */
-  providerOptions?: JsonObject;
-}): Agent {
-  const { request, toolset, models, base, record, store, host, turnsBefore } = options;
+export function makeRequestAgent(
+  { turnsBefore, providerOptions: added }: ResponseSpec,
+  options: {
+    request: RecordedRequest;
+    toolset: AgentTools;
+    /** In order of preference. */
+    models: readonly ModelAdapter[];
+    /** The agent that the request names as its model: its runs do what it does, with what the request adds. */
+    base?: Agent;
+    record(usage: Usage | null): void;
+    store: Store;
+    host: Host;
+    passed: readonly BuiltinTool[];
+  },
+): Agent {
+  const { request, toolset, models, base, record, store, host } = options;
   const [model] = models;
   if (model === undefined) throw new TypeError('Expected a model.');
   const choice = readChoice(request, toolset.exposed);
-  const given = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
+  const given = mergeOptions(optionsFor(model.provider, options), added);
   const asked = mergeOptions(base?.options.providerOptions ?? {}, given);
   // The journal has the history, so a provider that would keep responses keeps none, and each call sends all of it.
   const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
@@ -99,7 +98,6 @@ export function makeRequestAgent(options: {
   });
 }
 
-/** The instructions of the agent that a request names, then its own. */
 function instructionsOf(
   base: Agent | undefined,
   { instructions: given }: RecordedRequest,
@@ -109,10 +107,9 @@ function instructionsOf(
   return typeof own === 'string' ? `${own}\n\n${given}` : runContext => `${own(runContext)}\n\n${given}`;
 }
 
-/** The first model call of the response to a request, without the run that makes it. */
+/** The first model call of a response, without the run that makes it. */
 export function describeFirstCall(options: {
   request: RecordedRequest;
-  /** As for `makeRequestAgent`. */
   base?: Agent;
   tools: readonly Tool[];
   exposed: Exposed;
@@ -146,16 +143,13 @@ function readChoice(
 ): { first: ToolChoice; tools?: string[] } {
   if (choice === undefined) return { first: 'auto' };
   if (typeof choice === 'string') return { first: choice };
-  switch (choice.type) {
-    case 'allowed_tools':
-      return { first: choice.mode, tools: choice.tools.flatMap(tool => namesOf(exposed, tool)) };
-    default: {
-      const names = namesOf(exposed, choice);
-      const [only, second] = names;
-      if (only !== undefined && second === undefined) return { first: { name: only } };
-      return { first: 'required', tools: names };
-    }
-  }
+  if (choice.type === 'allowed_tools')
+    return { first: choice.mode, tools: choice.tools.flatMap(tool => namesOf(exposed, tool)) };
+  const names = namesOf(exposed, choice);
+  const [only, second] = names;
+  return only !== undefined && second === undefined
+    ? { first: { name: only } }
+    : { first: 'required', tools: names };
 }
 
 function namesOf(exposed: Exposed, chosen: ChosenTool): string[] {
@@ -178,7 +172,7 @@ function outputOf({ text }: RecordedRequest): OutputFormat | undefined {
   return { name, schema, ...omitUndefined({ strict: strict ?? undefined }) };
 }
 
-/** Providers that take penalties as members of the request body. */
+/** Those with penalties in the request body. */
 const TAKE_PENALTIES: readonly string[] = [
   'openai-chat',
   'groq',
@@ -190,18 +184,13 @@ const TAKE_PENALTIES: readonly string[] = [
   'vllm',
 ];
 
-/**
- * Throws a `ResponsesError` for a parameter that the model's provider does not have, because ignoring it would change
- * the result.
- */
+/** Throws a `ResponsesError` for a parameter that the provider does not have: ignoring it would change the result. */
 export function assertSupported(
   { provider, capabilities }: ModelAdapter,
   { openai, tools, names }: GatewayRequest,
 ): void {
-  const unsupported = (param: string) => {
-    const message = `'${param}' is not supported for this model.`;
-    return invalid(param, 'unsupported_parameter', message);
-  };
+  const unsupported = (param: string) =>
+    invalid(param, 'unsupported_parameter', `'${param}' is not supported for this model.`);
   for (const param of ['presence_penalty', 'frequency_penalty'] as const)
     if ((openai[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw unsupported(param);
   for (const [at, tool] of tools.entries())

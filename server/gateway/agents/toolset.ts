@@ -17,10 +17,7 @@ import {
 } from '../runs/response-spec.ts';
 import type { ConnectedServer } from './gateway-servers.ts';
 
-/**
- * The tools of one request's agent, which of them are more than functions with their own names, and the tool lists that
- * the client sees.
- */
+/** The tools of one request's agent, which of them are more than functions of their own name, and the lists for the client. */
 export type Toolset = {
   tools: Tool[];
   exposed: Exposed;
@@ -30,11 +27,10 @@ export type Toolset = {
 type Offered = { known: ExposedTool; tool: Tool };
 
 /**
- * Combines the client's tools, the built-in tools and the servers' tools. A tool keeps the name under which the conversation called
- * it (`used`), so that a name in the history has one meaning. Otherwise the tools of the agent that the request names (`own`)
- * keep their names, then the client's, and a tool whose
- * name is taken is `mcp_LABEL_NAME` or `gateway_NAME` for the model; visible tools take precedence over those of hidden servers. Clients
- * see each tool's own name.
+ * A tool keeps the name under which the conversation called it (`used`), so that a name in the history has one meaning.
+ * Otherwise names go first to the tools of the agent that the request names (`own`), then to the client's, the built-in,
+ * the visible servers' and the hidden servers'; a tool whose name is taken is `client_NAME`, `gateway_NAME` or
+ * `mcp_LABEL_NAME` for the model. Clients see each tool's own name.
  */
 export function makeToolset(
   requested: readonly RequestTool[],
@@ -77,7 +73,7 @@ export function makeToolset(
   };
 }
 
-/** Names that only their tool may have: of this request's tools, and of the client's, which may be declared again. */
+/** Names that only their tool may have: also of the client's tools, which may be declared again. */
 function namesInUse(used: Exposed, offered: readonly Offered[]): Exposed {
   const kept = Object.entries(used).filter(
     ([, tool]) => isClientTool(tool) || offered.some(({ known }) => isSameTool(known, tool)),
@@ -111,7 +107,7 @@ function identify(tool: Tool, { label, target, hidden }: ConnectedServer): Serve
   return hidden ? { ...known, hidden: true } : known;
 }
 
-/** A tool of the agent is shown like one of a server. The client runs those that wait for a result. */
+/** The client runs those that wait for a result; the others look like a server's. */
 function identifyOwn({ name, run }: Tool, label: string): ExposedTool {
   return run === undefined ? { kind: 'function', name } : { label, name, target: 'agent' };
 }
@@ -127,9 +123,7 @@ function offeredTools(server: ConnectedServer): Tool[] {
 function isOffered(tool: Tool, { config, asked }: ConnectedServer): boolean {
   if (config?.allowedTools !== undefined && !config.allowedTools.includes(ownName(tool))) return false;
   const allowed = asked?.allowed_tools;
-  if (allowed == null) return true;
-  if (Array.isArray(allowed)) return allowed.includes(ownName(tool));
-  return isEmpty(allowed) || matches(tool, allowed);
+  return allowed == null || (!Array.isArray(allowed) && isEmpty(allowed)) || matches(tool, allowed);
 }
 
 type Filter = { tool_names?: string[] | undefined; read_only?: boolean | undefined };
@@ -139,15 +133,15 @@ function isEmpty({ tool_names: names, read_only: readOnly }: Filter): boolean {
 }
 
 /** A filter with both fields requires both; an empty one matches nothing. `read_only` uses the server's annotation. */
-function matches(tool: Tool, filter: Filter): boolean {
+function matches(tool: Tool, filter: string[] | Filter): boolean {
+  if (Array.isArray(filter)) return filter.includes(ownName(tool));
   const { tool_names: names, read_only: readOnly } = filter;
-  if (isEmpty(filter)) return false;
-  if (names !== undefined && !names.includes(ownName(tool))) return false;
+  if (isEmpty(filter) || names?.includes(ownName(tool)) === false) return false;
   if (readOnly === undefined) return true;
   return (tool.origin?.tool.annotations?.readOnlyHint === true) === readOnly;
 }
 
-/** Outputs of functions are kept in full, because a cut image is none. A request's body is smaller. */
+/** Outputs of functions are kept in full, because a cut image is none. */
 const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const CLIENT_SIDE = { sideEffect: 'once', retries: 0, approval: () => false } as const;
@@ -158,7 +152,7 @@ function clientTool(declared: RequestTool): Offered[] {
   return [{ known: { kind, name }, tool: kind === 'custom' ? customTool(declared) : functionTool(declared) }];
 }
 
-/** A tool whose input is a text. To models without such tools it is a function with the text as its only parameter. */
+/** To models without such tools it is a function with the text as its only parameter. */
 function customTool({ name, description, format }: CustomTool): Tool {
   const input = { type: 'string', description: 'The text of the input, with nothing around it.' };
   return {
@@ -174,7 +168,7 @@ function customTool({ name, description, format }: CustomTool): Tool {
   };
 }
 
-/** A function that the client runs: its arguments are passed on without validation. */
+/** Its arguments go to the client without validation. */
 function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
   return {
     ...CLIENT_SIDE,
@@ -196,29 +190,22 @@ function serverTool(tool: Tool, server: ConnectedServer): Tool {
 }
 
 /**
- * Whether a call needs approval. `always` in the configuration or the request wins. If neither sets a policy, the call
- * needs approval, as at OpenAI. Calls of hidden servers never do.
+ * `always` in the configuration or the request wins; without a policy in either, the call needs approval, as at OpenAI.
+ * Calls of hidden servers never do.
  */
 export function needsApproval(tool: Tool, { config, asked, hidden }: ConnectedServer): boolean {
   if (hidden) return false;
   const name = ownName(tool);
-  const configured = config?.tools?.[name]?.approval ?? readPolicy(name, config?.approval);
-  const requested = readRequest(tool, asked?.require_approval);
+  const configured = config?.tools?.[name]?.approval ?? readPolicy(tool, config?.approval);
+  const requested = readPolicy(tool, asked?.require_approval);
   if (configured === true || requested === true) return true;
   return configured === undefined && requested === undefined;
 }
 
-function readPolicy(name: string, policy: ApprovalPolicy | undefined): boolean | undefined {
-  if (policy === undefined) return undefined;
+function readPolicy(tool: Tool, policy: ApprovalPolicy | McpTool['require_approval']): boolean | undefined {
+  if (policy == null) return undefined;
   if (typeof policy === 'string') return policy === 'always';
-  if (policy.always?.includes(name)) return true;
-  return policy.never?.includes(name) ? false : undefined;
-}
-
-function readRequest(tool: Tool, asked: McpTool['require_approval']): boolean | undefined {
-  if (asked == null) return undefined;
-  if (typeof asked === 'string') return asked === 'always';
-  const { always, never } = asked;
+  const { always, never } = policy;
   if (always !== undefined && matches(tool, always)) return true;
   return never !== undefined && matches(tool, never) ? false : undefined;
 }
@@ -237,7 +224,7 @@ function listTools(server: ConnectedServer) {
   return { label: server.label, tools, ...omitUndefined({ error }) };
 }
 
-/** The lists of servers that the conversation has not listed yet. A server with an error is listed again. */
+/** A server is listed once in a conversation, and again after an error. */
 export function newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
   const listed = new Set(
     transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),

@@ -20,7 +20,7 @@ export type CallEnd = { output: JsonValue } | { error: string };
 
 type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
 
-/** How an answer ended. As at OpenAI, the limit of tool calls leaves it `completed`. */
+/** As at OpenAI, the limit of tool calls leaves an answer `completed`. */
 export type AnswerEnd = {
   status: 'completed' | 'incomplete' | 'failed' | 'cancelled';
   incompleteReason?: string;
@@ -29,10 +29,7 @@ export type AnswerEnd = {
 
 type Named = { kind: 'message' | 'reasoning'; id: string };
 
-/**
- * What the answer to one request consists of, as it comes: the part of a run's story that the request's client may see.
- * `id` is the id of an output item of the Responses API; the other protocols use it to tell items apart.
- */
+/** The part of a run's story that the client of one request may see. `id`: of an output item of the Responses API. */
 export type AnswerEvent =
   | { type: 'begun' }
   /** The tools of a server that the conversation has not shown before. */
@@ -40,8 +37,8 @@ export type AnswerEvent =
   | ({ type: 'opened' } & Named)
   | ({ type: 'text'; text: string } & Named)
   /**
-   * `text` is the full text, and `items` what it is made of; empty if it is not known, because the attempt failed or the
-   * provider may still seal the reasoning. `seal`: the reasoning with what its provider needs, for clients that keep it.
+   * `items`: what `text` is made of; empty after a failed attempt, or while the provider may still seal the reasoning.
+   * `seal`: the reasoning with what its provider needs, for clients that keep it.
    */
   | ({
       type: 'closed';
@@ -62,10 +59,7 @@ export type AnswerEvent =
   /** A call for the client, which knows the tool as `call.name`. */
   | { type: 'call.given'; id: string; call: PlacedCall; isCustom: boolean }
   | { type: 'usage'; usage: Usage }
-  /**
-   * The end, in ms since the epoch. `retryAfter`: of a failed answer, the seconds after which the client may send the same
-   * request again; `null` if that would not help, or could repeat what a tool did.
-   */
+  /** `at` in ms since the epoch. `retryAfter`: when the client may send a failed request again, in s; `null` if never. */
   | { type: 'ended'; at: number; end: AnswerEnd; retryAfter: number | null };
 
 const COMPLETE = [
@@ -78,10 +72,8 @@ const COMPLETE = [
   'call.given',
 ] as const;
 
-/** An event with an item of the answer that is complete. */
 export type CompleteEvent = Extract<AnswerEvent, { type: (typeof COMPLETE)[number] }>;
 
-/** Whether the event has an item of the answer that is complete. */
 export function isComplete(event: AnswerEvent): event is CompleteEvent {
   return COMPLETE.some(type => type === event.type);
 }
@@ -95,7 +87,15 @@ export interface AnswerWriter<Wire, Whole> {
   readonly whole: Whole;
 }
 
-/** Adds two usages. An unknown count does not change the other. */
+export const NO_USAGE: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+};
+
+/** An unknown count does not change the other. */
 export function addUsages(one: Usage | null, other: Usage): Usage {
   if (one === null) return other;
   const sum = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : a + b);
@@ -108,12 +108,12 @@ export function addUsages(one: Usage | null, other: Usage): Usage {
   };
 }
 
-/** The words with which a provider refused, if they are apart from the text of the message; otherwise empty. */
+/** The words of a refusal, if they are apart from the text of the message; otherwise empty. */
 export function refusalIn(items: readonly Item[]): string {
   return items.map(refusalOf).join('');
 }
 
-/** What the provider says about places of the text, such as the sources that it cites. */
+/** What the provider says about places of the text, such as its sources. */
 export function annotationsOf(items: readonly Item[]): JsonValue[] {
   const parts = items.flatMap(item => (item.type === 'message' ? item.content : []));
   return parts.flatMap(part => (part.type === 'text' ? (part.annotations ?? []) : []));

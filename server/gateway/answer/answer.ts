@@ -38,7 +38,7 @@ import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
 type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
 
 /**
- * Tells the answer to one request, from the journal entries and the live output of a run.
+ * The answer to one request, from the journal entries and the live output of a run: what of its story the client gets.
  *
  * R1 The answer depends only on the journal; deltas deliver parts of it earlier. They also show what failed attempts
  *    said, which the journal does not have.
@@ -52,24 +52,20 @@ export class Answer {
   readonly #story: Story;
   readonly #tools: CallTools;
   readonly #sealed: boolean;
-  /**
-   * Whether a turn is written only once it is complete: when no client reads the answer live, and when compactions or
-   * calls of the provider have to precede the turn's text, because they are known only at its end.
-   */
+  /** Turns wait for their end if no client reads live, or compactions or the provider's calls have to precede the text. */
   readonly #holdsTurns: boolean;
-  readonly #open = new Map<string, PlacedCall>();
+  readonly #open: Map<string, PlacedCall> = new Map();
   readonly #running = new Map<string, { id: string; call: PlacedCall; tool: ExposedTool }>();
   #turn: TurnItems | null = null;
   #turns = 0;
   #retries = 0;
-  /** The number of calls denied by the tool call limit in earlier answers. */
+  /** Calls that the limit denied in earlier answers. */
   #deniedBefore = 0;
   #begun = false;
   #isOver = false;
-  /** Whether a call was started for the answer, and whether it has an item that is complete. */
   #ranTool = false;
   #hasItems = false;
-  /** Whether the last turn has a refusal in words, which is a complete answer. */
+  /** A refusal in words is a complete answer. */
   #refused = false;
   #failure: Of<'turn.failed'>['failed'] | null = null;
   #cancelled: Extract<RunEvent, { type: 'run.cancelled' }> | null = null;
@@ -89,7 +85,7 @@ export class Answer {
       this.#turns = previous.#turns;
       this.#retries = previous.#retries;
       this.#deniedBefore = previous.#known().context.deniedCalls;
-      for (const [callId, call] of previous.#open) this.#open.set(callId, call);
+      this.#open = new Map(previous.#open);
     }
     const { include = [], openai, stream, background } = spec.request;
     this.#sealed = include.includes('reasoning.encrypted_content');
@@ -102,12 +98,12 @@ export class Answer {
     return this.#isOver;
   }
 
-  /** Whether deltas have told something, so that the answer may have more than the journal: failed attempts. */
+  /** Whether deltas have told something: maybe failed attempts, which the journal does not have. */
   get isAhead(): boolean {
     return this.#isAhead;
   }
 
-  /** The first event; nothing if it was told before. */
+  /** Nothing if it was told before. */
   begin(): AnswerEvent[] {
     this.#begin();
     return this.#drain();
@@ -132,7 +128,7 @@ export class Answer {
     return this.#drain();
   }
 
-  /** Ends the answer as failed, because this process cannot continue the run. `at` is in ms since the epoch. */
+  /** Ends the answer because this process cannot continue the run. `at` is in ms since the epoch. */
   fail(at: number, error: { code: string; message: string }): AnswerEvent[] {
     this.#begin();
     this.#abandon(error.message);
@@ -253,7 +249,7 @@ export class Answer {
     return reason === 'length' || reason === 'content_filter';
   }
 
-  /** Why the answer of an ended run is incomplete, if it is. */
+  /** Of an ended run. */
   #reasonOf({ next }: Context): string | undefined {
     if (next?.type !== 'finish') return undefined;
     return next.reason === 'content_filter' && this.#refused ? undefined : next.reason;
@@ -358,42 +354,31 @@ export class Answer {
   }
 }
 
-/**
- * The end of a response by the reason why it is incomplete. As at OpenAI, the tool call limit leaves it `completed`; any
- * other reason makes it `incomplete`.
- */
-function endingFor(reason: string | undefined) {
-  switch (reason) {
-    case undefined:
-      return { status: 'completed' } as const;
-    case 'toolCalls':
-      return { status: 'completed', incompleteReason: 'max_tool_calls' } as const;
-    case 'length':
-      return { status: 'incomplete', incompleteReason: 'max_output_tokens' } as const;
-    case 'outcome':
-      return { status: 'incomplete', incompleteReason: 'tool_outcome_unknown' } as const;
-    case 'turns':
-      return { status: 'incomplete', incompleteReason: 'max_turns' } as const;
-    default:
-      return { status: 'incomplete', incompleteReason: reason } as const;
-  }
+/** As at OpenAI, the limit of tool calls leaves a response `completed`; any other reason makes it `incomplete`. */
+function endingFor(reason: string | undefined): AnswerEnd {
+  if (reason === undefined) return { status: 'completed' };
+  const status = reason === 'toolCalls' ? 'completed' : 'incomplete';
+  return { status, incompleteReason: REASONS[reason] ?? reason };
 }
 
-/**
- * The error of a failed response. Replaces messages that only the operator may see: advice on the server's set-up, and
- * quotes of hidden tools.
- */
-function publicError(failure: { code: string; message: string }, { exposed }: ResponseSpec) {
-  const { code } = failure;
-  let { message } = failure;
+const REASONS: Readonly<Record<string, string>> = {
+  toolCalls: 'max_tool_calls',
+  length: 'max_output_tokens',
+  outcome: 'tool_outcome_unknown',
+  turns: 'max_turns',
+};
+
+/** Without messages for the operator: advice on the server's set-up, and quotes of hidden tools. */
+function publicError({ code, message }: { code: string; message: string }, { exposed }: ResponseSpec) {
+  const said = (text: string) => ({ code: WIRE_CODES[code] ?? 'server_error', message: text });
   if (OPERATOR_CODES.has(code))
-    message = `The server cannot use the model provider (${code}). See its log for the cause.`;
-  else if (hidesTools(exposed))
-    message = `The response failed (${code}). See the server's log for the cause.`;
-  return { code: wireCode(code), message };
+    return said(`The server cannot use the model provider (${code}). See its log for the cause.`);
+  return said(
+    hidesTools(exposed) ? `The response failed (${code}). See the server's log for the cause.` : message,
+  );
 }
 
-/** The codes of failures that the operator has to fix. Their messages name addresses and environment variables. */
+/** Of failures whose messages name addresses and environment variables. */
 const OPERATOR_CODES: ReadonlySet<string> = new Set([
   'authentication',
   'permission',
@@ -402,15 +387,9 @@ const OPERATOR_CODES: ReadonlySet<string> = new Set([
   'redirect-refused',
 ]);
 
-function wireCode(code: string): string {
-  switch (code) {
-    case 'rate-limit':
-    case 'quota':
-      return 'rate_limit_exceeded';
-    case 'invalid-request':
-    case 'context-too-long':
-      return 'invalid_prompt';
-    default:
-      return 'server_error';
-  }
-}
+const WIRE_CODES: Readonly<Record<string, string>> = {
+  'rate-limit': 'rate_limit_exceeded',
+  quota: 'rate_limit_exceeded',
+  'invalid-request': 'invalid_prompt',
+  'context-too-long': 'invalid_prompt',
+};

@@ -6,16 +6,13 @@ import { isTooDeep } from '../../../protocol/json.ts';
 const SEAL = 'agentchart.';
 const reasoningItems = z.array(itemSchema);
 
-/**
- * Encodes reasoning items, with the opaque data that their provider needs, as `encrypted_content`, for clients that keep
- * the history themselves. This server encodes it but does not encrypt it.
- */
+/** Reasoning as `encrypted_content`, for clients that keep the history themselves: encoded, not encrypted. */
 export function sealOpaque(items: readonly Item[]): string {
   const kept = items.map(({ id: _, ...item }) => item);
   return SEAL + Buffer.from(JSON.stringify(kept)).toString('base64url');
 }
 
-/** Decodes the items of `sealOpaque`; `undefined` for anything else or if nested too deep, since clients can forge it. */
+/** `undefined` for anything that `sealOpaque` did not make, or nested too deep: clients can forge it. */
 export function openSeal(content: unknown): ReasoningItem[] | undefined {
   if (typeof content !== 'string' || !content.startsWith(SEAL)) return undefined;
   try {

@@ -7,15 +7,12 @@ import { type AnswerEvent, refusalIn } from './answer-event.ts';
 import { sealOpaque } from './opaque-seal.ts';
 import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
 
-/**
- * Adjacent messages or adjacent reasoning of a turn, which are one item in the Responses API. A refusal ends the text of
- * a message: text after it is another item.
- */
+/** Adjacent messages or reasoning of a turn are one item. A refusal ends the text of a message. */
 type TextBlock = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
 type ProviderBlock = { kind: 'provider'; builtin: BuiltinKind; place: number; item: ProviderItem };
 type Block = TextBlock | ProviderBlock;
 
-/** A call of a built-in tool that OpenAI's API ran, and its item there; `undefined` for items that clients do not see. */
+/** Of OpenAI's API, with its item there; `undefined` for items that clients do not see. */
 export function providedCall({
   kind,
   opaque: { data },
@@ -25,7 +22,7 @@ export function providedCall({
   return builtin !== undefined && isJsonObject(item) ? { builtin, item } : undefined;
 }
 
-/** The blocks of a turn, in order. Reasoning without text counts only if `sealed`. */
+/** In order. Reasoning without text counts only if `sealed`. */
 export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }): Block[] {
   const blocks: Block[] = [];
   const places = { message: 0, reasoning: 0 };
@@ -64,8 +61,8 @@ type Opened = {
 type Piece = { type: 'text' | 'reasoning'; part: number; text: string; late?: true; refused?: true };
 
 /**
- * The texts and the reasoning of one turn as items of an answer, while it streams and when it is complete, and the calls
- * that the provider ran, when it is complete.
+ * The texts and the reasoning of one turn as items of an answer, while it streams and when it is complete, and then the
+ * calls that the provider ran.
  *
  * T1 Streamed and unstreamed turns have the same items, ids and order.
  * T2 The pieces of an item add up to its text. A failed attempt leaves its items as incomplete, because clients cannot
@@ -73,8 +70,7 @@ type Piece = { type: 'text' | 'reasoning'; part: number; text: string; late?: tr
  */
 export class TurnItems {
   readonly #emit: (event: AnswerEvent) => void;
-  readonly #runId: string;
-  readonly #turn: number;
+  readonly #place: { runId: string; turn: number };
   readonly #sealed: boolean;
   #retry: number;
   #opened: Opened[] = [];
@@ -85,14 +81,14 @@ export class TurnItems {
 
   constructor(
     emit: (event: AnswerEvent) => void,
-    options: { runId: string; turn: number; retry: number; sealed: boolean },
+    { retry, sealed, ...place }: { runId: string; turn: number; retry: number; sealed: boolean },
   ) {
     this.#emit = emit;
-    this.#runId = options.runId;
-    this.#turn = options.turn;
-    this.#sealed = options.sealed;
-    this.#retry = options.retry;
+    this.#place = place;
+    this.#sealed = sealed;
+    this.#retry = retry;
   }
+
   take({ type, part, text, late, refused }: Piece): void {
     if (this.#repeats) return;
     if (late) {
@@ -120,7 +116,7 @@ export class TurnItems {
     this.#repeats = true;
   }
 
-  /** Ends a failed attempt: closes its items as incomplete. The next one, with so many before it, has new items. */
+  /** Ends a failed attempt: closes its items as incomplete. `retry`: the number of attempts before the next. */
   tryAgain(retry: number): void {
     this.abandon();
     this.#retry = retry;
@@ -133,10 +129,10 @@ export class TurnItems {
     for (const opened of this.#opened) if (!opened.isClosed) this.#close(opened, [], 'incomplete');
   }
 
-  /** Closes the items of the completed turn, the last one with the `last` status. */
+  /** `last`: the status of the last item. */
   finish(items: readonly Item[], { last }: { last: 'completed' | 'incomplete' }): void {
     for (const [place, item] of items.filter(isUpstreamCompaction).entries()) {
-      const id = itemIdOf({ kind: 'cmp', runId: this.#runId, turn: this.#turn, place });
+      const id = itemIdOf({ ...this.#place, kind: 'cmp', place });
       this.#emit({ type: 'compaction', id, content: compactionOf(item)?.encrypted_content ?? '' });
     }
     const blocks = blocksIn(items, { sealed: this.#sealed });
@@ -144,7 +140,7 @@ export class TurnItems {
     for (const [at, block] of blocks.entries()) {
       if (block.kind === 'provider') {
         const { builtin, place, item } = block;
-        const id = itemIdOf({ kind: ITEM_KINDS[builtin], runId: this.#runId, turn: this.#turn, place });
+        const id = itemIdOf({ ...this.#place, kind: ITEM_KINDS[builtin], place });
         this.#emit({ type: 'provided', id, builtin, item: { ...providedCall(item)?.item, id } });
         continue;
       }
@@ -165,7 +161,7 @@ export class TurnItems {
   #open(kind: Opened['kind'], part: number): Opened {
     const place = this.#opened.filter(opened => opened.kind === kind).length;
     const prefix = kind === 'message' ? 'msg' : 'rs';
-    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place, retry: this.#retry });
+    const id = itemIdOf({ ...this.#place, kind: prefix, place, retry: this.#retry });
     const opened = { kind, part, id, text: '', rest: '', isClosed: false };
     this.#opened.push(opened);
     this.#emit({ type: 'opened', kind, id });

@@ -6,13 +6,10 @@
  */
 export type ItemKind = 'msg' | 'rs' | 'cmp' | 'fc' | 'ctc' | 'mcp' | 'mcpr' | 'mcpl' | 'ws' | 'fs' | 'ci';
 
-/**
- * The place of an output item. `turn` counts the run's completed turns from 1; tool lists have turn 0. `retry` is the
- * number of failed attempts of the turn before the item, by default 0.
- */
+/** `turn` counts the run's completed turns from 1; tool lists have turn 0. `retry`: the failed attempts before it. */
 export type ItemPlace = { kind: ItemKind; runId: string; turn: number; place: number; retry?: number };
 
-/** The kinds of the items of calls that the gateway or the provider ran. */
+/** Of calls that the gateway or the provider ran. */
 export const ITEM_KINDS = {
   mcp: 'mcp',
   web_search: 'ws',
@@ -25,31 +22,25 @@ export function responseIdOf(runId: string, seq: number): string {
   return seq === 1 ? `resp_${keyOf(runId)}` : `resp_${keyOf(runId)}_${seq}`;
 }
 
-/** Parses a response id; `undefined` for a foreign id. Different ids may parse to the same place, so compare ids. */
+/** `undefined` for a foreign id. Different ids may parse to the same place, so compare ids. */
 export function readResponseId(id: string): { runId: string; seq: number } | undefined {
   const [, key, seq = '1'] = /^resp_([A-Za-z0-9]+)(?:_(\d{1,9}))?$/.exec(id) ?? [];
   return key === undefined ? undefined : { runId: `run_${key}`, seq: Number(seq) };
 }
 
-/** The id of an output item. */
 export function itemIdOf({ kind, runId, turn, place, retry = 0 }: ItemPlace): string {
   return `${kind}_${keyOf(runId)}_${turn}_${place}${retry === 0 ? '' : `_r${retry}`}`;
 }
 
-/** Parses an output item id; `undefined` for any id that `itemIdOf` does not produce. */
+/** `undefined` for any id that `itemIdOf` does not produce. */
 export function readItemId(id: string): ItemPlace | undefined {
   const [, kind, key, turn, place, retry = '0'] =
     /^(msg|rs|cmp|fc|ctc|mcpr|mcpl|mcp|ws|fs|ci)_([A-Za-z0-9]+)_(\d{1,9})_(\d{1,9})(?:_r(\d{1,9}))?$/.exec(
       id,
     ) ?? [];
   if (key === undefined) return undefined;
-  const read = {
-    kind: kind as ItemKind,
-    runId: `run_${key}`,
-    turn: Number(turn),
-    place: Number(place),
-    retry: Number(retry),
-  };
+  const at = { runId: `run_${key}`, turn: Number(turn), place: Number(place), retry: Number(retry) };
+  const read = { kind: kind as ItemKind, ...at };
   return itemIdOf(read) === id ? read : undefined;
 }
 

@@ -81,7 +81,7 @@ const server = fields({
     'a hidden server cannot require approval, because clients do not see its calls',
   );
 
-/** The pattern of MCP server labels, in requests and in the configuration. */
+/** In requests and in the configuration. */
 export const SERVER_LABEL = /^[A-Za-z][A-Za-z0-9_-]*$/;
 
 const label = z
@@ -104,7 +104,7 @@ const price = fields({
 
 const topic = z.enum([...STATUS_TOPICS, ...listRunEventTypes()] as WebhookTopic[]);
 
-/** `webhooks` of the configuration: the receivers of messages about the runs of the store, by name. */
+/** The receivers of messages about the runs of the store, by name. */
 const webhooksConfig = z.record(
   z.string().min(1).max(64),
   fields({
@@ -161,14 +161,8 @@ export type GatewayConfig = z.output<typeof gatewayConfigSchema>;
 export type McpServerConfig = GatewayConfig['mcpServers'][string];
 export type ApprovalPolicy = z.output<typeof approval>;
 
-export const EMPTY_GATEWAY: GatewayConfig = {
-  models: {},
-  mcpServers: {},
-  allowedServerUrls: [],
-  builtinTools: {},
-};
+export const EMPTY_GATEWAY: GatewayConfig = gatewayConfigSchema.parse({});
 
-/** Whether the text is an http or https URL. */
 export function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
@@ -189,7 +183,7 @@ function mayAsk(
 
 const SHORTEST_SECRET = 16;
 
-/** What is wrong with a webhook once its variables are filled in; never shows a value. */
+/** What is wrong once the variables are filled in; never shows a value. */
 export function checkWebhook(
   config: WebhooksConfig[string],
 ): { field: 'secret' | 'url'; message: string } | null {

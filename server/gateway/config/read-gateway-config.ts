@@ -45,7 +45,7 @@ export async function readGatewayConfig(
   return config;
 }
 
-/** Where `${NAME}` is a variable of the environment: the place in the configuration, and in the file if that differs. */
+/** Where `${NAME}` is a variable of the environment: in the configuration, and in the file if that differs. */
 const VARIABLES: readonly (readonly [place: string, inFile?: string])[] = [
   ['mcpServers.*.transport.headers.*', 'mcp_servers.*.headers.*'],
   ['mcpServers.*.transport.env.*', 'mcp_servers.*.env.*'],
@@ -56,7 +56,7 @@ const VARIABLES: readonly (readonly [place: string, inFile?: string])[] = [
   ['webhooks.*.secret'],
 ];
 
-/** What is relative to the folder of the file. */
+/** Relative to the folder of the file. */
 const FOLDERS: readonly string[] = [
   'mcpServers.*.transport.cwd',
   'builtinTools.code_interpreter.sandbox.cwd',
@@ -180,10 +180,7 @@ function describeIssue(issue: z.core.$ZodIssue): Problem {
 }
 
 function invalidConfig(file: string, problems: readonly Problem[]): EngineError {
-  const lines = problems.map(({ path, message }) => {
-    const place = showPath(path);
-    return place === '' ? message : `${place}: ${message}`;
-  });
+  const lines = problems.map(({ path, message }) => [showPath(path), message].filter(Boolean).join(': '));
   return new EngineError('input-invalid', [`${file} is not a valid configuration:`, ...lines].join('\n  '));
 }
 

@@ -14,7 +14,7 @@ export type StreamFormat<Wire> = Pick<BodyFormat<readonly Wire[]>, 'frame' | 'en
 /** The end of a stream of OpenAI's APIs. */
 export const DONE = 'data: [DONE]\n\n';
 
-/** Answers with the events of a response after number `after`, by default all, in the format of a protocol. */
+/** With the events after number `after`, by default all. */
 export function respondWithEvents<Wire>(
   c: Context<RunsEnv>,
   live: LiveResponse<Wire, unknown>,
@@ -35,10 +35,7 @@ export function respondWithEvents<Wire>(
   return c.body(body, 200, EVENT_STREAM_HEADERS);
 }
 
-/**
- * The finished response as one object. Throws the `ResponsesError` of a failed response and sets the headers that tell
- * clients whether and when to retry.
- */
+/** Throws the `ResponsesError` of a failed response and sets the headers that tell clients whether and when to retry. */
 export async function finishedResponse<Whole>(
   c: Context<RunsEnv>,
   live: LiveResponse<unknown, Whole>,
@@ -56,7 +53,7 @@ export async function finishedResponse<Whole>(
   throw failureOf(end, { isRetryable: retryAfter !== null });
 }
 
-/** The error of a failed or cancelled response. */
+/** Of a failed or cancelled response. */
 export function failureOf(
   { error, status }: AnswerEnd,
   { isRetryable = false }: { isRetryable?: boolean } = {},

@@ -10,7 +10,7 @@ import { isAnswered, RESPONSES, type ResponseHead, type ResponseSpec } from '../
 
 const MOST_EVENTS = 10_000;
 
-/** The most events that a reader gets at once: some clients lose an event that a network read splits. */
+/** Some clients lose an event that a network read splits. */
 const MOST_IN_BATCH = 32;
 
 export type MakeWriter<Wire, Whole> = (head: ResponseHead, firstNumber?: number) => AnswerWriter<Wire, Whole>;
@@ -22,25 +22,20 @@ export type FinishedResponse<Whole> = {
 };
 
 /**
- * One reader of a response, which may be in progress, in the protocol of its writer. `batches` and `finished` throw an
- * `ApiError` if this process stops following the run before it has ended: `shutting-down`, or the code of the store's or
- * lease's error.
+ * One reader of a response. `batches` and `finished` throw an `ApiError` if this process stops following the run before
+ * it has ended: `shutting-down`, or the code of the store's or lease's error.
  */
 export type LiveResponse<Wire, Whole> = {
   id: string;
   runId: string;
-  /** For the timers of what follows the response. */
   host: Host;
-  /** How the response ended, as far as its readers have requested its events; `null` before. */
-  readonly end: AnswerEnd | null;
-  /**
-   * The events after number `after`, by default all, in batches of the available events. Readers at the same place get
-   * the same batch. Stopping early does not affect the run.
-   */
+  /** As far as its readers have requested its events; `null` before. */
+  end(): AnswerEnd | null;
+  /** After number `after`, by default all. Readers at the same place get the same batch. Stopping early does not affect the run. */
   batches(after?: number): AsyncGenerator<readonly Wire[], void>;
-  /** The response of the journal, after all events: as a later `GET` returns it, without failed attempts. */
+  /** As a later `GET` returns it, without failed attempts. */
   finished(): Promise<FinishedResponse<Whole>>;
-  /** Ends this reader, because its client left. If the run is not stored, the last reader that leaves cancels it. */
+  /** Ends this reader. If the run is not stored, the last reader that leaves cancels it. */
   leave(): void;
 };
 
@@ -51,13 +46,10 @@ type FeedOptions<Wire, Whole> = {
   firstNumber?: number;
   /** Settles when the run settles; rejects if this process cannot drive it further. */
   settled?: Promise<unknown>;
-  /**
-   * What happens when the last reader leaves before the end: the feed of a stored run is kept, one that only reads stops,
-   * and one of an unstored run also cancels the run.
-   */
+  /** Before the end: a stored run's feed is kept, one that only reads stops, an unstored run's also cancels the run. */
   whenUnread: 'keep' | 'stop' | 'cancel';
   keepsAll?: boolean;
-  /** Called when no reader should be added any more: the last one has left, or the events break off. */
+  /** No reader should be added any more: the last one has left, or the events break off. */
   onClosed?(): void;
   closing: AbortSignal;
   log?(line: string): void;
@@ -66,14 +58,13 @@ type FeedOptions<Wire, Whole> = {
 /**
  * Follows a run, writes the answer to one request in the protocol of its client, and shares the events among readers.
  *
- * F1 All readers get the same events with the same numbers.
- * F2 Events are created when the first reader requests them. Without readers, new run events stay in the run's bounded
- *    queue.
- * F3 The last `MOST_EVENTS` events are kept, or all. A reader that needs earlier ones gets an error.
- * F4 After `closing`, readers get the error `shutting-down`; the run is not changed.
- * F5 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
+ * F1 All readers get the same events with the same numbers, made when the first of them asks. Without readers, new run
+ *    events stay in the run's bounded queue.
+ * F2 The last `MOST_EVENTS` events are kept, or all. A reader that needs earlier ones gets an error.
+ * F3 After `closing`, readers get the error `shutting-down`; the run is not changed.
+ * F4 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
  *    continue, readers get an error that says so.
- * F6 Readers that have events waiting take turns, so that the process does its other work meanwhile.
+ * F5 Readers that have events waiting take turns, so that the process does its other work meanwhile.
  */
 export class ResponseFeed<Wire, Whole> {
   readonly id: string;
@@ -90,7 +81,7 @@ export class ResponseFeed<Wire, Whole> {
   #events: Wire[] = [];
   #first: number;
   #lastSeq = 0;
-  /** The batches that readers share, by the number of the first event; empty with one reader. */
+  /** Shared by readers, by the number of the first event; empty with one reader. */
   readonly #batches = new Map<number, readonly Wire[]>();
   #pulling: Promise<void> | null = null;
   #changed = Promise.withResolvers<void>();
@@ -144,32 +135,23 @@ export class ResponseFeed<Wire, Whole> {
   }
 
   attach(): LiveResponse<Wire, Whole> {
-    const findEnd = () => this.#end?.end ?? null;
-    const readRecorded = () => this.#recorded();
     let hasLeft = false;
     const detach = () => {
       if (this.#readers.delete(reader)) this.#afterLeaving();
     };
-    const read = async function* (this: ResponseFeed<Wire, Whole>, waitForTurn: boolean, after?: number) {
-      try {
-        yield* this.#read({ hasLeft: () => hasLeft, waitForTurn }, after);
-      } finally {
-        detach();
-      }
-    }.bind(this);
+    const read = (waitForTurn: boolean, after?: number) =>
+      this.#read({ hasLeft: () => hasLeft, detach, waitForTurn }, after);
     const reader: LiveResponse<Wire, Whole> = {
       id: this.id,
       runId: this.run.id,
       host: this.#options.host,
-      get end() {
-        return findEnd();
-      },
+      end: () => this.#end?.end ?? null,
       batches: after => read(true, after),
-      async finished() {
+      finished: async () => {
         for await (const _batch of read(false));
-        return await readRecorded();
+        return await this.#recorded();
       },
-      leave: () => {
+      leave() {
         hasLeft = true;
         detach();
       },
@@ -177,53 +159,55 @@ export class ResponseFeed<Wire, Whole> {
     this.#readers.add(reader);
     return reader;
   }
-
   /** Stops following the run once it has no readers. No reader can be added afterwards. */
   release(): void {
     this.#whenUnread = 'stop';
     if (this.#readers.size === 0) this.#stop();
   }
 
-  /** The response of the journal alone. Some of the events that readers got may be about failed attempts. */
+  /** Without what readers got about failed attempts. */
   async #recorded(): Promise<FinishedResponse<Whole>> {
     if (this.#end === null) throw new Error('a response that has not ended is not recorded');
     if (!this.#answer.isAhead) return { whole: this.#writer.whole, ...this.#end };
-    const { run } = this;
     const { from, write } = this.#options;
-    const answer = new Answer(this.spec, { runId: run.id, from });
+    const answer = new Answer(this.spec, { runId: this.run.id, from });
     const writer = write(this.#head);
-    let { end } = { end: this.#end };
-    for (const entry of await readJournal(run.source.store, run.id))
+    let { end, retryAfter } = this.#end;
+    for (const entry of await readJournal(this.run.source.store, this.run.id))
       for (const event of answer.takeEntry(entry)) {
         writer.take(event);
-        if (event.type === 'ended') end = event;
+        if (event.type === 'ended') ({ end, retryAfter } = event);
       }
-    return { whole: writer.whole, end: end.end, retryAfter: end.retryAfter };
+    return { whole: writer.whole, end, retryAfter };
   }
 
   async *#read(
-    { hasLeft, waitForTurn }: { hasLeft(): boolean; waitForTurn: boolean },
+    { hasLeft, detach, waitForTurn }: { hasLeft(): boolean; detach(): void; waitForTurn: boolean },
     after = this.#first - 1,
   ): AsyncGenerator<readonly Wire[], void> {
     let isCurrent = false;
-    for (let next = after + 1; !hasLeft(); ) {
-      if (next < this.#first) throw new Error('a reader of a response fell behind');
-      const isWaiting = next < this.#first + this.#events.length;
-      if (isWaiting && waitForTurn && !(isCurrent && this.#readers.size === 1)) {
-        isCurrent = true;
-        await nextReaderTurn();
-        if (hasLeft()) return;
+    try {
+      for (let next = after + 1; !hasLeft(); ) {
+        if (next < this.#first) throw new Error('a reader of a response fell behind');
+        const isWaiting = next < this.#first + this.#events.length;
+        if (isWaiting && waitForTurn && !(isCurrent && this.#readers.size === 1)) {
+          isCurrent = true;
+          await nextReaderTurn();
+          if (hasLeft()) return;
+        }
+        const batch = this.#batchFrom(next);
+        next += batch.length;
+        if (batch.length > 0) {
+          yield batch;
+          isCurrent = false;
+        } else if (this.isOver) return;
+        else {
+          await this.#more();
+          isCurrent = true;
+        }
       }
-      const batch = this.#batchFrom(next);
-      next += batch.length;
-      if (batch.length > 0) {
-        yield batch;
-        isCurrent = false;
-      } else if (this.isOver) return;
-      else {
-        await this.#more();
-        isCurrent = true;
-      }
+    } finally {
+      detach();
     }
   }
 
@@ -282,7 +266,7 @@ export class ResponseFeed<Wire, Whole> {
     return this.#givingUp;
   }
 
-  /** Ends the run and fails the response, unless the run can be continued. */
+  /** Ends the run, unless it can be continued. */
   async #fail(error: unknown): Promise<void> {
     if (this.#broken !== null) return;
     const { whenUnread, host, log = () => {} } = this.#options;
@@ -340,8 +324,8 @@ const FAILED = 'The server failed on this response. See its log for the cause.';
 const LOOK_AGAIN_MS = 5_000;
 
 /**
- * The error for the readers of a response that this process stops following before it has ended; `null` for the id if the
- * response is not stored. Its code is that of `error`, whose message may name files of the server.
+ * For readers of a response that has not ended; `null` for the id if it is not stored. Only the code is that of `error`,
+ * whose message may name files of the server.
  */
 function interruption(responseId: string | null, error: unknown): ApiError {
   const code = isPassing(error) || error instanceof ApiError ? error.code : 'internal';
@@ -359,7 +343,7 @@ function reasonOf(code: string): string {
   return code.startsWith('lease-') ? 'Another process has taken over the run.' : FAILED;
 }
 
-/** Whether an error is not about the run itself: another process can continue it. */
+/** Whether another process can continue the run. */
 function isPassing(error: unknown): error is EngineError {
   return error instanceof EngineError && /^(store|lease)-/.test(error.code);
 }
@@ -369,13 +353,10 @@ export type AnyFeed = ResponseFeed<unknown, unknown>;
 const MOST_SETTLED = 64;
 const MOST_SETTLED_EVENTS = 50_000;
 
-/**
- * The feeds of responses that began in this process: those in progress, and the last settled ones, so that a client can
- * continue where its connection broke.
- */
+/** The feeds of responses that began here: those in progress and the last settled ones, for clients that reconnect. */
 export class LiveResponses {
   readonly #feeds = new Map<string, AnyFeed>();
-  /** The settled ones, oldest first. */
+  /** Oldest first. */
   readonly #settled = new Set<AnyFeed>();
   /** Feeds of journals, by what is read, as long as they have readers. */
   readonly #replays = new Map<string, Promise<AnyFeed>>();
@@ -385,22 +366,21 @@ export class LiveResponses {
     return this.#closing.signal;
   }
 
-  /** Adds a feed. Throws `shutting-down`. */
+  /** Throws `shutting-down`. */
   add(feed: AnyFeed, settled: Promise<unknown>): void {
     this.assertOpen();
     this.#feeds.set(feed.id, feed);
-    const settle = () => {
-      this.#settled.add(feed);
-      this.#trim();
-    };
     // A run that this process cannot drive further is read from its journal.
-    settled.then(settle, () => this.#drop(feed));
+    settled.then(
+      () => {
+        this.#settled.add(feed);
+        this.#trim();
+      },
+      () => this.#drop(feed),
+    );
   }
 
-  /**
-   * A reader of a journal. Those that read the same at the same time share a feed. `open` opens it; it has to call its
-   * argument when no reader should be added to the feed any more.
-   */
+  /** Those that read the same journal at the same time share a feed, which `open` opens: see `onClosed` of a feed. */
   async replay<Wire, Whole>(
     key: string,
     write: MakeWriter<Wire, Whole>,
@@ -434,7 +414,7 @@ export class LiveResponses {
     if (feed !== undefined) this.#drop(feed);
   }
 
-  /** Ends the readers of all feeds, those of others too that listen to `closing`. No feed can be added afterwards. */
+  /** Ends the readers of all feeds, and of others that listen to `closing`. No feed can be added afterwards. */
   close(): void {
     this.#closing.abort();
   }

@@ -9,7 +9,7 @@ import type { CallOrigin, References } from './references.ts';
 
 /**
  * The transcript items of an input, in order. An output item that the client returns unchanged is replaced by the stored
- * one, which has the opaque data that the provider needs. Throws a `ResponsesError` for an item that is not stored.
+ * one, which has the opaque data for its provider. Throws a `ResponsesError` for an item that is not stored.
  */
 export async function resolveInput(input: readonly InputItem[], known: References): Promise<Item[]> {
   const turns = new TurnsInInput();
@@ -36,7 +36,7 @@ async function resolve(item: InputItem, known: References): Promise<readonly Ite
   }
 }
 
-/** Some clients drop the ids of function calls, and keep those of the items before them: the run that shows both. */
+/** Some clients drop the ids of function calls and keep those of the items before them: the run that shows both. */
 async function withKnownId(
   item: InputItem,
   runId: string | undefined,
@@ -56,8 +56,8 @@ function placeOf({ id }: InputItem): ItemPlace | undefined {
 type Turn = { name: string | undefined; items: Item[]; results: Item[]; last: number };
 
 /**
- * The items of an input in the order of a transcript: the results of MCP calls of a turn come after its last call. A
- * call that ran after its approval belongs to the turn that made it, although the items of a later response show it.
+ * Items in the order of a transcript: the results of MCP calls come after the last call of their turn. A call that ran
+ * after its approval belongs to the turn that made it, although a later response shows it.
  */
 class TurnsInInput {
   readonly #turns: Turn[] = [];
@@ -106,10 +106,10 @@ class TurnsInInput {
   }
 }
 
-/** The turn of the model's items whose ids do not say it: that of the items beside them. */
+/** The turn of the model's items whose ids do not say it. */
 const UNNAMED = 'unnamed';
 
-/** The turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together. */
+/** `undefined` for an item of no turn. Providers must see the calls of a turn together. */
 function turnOf(given: InputItem): string | undefined {
   const place = placeOf(given);
   if (place !== undefined) return place.turn === 0 ? undefined : `${place.runId} ${place.turn}`;
@@ -122,7 +122,7 @@ function isOfModel(item: Item): boolean {
     : item.type === 'tool_call' || item.type === 'reasoning';
 }
 
-/** Whether an item belongs to the turn before it. After calls that ran here, text begins the next turn. */
+/** After calls that ran here, text begins the next turn. */
 function isNextIn(turn: Turn, name: string | undefined, items: readonly Item[]): boolean {
   if (turn.name === undefined || name === undefined) return false;
   if (turn.name !== UNNAMED && name !== UNNAMED) return turn.name === name;
@@ -143,10 +143,10 @@ async function readCompaction(
   throw invalid(`${at}.encrypted_content`, 'compaction_not_found', message);
 }
 
-/** Restores a returned item. The stored result of a call that ran here counts; other items must be unchanged. */
+/** The stored result of a call that ran here counts; other items must be unchanged. */
 async function restore(sent: SentItem, known: References): Promise<readonly Item[]> {
   const { id, tool, ranHere, newCallId: made } = sent;
-  // A call id that follows from the place in the input would come again with the next request of the chain.
+  // A call id made from the place in the input would come again with the next request of the chain.
   const own = sent.items.map(item =>
     made !== undefined && 'callId' in item && item.callId === made
       ? { ...item, callId: made.replace('_', `_${known.scope}`) }
@@ -167,7 +167,7 @@ function keepsBytes(item: Item): boolean {
   );
 }
 
-/** Whether both have the same content, apart from ids and opaque data. */
+/** Apart from ids and opaque data. */
 function isSame(
   stored: readonly Item[],
   own: readonly Item[],

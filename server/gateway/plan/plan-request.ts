@@ -29,7 +29,6 @@ import { OUTCOME_UNKNOWN } from '../runs/response-spec.ts';
 import { resolveInput } from './input-items.ts';
 import { type AskedApproval, type CallOrigin, References } from './references.ts';
 
-/** What a request in a conversation follows. */
 export type ConversationContext = {
   previous?: FoundResponse;
   history: readonly InputItem[];
@@ -56,7 +55,7 @@ async function planItems(
     previous,
     references,
     names,
-  }: { previous: FoundResponse | undefined; references: References } & Pick<GatewayRequest, 'names'>,
+  }: Pick<ApprovalRequest, 'previous' | 'references'> & Pick<GatewayRequest, 'names'>,
 ): Promise<Plan> {
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
@@ -68,10 +67,7 @@ async function planItems(
   return { type: 'start', items, origins: references.origins, ...omitUndefined({ refersTo }) };
 }
 
-/**
- * The input of a request, the response it follows, and the items of its conversation that this response does not have.
- * Throws a `ResponsesError` for an unknown id or invalid item.
- */
+/** `history`: what of its conversation the previous response does not have. Throws a `ResponsesError` for an unknown id. */
 export async function readRequest(
   request: GatewayRequest,
   library: VisibleResponses,
@@ -104,10 +100,7 @@ async function findPrevious(
   return found;
 }
 
-/**
- * Continues the run of the previous response: a new run if it has ended, the run itself if it waits, or a fork if
- * another response has already continued it.
- */
+/** A new run if the previous response's has ended, itself if it waits, or a fork if another response continued it. */
 function planAfter(found: FoundResponse, items: readonly Item[], references: References): Plan {
   const { run, span } = found;
   const isLast = run.spans.at(-1) === span;
@@ -147,12 +140,10 @@ function continueEnded(
   return { type: 'start', continues, items: transcript, origins: references.origins };
 }
 
-function stateAt({ entries, runId }: RunResponses, { to }: Pick<Span, 'to'>): ChartState {
-  const [first, ...rest] = entries;
-  if (first?.event.type !== 'run.started') throw new Error('a journal begins with run.started');
-  return rest
-    .filter(({ seq }) => seq <= (to ?? 1))
-    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(first.event));
+function stateAt({ started, entries, runId }: RunResponses, { to }: Pick<Span, 'to'>): ChartState {
+  return entries
+    .filter(({ seq }) => seq > 1 && seq <= (to ?? 1))
+    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
 }
 
 function inProgress(id: string): ResponsesError {
@@ -163,7 +154,7 @@ function inProgress(id: string): ResponsesError {
   );
 }
 
-/** The transcript that the model would read first if the plan were carried out, without the results of tool calls. */
+/** What the model would read first, without the results of tool calls. */
 export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   const histories = new InheritedTranscripts(store);
   if (plan.type === 'start') return [...(await histories.load(plan.continues?.runId ?? null)), ...plan.items];
@@ -180,7 +171,7 @@ export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   return [...inherited, ...context.transcript, ...results, ...messages];
 }
 
-/** The transcript at the end of a response: that of its run, after the runs it continues. */
+/** At the end of a response, after the runs that its run continues. */
 export async function transcriptUpTo({ run, span }: FoundResponse, store: Store): Promise<Item[]> {
   const { transcript, calls, continues } = stateAt(run, span).context;
   const answered = new Set(transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
@@ -202,19 +193,26 @@ type Request = Extract<Item, { type: 'approval_request' }>;
 type Located = AskedApproval & { approval: Approval };
 
 /**
- * Plans a request with approval responses. Responses to gated calls continue the calls' run. Responses to calls that
- * were decided before are history or a repeated request; nothing runs twice. Returns `undefined` if no approval response
- * takes effect. Throws a `ResponsesError` for a response to an unknown approval request, or to one that the client
- * returns changed.
+ * Responses to gated calls continue the calls' run; those to calls that were decided before are history or a repeated
+ * request: nothing runs twice. `undefined` if none takes effect. Throws a `ResponsesError` for a response to an unknown
+ * approval request, or to one that the client returns changed.
  */
 async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
-  const passed = requestsIn(request.items);
+  const passed = Map.groupBy(
+    request.items.filter(item => item.type === 'approval_request'),
+    ({ callId }) => callId,
+  );
   const isSettled = settledIn(request.items);
   const located: Located[] = [];
   for (const approval of approvalsIn(request.items)) {
     const found = await locate(approval, passed.get(approval.callId) ?? [], request.references);
     if (found !== undefined) located.push(found);
-    else if (!isSettled(approval)) throw orphan(approval.callId);
+    else if (!isSettled(approval))
+      throw invalid(
+        'input',
+        'approval_continuation_invalid',
+        `The following MCP approval requests have approval responses but weren't passed as input: ${approval.callId}`,
+      );
   }
   const open = located.filter(({ run, callId }) => openApproval(run, callId) !== undefined);
   const [first] = open;
@@ -231,21 +229,7 @@ function approvalsIn(items: readonly Item[]): Approval[] {
   return [...approvals.values()];
 }
 
-function requestsIn(items: readonly Item[]): Map<string, Request[]> {
-  const requests = new Map<string, Request[]>();
-  for (const item of items) {
-    if (item.type !== 'approval_request') continue;
-    const known = requests.get(item.callId);
-    if (known === undefined) requests.set(item.callId, [item]);
-    else known.push(item);
-  }
-  return requests;
-}
-
-/**
- * Returns whether the history continues after an approval response: it has the approved call, or later output of the
- * model. Then nothing runs, so the run may be unknown.
- */
+/** The history has the approved call, or later output of the model: then nothing runs, so the run may be unknown. */
 function settledIn(items: readonly Item[]): (approval: Approval) => boolean {
   const calls = new Set(items.flatMap(({ type, id }) => (type === 'tool_call' && id ? [id] : [])));
   const lastOfModel = items.findLastIndex(isOfModel);
@@ -268,7 +252,12 @@ async function locate(
   const { run, callId, digest } = asked;
   const open = openApproval(run, callId);
   const isChanged = open !== undefined && open.digest !== digest;
-  if (isChanged || !passed.every(request => isAsAsked(request, asked))) throw changed(id);
+  if (isChanged || !passed.every(request => isAsAsked(request, asked)))
+    throw invalid(
+      'input',
+      'approval_request_changed',
+      `The MCP approval request ${id} was changed. Return its server_label, name and arguments unchanged.`,
+    );
   return { ...asked, approval };
 }
 
@@ -301,9 +290,8 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
 }
 
 /**
- * The client items that the run does not have yet: all items after a previous response. In a full history, the messages
- * after the last item that is not the client's, and the outputs that the run waits for: a client may have sent them
- * before, without the decision.
+ * What the run does not have yet: all client items after a previous response. In a full history, the messages after the
+ * last item that is not the client's, and the outputs that the run waits for, maybe sent before without the decision.
  */
 function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
@@ -314,7 +302,7 @@ function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest)
   );
 }
 
-/** Whether this is the deciding request sent again, rather than a request that has the decision in its history. */
+/** Whether the deciding request was sent again, rather than with the decision in its history. */
 function isRepeated({ run }: Located, { items, previous }: ApprovalRequest): boolean {
   const decided = items.findLastIndex(({ type }) => type === 'approval_response');
   if (previous === undefined) return !items.slice(decided + 1).some(isClientItem);
@@ -344,7 +332,7 @@ function wasApproved(entries: readonly JournalEntry[], callId: string): boolean 
   return undefined;
 }
 
-/** Throws a `ResponsesError` if another process has decided a call differently in the meantime. */
+/** Throws a `ResponsesError` if another process has decided a call differently. */
 export function assertNotOtherwise(
   run: RunResponses,
   callAnswers: readonly CallAnswer[],
@@ -366,29 +354,10 @@ function alreadyDecided(id: string, approved: boolean): ResponsesError {
   );
 }
 
-function orphan(id: string): ResponsesError {
-  return invalid(
-    'input',
-    'approval_continuation_invalid',
-    `The following MCP approval requests have approval responses but weren't passed as input: ${id}`,
-  );
-}
-
-function changed(id: string): ResponsesError {
-  return invalid(
-    'input',
-    'approval_request_changed',
-    `The MCP approval request ${id} was changed. Return its server_label, name and arguments unchanged.`,
-  );
-}
-
 export type CallAnswer = { open: Extract<OpenReference, { callId: string }>; answer: Answer };
 
 export type Plan =
-  /**
-   * Start a new run. It may continue an ended run, or use items of the response `refersTo` and its chain. `origins` are
-   * the tools of the calls among the items, by call id.
-   */
+  /** A new run, which may continue an ended one or use items of the response `refersTo` and its chain. `origins`: by call id. */
   | {
       type: 'start';
       continues?: RunResponses;
@@ -396,7 +365,7 @@ export type Plan =
       items: Item[];
       origins: ReadonlyMap<string, CallOrigin>;
     }
-  /** Continue the run; with `forkAt`, continue a fork of it at that entry. */
+  /** With `forkAt`, a fork of the run at that entry. */
   | {
       type: 'continue';
       run: RunResponses;
@@ -404,10 +373,10 @@ export type Plan =
       callAnswers: CallAnswer[];
       messages: MessageItem[];
     }
-  /** The request was made before: return the same response. */
+  /** The request was made before. */
   | { type: 'repeat'; found: FoundResponse };
 
-/** Whether an item comes from the client: a message of another role than assistant, or the result of a call. */
+/** A message of another role than assistant, or the result of a call. */
 function isClientItem(item: Item): boolean {
   return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }
@@ -416,10 +385,7 @@ function messagesIn(items: readonly Item[]): MessageItem[] {
   return items.filter(item => item.type === 'message');
 }
 
-/**
- * The results for calls that wait in `state`; the first result of a call counts. Throws a `ResponsesError` for a result
- * that no call waits for.
- */
+/** The first result of a call counts. Throws a `ResponsesError` for a result that no call waits for. */
 function outputsFor({ context }: ChartState, items: readonly Item[]): CallAnswer[] {
   const called = calledIn(items);
   const open = openCallsOf(context, 'result');
@@ -457,8 +423,9 @@ function unknownCallError(callId: string): ResponsesError {
   );
 }
 
-/** The error for an input without a message or result. `name` is the client's name of the input. */
+/** `name`: the client's name of the input. */
 function emptyInputError(name = 'input'): ResponsesError {
   const message = `'${name}' is empty. Send a message or a function call output.`;
   return invalid(name, 'input_items_empty', message);
+  /** What a request does to the runs of the store, decided before anything is done: see `Plan`. */
 }

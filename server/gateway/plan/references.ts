@@ -15,13 +15,9 @@ import {
 } from '../runs/response-library.ts';
 import { type ExposedTool, isServerTool } from '../runs/response-spec.ts';
 
-/**
- * The tool that a call in the input was made for. `modelName` is the name under which the model called it, if that is
- * stored.
- */
+/** The tool that a call in the input was made for. `modelName`: the name the model called, if that is stored. */
 export type CallOrigin = { tool: ExposedTool; modelName?: string };
 
-/** An approval request as a response shows it, and its call. */
 export type AskedApproval = { run: RunResponses; callId: string; digest: string; shown: CompleteEvent };
 
 /**
@@ -36,7 +32,7 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  *    such a response waits, items of it that the client returns are recognized.
  */
 export class References {
-  /** The tools of the calls in the input that are known, by call id. `resolveInput` adds to them. */
+  /** By call id. `resolveInput` adds to them. */
   readonly origins = new Map<string, CallOrigin>();
   readonly #library: VisibleResponses;
   readonly #previous: FoundResponse | undefined;
@@ -51,12 +47,12 @@ export class References {
     this.#input = input;
   }
 
-  /** Differs in all requests of a chain: it is made of the previous response's id. */
+  /** Differs in all requests of a chain. */
   get scope(): string {
     return this.#previous === undefined ? '' : `${this.#previous.span.id.replace('resp_', '')}_`;
   }
 
-  /** The items of an `item_reference` or returned item; `undefined` if there are none. */
+  /** The items of an `item_reference` or returned item. */
   async resolve(id: string): Promise<readonly Item[] | undefined> {
     const chain = await this.chain();
     const place = readItemId(id);
@@ -66,7 +62,7 @@ export class References {
     return input && [input];
   }
 
-  /** The stored items of a returned output item; `undefined` if there are none. */
+  /** The stored items of a returned output item. */
   async recognize(id: string): Promise<readonly Item[] | undefined> {
     const place = readItemId(id);
     if (place === undefined || this.#library.isStored(place.runId)) return await this.resolve(id);
@@ -76,7 +72,7 @@ export class References {
     return run && kept && this.#itemsAt(run, kept.span, place, id);
   }
 
-  /** The id under which the responses of a run show the client's call; `undefined` if they do not show it. */
+  /** The id under which the responses of a run show the client's call. */
   async idOfCall(runId: string, callId: string): Promise<string | undefined> {
     const run = await this.#load(runId);
     const shown = run === undefined ? [] : [...this.#shownIn(run).values()].flat();
@@ -87,16 +83,13 @@ export class References {
     return await this.#library.findSummary(runId);
   }
 
-  /** The chain of responses that the request follows; `undefined` if it refers to none. */
+  /** `undefined` if the request refers to none. */
   chain(): Promise<ResponseChain | undefined> {
     this.#chain ??= this.#findChain();
     return this.#chain;
   }
 
-  /**
-   * The approval request with this id; `undefined` if there is none. If the client includes the request in its input
-   * (`passed`), it may also belong to an unstored response, or to one that follows the previous response.
-   */
+  /** With the request in the input (`passed`), it may also be of an unstored response, or one after the previous response. */
   async findApproval(id: string, { passed }: { passed: boolean }): Promise<AskedApproval | undefined> {
     const place = readItemId(id);
     if (place?.kind !== 'mcpr' || (this.#previous === undefined && !passed)) return undefined;
@@ -151,7 +144,7 @@ export class References {
     return span && this.#itemsAt(reach.run, span, place, id);
   }
 
-  /** The part of a run that shows the item, if it follows a response of the chain: another branch of the conversation. */
+  /** The part of a run that shows the item, if it follows a response of the chain. */
   async #branchOf(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
     if (this.#previous !== undefined) return undefined;
     const run = await this.#load(place.runId);
@@ -170,7 +163,6 @@ export class References {
     return items;
   }
 
-  /** The first response within `reach` that shows the item with this id. */
   #spanOf(id: string, reach: Reach): Span | undefined {
     const shown = this.#shownIn(reach.run).get(id);
     return shown?.find(({ span }) => isWithin(reach, span))?.span;
@@ -183,13 +175,12 @@ export class References {
   }
 
   #shownIn(run: RunResponses) {
-    let known = this.#shown.get(run.runId);
+    const known = this.#shown.get(run.runId);
     if (known !== undefined) return known;
-    known = new Map();
-    this.#shown.set(run.runId, known);
-    for (const { span, shown } of shownItems(run))
-      for (const item of shown) known.set(item.id, [...(known.get(item.id) ?? []), { span, item }]);
-    return known;
+    const items = [...shownItems(run)].flatMap(({ span, shown }) => shown.map(item => ({ span, item })));
+    const byId = Map.groupBy(items, ({ item }) => item.id);
+    this.#shown.set(run.runId, byId);
+    return byId;
   }
 }
 
@@ -203,11 +194,7 @@ function itemsAt(
   { kind, turn, place }: ItemPlace,
   id: string,
 ): Item[] | undefined {
-  if (kind === 'mcpl') {
-    const started = run.entries[0]?.event;
-    const input = started?.type === 'run.started' ? started.input : [];
-    return input.filter(item => item.type === 'tool_list' && item.id === id);
-  }
+  if (kind === 'mcpl') return run.started.input.filter(item => item.type === 'tool_list' && item.id === id);
   const { items = [], calls = [] } = run.turns[turn - 1] ?? {};
   if (kind === 'msg' || kind === 'rs') {
     const sealed = span.spec.request.include?.includes('reasoning.encrypted_content') === true;
@@ -241,16 +228,15 @@ function resultOf({ calls, transcript }: Context, callId: string): CallResult | 
   );
 }
 
-/** The part of a run that belongs to a chain: its entries up to `upTo`. */
+/** Its entries up to `upTo` belong to the chain. */
 type Reach = { run: RunResponses; upTo: number };
 
-/** The most runs in a chain; earlier ones are not found. */
+/** In runs; earlier ones are not found. */
 const LONGEST = 1_000;
 
 /**
  * A response and everything it follows, nearest first: the earlier responses of its run, then the run that this run
- * continues or was forked from, or else the response whose items its run started with (`refersTo`). Runs are read only
- * when needed.
+ * continues or was forked from, or else the response whose items its run started with (`refersTo`). Runs are read lazily.
  */
 export class ResponseChain {
   readonly head: FoundResponse;
@@ -307,9 +293,7 @@ export class ResponseChain {
 
   async #nextReach(): Promise<Reach | undefined> {
     if (this.#last === undefined) return { run: this.head.run, upTo: this.head.span.to ?? Infinity };
-    const { spans, entries } = this.#last.run;
-    const started = entries[0]?.event;
-    if (started?.type !== 'run.started') return undefined;
+    const { spans, started } = this.#last.run;
     const { forkOf, continues } = started;
     const before = forkOf?.runId ?? continues;
     if (before === undefined) return await this.#reachUpTo(spans[0]?.spec.refersTo);

@@ -4,33 +4,31 @@ import { userMessage } from '../../../protocol/message.ts';
 import type { GatewayRequest } from './gateway-request.ts';
 
 /**
- * Compaction items. Those of this server (`POST /v1/responses/compact`) name the run that wrote the summary, and the
- * summary stays in the store: clients can neither read nor change it, and it may quote tools they must not know about.
- * In a transcript such an item is a message with the summary. Those of OpenAI's API go back to it unchanged.
+ * Compaction items. Those of this server name the run that wrote the summary, which stays in the store: clients can
+ * neither read nor change it, and it may quote tools they must not know about. In a transcript such an item is a message
+ * with the summary. Those of OpenAI's API go back to it unchanged.
  */
 
-/** The provider of the opaque data of a summary's message. No adapter has this name. */
+/** No adapter has this name. */
 const OURS = 'agentchart';
 
 const PREFIX = 'agentchart.compaction.';
 
-/** The provider whose compaction items are passed on. */
 const UPSTREAM = 'openai-responses';
 
-/** The compaction item whose summary a run wrote. */
 export function compactionItem(runId: string): JsonObject {
   const key = runId.replace(/^run_/, '');
   return { id: `cmp_${key}`, type: 'compaction', encrypted_content: PREFIX + key };
 }
 
-/** The run that an `encrypted_content` of this server names; `undefined` for content of others. */
+/** `undefined` for content that is not this server's. */
 export function runOfCompaction(content: string): string | undefined {
   if (!content.startsWith(PREFIX)) return undefined;
   const [key = ''] = /^[A-Za-z0-9]+$/.exec(content.slice(PREFIX.length)) ?? [];
   return `run_${key}`;
 }
 
-/** The summary that a run wrote, as the model reads it. */
+/** As the model reads it. */
 export function summaryMessage(runId: string, summary: string): MessageItem {
   const text = `This is a summary of the conversation up to here. It replaces everything that is not repeated:\n\n${summary}`;
   return {
@@ -41,12 +39,11 @@ export function summaryMessage(runId: string, summary: string): MessageItem {
   };
 }
 
-/** A compaction item of OpenAI's API, as it goes back there. */
 export function upstreamCompaction(item: JsonObject): ProviderItem {
   return { type: 'provider_item', kind: 'compaction', opaque: { provider: UPSTREAM, data: { item } } };
 }
 
-/** The compaction item that a transcript item stands for, as clients see it; `undefined` for other items. */
+/** The compaction item that a transcript item stands for; `undefined` for other items. */
 export function compactionOf(item: Item): JsonObject | undefined {
   const data = 'opaque' in item ? item.opaque?.data : undefined;
   if (!isJsonObject(data)) return undefined;
@@ -55,24 +52,22 @@ export function compactionOf(item: Item): JsonObject | undefined {
   return isUpstreamCompaction(item) && isJsonObject(data.item) ? data.item : undefined;
 }
 
-/** Whether only OpenAI's API can read the item. */
 export function isUpstreamCompaction(item: Item): boolean {
   return item.type === 'provider_item' && item.kind === 'compaction' && item.opaque.provider === UPSTREAM;
 }
 
-/** Whether the provider reads its own compaction items and takes `context_management`. */
+/** Whether it reads its own compaction items and takes `context_management`. */
 export function compactsContext(provider: string): boolean {
   return provider === UPSTREAM;
 }
 
 const PROMPT = `Write a summary of the conversation above, for a model that continues it without seeing it. Keep everything it needs: what the user wants and has decided, facts, names, numbers, ids and quotes that matter, which tools were called and their outcomes, what is done and what is still open. Leave out details that are no longer needed. Do not continue the conversation and do not address the user. Write only the summary.`;
 
-/** The request that lets the model write the summary: that for the compaction, without input and tools. */
+/** The request for the summary: that for the compaction, without input and tools. */
 export function summaryRequest({ previousResponseId: _, ...asked }: GatewayRequest): GatewayRequest {
   return { ...asked, input: [], toolChoice: 'none' };
 }
 
-/** The transcript of the run that writes the summary. */
 export function summaryTranscript(conversation: readonly Item[]): Item[] {
   return [...conversation, userMessage(PROMPT)];
 }

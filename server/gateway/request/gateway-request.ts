@@ -1,13 +1,10 @@
-import type { Item, MessageItem, Part, ToolCallItem } from '../../../protocol/item.ts';
+import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import { invalid } from '../../openai-error.ts';
 import type { ExposedTool, RecordedRequest } from '../runs/response-spec.ts';
 import { describeTool, type ToolNames } from './request-tools.ts';
 
-/**
- * A request for a response, whichever API its client speaks. Each API reads its own requests into one, and refuses there
- * what is invalid; what only the service can refuse is named as the client knows it.
- */
+/** A request of any of the three APIs, which refuse what is invalid in it. */
 export type GatewayRequest = RecordedRequest & {
   input: readonly InputItem[];
   /** The input word for word, for the digest of an `Idempotency-Key`. */
@@ -15,10 +12,7 @@ export type GatewayRequest = RecordedRequest & {
   conversation?: string;
   /** Members of the request body of the model's provider, for what no other field has. */
   providerOptions?: JsonObject;
-  /**
-   * Where the model's last message is in the input. If the request answers its calls, it may continue their run: see
-   * `continued-run.ts`.
-   */
+  /** Where the model's last message is in the input: see `continued-run.ts`. */
   answered?: { from: number; to: number };
   /** The client's names of the input and of its tools. */
   names: { input: string; tool: ToolNames };
@@ -31,13 +25,11 @@ export const OPENAI_NAMES: GatewayRequest['names'] = {
   tool: (at, member) => `tools[${at}].${member}`,
 };
 
-/** An item of a request's input. An invalid one is refused where it is read. */
 export type InputItem = SentItem | StoredItem;
 
-/** An item that the client sent. */
 export type SentItem = {
   type: 'sent';
-  /** The item's id. Items of the gateway's output are known by it. */
+  /** Items of the gateway's output are known by it. */
   id?: string;
   items: readonly Item[];
   /** The tool of its call, if that is no function of the client. */
@@ -48,12 +40,11 @@ export type SentItem = {
   newCallId?: string;
 };
 
-/** Transcript items as one item that the client sent. */
 export function sent(...items: Item[]): SentItem {
   return { type: 'sent', items };
 }
 
-/** A message, which must have content unless it is the model's. Throws a `ResponsesError`. */
+/** Throws a `ResponsesError` for one without content that is not the model's. */
 export function sentMessage(message: MessageItem, place: string): SentItem {
   const { role, content } = message;
   if (role !== 'assistant' && content.every(part => part.type === 'text' && part.text === ''))
@@ -61,25 +52,23 @@ export function sentMessage(message: MessageItem, place: string): SentItem {
   return sent(message);
 }
 
-/** The call of a custom tool, with the input as its only argument. */
+/** With the input as its only argument. */
 export function customCall(call: { callId: string; name: string; input: string }): SentItem {
   const { callId, name, input } = call;
-  const item: ToolCallItem = {
-    type: 'tool_call',
-    callId,
-    name,
-    arguments: JSON.stringify({ input }),
-    opaque: { provider: OPENAI, data: { custom: true } },
+  const written = JSON.stringify({ input });
+  const opaque = { provider: OPENAI, data: { custom: true } };
+  return {
+    ...sent({ type: 'tool_call', callId, name, arguments: written, opaque }),
+    tool: { kind: 'custom', name },
   };
-  return { ...sent(item), tool: { kind: 'custom', name } };
 }
 
-/** An item whose content the server has. `at` is its path in the request. */
+/** `at` is its path in the request. */
 type StoredItem =
   | { type: 'item_reference'; id: string; at: string }
   | { type: 'compaction'; id?: string; at: string; content: string };
 
-/** The part of a request that is stored and shown, without credentials. */
+/** What is stored and shown, without credentials. */
 export function recordOf({
   input,
   verbatim,
@@ -92,7 +81,7 @@ export function recordOf({
   return { ...kept, tools: kept.tools.map(describeTool) };
 }
 
-/** A part of a message or a result in the API's format; `isOutput`: as a part of the model's message. */
+/** In the format of the Responses API; `isOutput`: as a part of the model's message. */
 export function wirePart(part: Part, { isOutput }: { isOutput: boolean }): JsonObject {
   switch (part.type) {
     case 'text':
@@ -108,10 +97,7 @@ export function wirePart(part: Part, { isOutput }: { isOutput: boolean }): JsonO
   }
 }
 
-/**
- * The output of a call that a client sent: one text, if it sent texts only; else the parts in the format of the Responses
- * API, which `readContent` reads.
- */
+/** A call's output that a client sent: one text, if it sent texts only; else parts, which `readContent` reads. */
 export function outputOf(parts: readonly Part[], between = ''): JsonValue {
   const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []));
   if (texts.length === parts.length) return texts.join(between);

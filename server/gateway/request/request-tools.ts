@@ -1,6 +1,6 @@
 /** The tools of a request: what they may be, how they are read from JSON, and what of them is stored. */
 import * as z from 'zod';
-import { omitUndefined } from '../../../protocol/json.ts';
+import { omitNull, omitUndefined } from '../../../protocol/json.ts';
 import {
   BUILTIN_KINDS,
   type BuiltinTool,
@@ -12,10 +12,9 @@ import {
   webSearchTool,
 } from '../../builtins/builtin-schemas.ts';
 import { maybe, object, openFields } from '../../fields.ts';
-import { describeIssue, invalid, type ResponsesError } from '../../openai-error.ts';
+import { describeIssue, invalid, missing, type ResponsesError } from '../../openai-error.ts';
 import { SERVER_LABEL } from '../config/gateway-config.ts';
 
-/** The most tools in a request, and in a choice. */
 export const MOST_TOOLS = 1_000;
 
 const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, "_" or "-"');
@@ -29,7 +28,7 @@ const functionTool = openFields({
 });
 export type FunctionTool = z.infer<typeof functionTool>;
 
-/** A tool of the client whose input is a text. */
+/** Its input is a text. */
 const customTool = openFields({
   type: z.literal('custom'),
   name: toolName,
@@ -113,7 +112,7 @@ export const toolChoice = z.union(
 export type RequestToolChoice = z.infer<typeof toolChoice>;
 export type ChosenTool = z.infer<typeof chosenTool>;
 
-/** The names that a client has for the tools of its request: of a member of the tool at a place of the list. */
+/** The client's name of a member of the tool at a place of the list. */
 export type ToolNames = (at: number, member: string) => string;
 
 /** Reads the tool at the path `place`. Throws a `ResponsesError` for an invalid one. */
@@ -133,17 +132,12 @@ export function readTool(tool: { type: string; [member: string]: unknown }, plac
 }
 
 function badLabel(param: string, { message, code, input }: z.core.$ZodIssue): ResponsesError {
-  const missing = code === 'invalid_type' && input === undefined;
-  return invalid(
-    param,
-    missing ? 'missing_required_parameter' : 'invalid_server_label',
-    missing ? `Missing required parameter: '${param}'.` : `Invalid '${param}': ${message}.`,
-  );
+  return code === 'invalid_type' && input === undefined
+    ? missing(param)
+    : invalid(param, 'invalid_server_label', `Invalid '${param}': ${message}.`);
 }
 
-/**
- * Throws a `ResponsesError` for two tools of equal name, and unless the request has the tools that it chooses.
- */
+/** Throws a `ResponsesError` for two tools of equal name, and unless the request has the tools that it chooses. */
 export function assertTools(
   tools: readonly RequestTool[],
   choice: RequestToolChoice | null | undefined,
@@ -229,7 +223,7 @@ function isChosen(tool: RequestTool, wanted: ChosenTool): boolean {
   }
 }
 
-/** What of a tool is stored and shown: a function's and a server's own members, and no credentials. */
+/** What is stored and shown: a function's and a server's own members, and no credentials. */
 export function describeTool(tool: RequestTool): RequestTool {
   switch (tool.type) {
     case 'function': {
@@ -238,12 +232,7 @@ export function describeTool(tool: RequestTool): RequestTool {
     }
     case 'custom': {
       const { type, name, description, format } = tool;
-      return {
-        type,
-        name,
-        ...omitUndefined({ description: description ?? undefined }),
-        format: format ?? { type: 'text' },
-      };
+      return { type, name, ...omitNull({ description }), format: format ?? { type: 'text' } };
     }
     case 'mcp':
       return describeServer(tool);
@@ -252,7 +241,7 @@ export function describeTool(tool: RequestTool): RequestTool {
   }
 }
 
-/** Only fields that hold no secrets. Other fields and the query of the URL may contain tokens. */
+/** Other fields and the query of the URL may contain tokens. */
 function describeServer(server: McpTool) {
   const { type, server_label, server_url, server_description, allowed_tools, require_approval } = server;
   const url = server_url == null || !URL.canParse(server_url) ? null : new URL(server_url);

@@ -4,7 +4,7 @@ import { type JsonObject, type JsonValue, omitNull } from '../../../protocol/jso
 import { maybe } from '../../fields.ts';
 import type { ResponsesError } from '../../openai-error.ts';
 
-/** The parameters that mean the same in OpenAI's two APIs. */
+/** Those that mean the same in OpenAI's two APIs. */
 export const sharedParameters = {
   model: maybe(z.string().min(1)),
   parallel_tool_calls: maybe(z.boolean()),
@@ -26,7 +26,6 @@ const DETAILS = ['low', 'high', 'auto', 'original'] as const;
 /** OpenAI's words for the resolution of an image. */
 export const detail = maybe(z.enum(DETAILS, `expected ${DETAILS.join(', ')}`));
 
-/** The members of a request that follow from the shared parameters. */
 export function readShared(body: z.infer<typeof shared>) {
   const { model, parallel_tool_calls, temperature, top_p, store, stream } = body;
   const { presence_penalty, frequency_penalty, metadata, user } = body;
@@ -46,10 +45,10 @@ export function readShared(body: z.infer<typeof shared>) {
   };
 }
 
-/** The largest number of tokens of an answer. */
+/** Of an answer. */
 export const tokens = z.number().int().positive();
 
-/** Parameters of other protocols that the Responses API does not have and only some providers take. */
+/** Parameters that the Responses API does not have and only some providers take. */
 type SamplingOption = 'stop' | 'seed' | 'logit_bias' | 'top_k';
 
 const PROVIDERS: Readonly<Record<string, { readonly [Name in SamplingOption]?: string }>> = {
@@ -68,10 +67,7 @@ const PROVIDERS: Readonly<Record<string, { readonly [Name in SamplingOption]?: s
   },
 };
 
-/**
- * The options as members of the provider's request body; absent values are left out. Throws what `refuse` returns for an
- * option that the provider does not have, because ignoring it would change the result.
- */
+/** As members of the provider's request body. Throws what `refuse` returns for an option that it does not have. */
 export function samplingOptions(
   values: { readonly [Name in SamplingOption]?: JsonValue | undefined },
   provider: string,

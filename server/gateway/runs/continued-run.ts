@@ -13,13 +13,10 @@ import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-req
 import { eventsOf, type FoundResponse, type VisibleResponses } from './response-library.ts';
 import { isCustomTool } from './response-spec.ts';
 
-/** A call of the client's function or custom tool. `arguments` is JSON text. */
+/** `arguments` is JSON text. */
 type ClientCall = { callId: string; isCustom: boolean; name: string; arguments: string };
 
-/**
- * Names the calls of the response to a request with this input. `place` counts the calls of the response from 0; the
- * `prefix` is that of the protocol, such as `call_`.
- */
+/** Names the calls of a response. `place` counts them from 0; `prefix` is the protocol's, such as `call_`. */
 export function callNamer(
   prefix: string,
   input: readonly InputItem[],
@@ -38,10 +35,7 @@ function digestOfHistory(input: readonly InputItem[]): string {
   return digestOf(toJson(input.map(item => (item.type === 'sent' ? item.items : item)))).slice(0, 12);
 }
 
-/**
- * The request that continues the run whose calls the request answers; `undefined` if the history before the calls, or the
- * calls themselves, are not those of the run.
- */
+/** `undefined` if the history before the calls that the request answers, or the calls themselves, are not the run's. */
 export async function continuationOf(
   request: GatewayRequest,
   library: VisibleResponses,
@@ -73,12 +67,11 @@ export async function continuationOf(
 }
 
 function callsIn({ items, tool }: SentItem): ClientCall[] {
-  return items.flatMap(item =>
-    item.type === 'tool_call' ? [{ ...item, isCustom: isCustomTool(tool) }] : [],
-  );
+  const isCustom = isCustomTool(tool);
+  return items.flatMap(item => (item.type === 'tool_call' ? [{ ...item, isCustom }] : []));
 }
 
-/** What a response gave the client: the text of its turns, and the calls that waited at its end. */
+/** The text of its turns, and the calls that waited at its end. */
 function givenIn(found: FoundResponse): { text: string; calls: ClientCall[] } {
   const events = eventsOf(found);
   return {
@@ -108,7 +101,7 @@ function isSameCall(one: ClientCall, other: ClientCall): boolean {
   return agree(parsed(one.arguments), parsed(other.arguments));
 }
 
-/** The arguments of a call. Invalid or too deeply nested JSON is compared as text. */
+/** Invalid or too deeply nested JSON is compared as text. */
 function parsed(written: string): JsonValue {
   if (isTooDeep(written)) return written;
   try {
@@ -118,10 +111,7 @@ function parsed(written: string): JsonValue {
   }
 }
 
-/**
- * Whether arguments are the same, apart from members that only one of them has: clients that validate arguments send back
- * what their schema made of them, without unknown members and with defaults.
- */
+/** Apart from members that only one has: clients send back what their schema made of arguments. */
 function agree(one: JsonValue, other: JsonValue): boolean {
   if (Array.isArray(one) && Array.isArray(other))
     return one.length === other.length && one.every((value, at) => agree(value, other[at] ?? null));

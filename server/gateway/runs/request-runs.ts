@@ -65,10 +65,9 @@ type RequestRunsOptions = {
   log(line: string): void;
 };
 
-/** The number of the first event of a response that is read from its journal and has been streamed before. */
+/** The first event of a response that is read from its journal and has been streamed before has this number. */
 const JOURNAL_NUMBERS = 1_000_000;
 
-/** A request to carry out, with its resolved model string and who sent it. */
 export type CallersRequest = {
   request: GatewayRequest;
   model: string;
@@ -85,24 +84,20 @@ type Prepared<Wire, Whole> = Equipment & CallersRequest & { used: Exposed; write
 /** Carries out planned requests: starts, continues and forks runs, and follows them as responses. */
 export class RequestRuns {
   readonly #options: RequestRunsOptions;
-  readonly #library: ResponseLibrary;
-  readonly #live: LiveResponses;
 
   constructor(options: RequestRunsOptions) {
     this.#options = options;
-    this.#library = options.library;
-    this.#live = options.live;
   }
 
-  /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request, or what `Admission.admit` throws. */
+  /** Throws a `ResponsesError` if the run refuses the request, or what `Admission.admit` throws. */
   async carryOut<Wire, Whole>(
     plan: Plan,
     asked: CallersRequest,
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     if (plan.type === 'repeat') return await this.repeat(plan.found, write);
-    this.#live.assertOpen();
-    const { agents, admission } = this.#options;
+    const { agents, admission, live } = this.#options;
+    live.assertOpen();
     const release = await admission.admit(asked.caller, asked.model);
     let close = async () => release();
     try {
@@ -126,16 +121,16 @@ export class RequestRuns {
     { continues, refersTo, items: read, origins }: Extract<Plan, { type: 'start' }>,
     { toolset, used, close, ...asked }: Prepared<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
-    const { host } = this.#options;
+    const { host, library, agents } = this.#options;
     const { request, model } = asked;
     const runId = asked.once?.runId ?? host.newId('run');
     const isStored = request.store !== false;
     const store = isStored ? this.#options.store : memory();
     const before = continues?.runId;
-    const source = (before && (await this.#library.storeOf(before))) || this.#options.store;
+    const source = (before && (await library.storeOf(before))) || this.#options.store;
     const inherited = await new InheritedTranscripts(source).load(before ?? null);
-    const isLinked = isStored && before !== undefined && this.#library.isStored(before);
-    this.#options.agents.assertReadable([...inherited, ...read], model);
+    const isLinked = isStored && before !== undefined && library.isStored(before);
+    agents.assertReadable([...inherited, ...read], model);
     const items = nameCalls(read, origins, { ...toolset, used });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
@@ -144,7 +139,7 @@ export class RequestRuns {
       used,
       ...omitUndefined({ refersTo }),
     };
-    const agent = this.#options.agents.make(spec, { request, toolset, store });
+    const agent = agents.make(spec, { request, toolset, store });
     if (isStored) await asked.joined?.join(runId);
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
@@ -152,7 +147,7 @@ export class RequestRuns {
       launch: { model, request: toJson(spec) },
       ...omitUndefined({ continues: isLinked ? before : undefined }),
     });
-    if (!isStored) this.#library.rememberUnstored(runId, store);
+    if (!isStored) library.rememberUnstored(runId, store);
     return this.#follow(
       run,
       { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec },
@@ -164,18 +159,16 @@ export class RequestRuns {
     { run: known, forkAt, callAnswers, messages }: Extract<Plan, { type: 'continue' }>,
     { toolset, close, ...asked }: Prepared<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
-    const { host } = this.#options;
+    const { host, library, agents } = this.#options;
     const { request } = asked;
     assertToolsProvided(known, callAnswers, toolset);
-    this.#options.agents.assertReadable(known.state.context.transcript, asked.model);
-    const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
-    const isStored = this.#library.isStored(known.runId);
+    agents.assertReadable(known.state.context.transcript, asked.model);
+    const source = (await library.storeOf(known.runId)) ?? this.#options.store;
+    const isStored = library.isStored(known.runId);
     const runId = forkAt === undefined ? known.runId : (asked.once?.runId ?? host.newId('run'));
     if (isStored && request.store !== false) await asked.joined?.join(runId);
-    const state =
-      forkAt === undefined
-        ? known.state
-        : await this.#fork(source, { runId: known.runId, at: forkAt }, runId);
+    const fork = { runId: known.runId, at: forkAt ?? 0 };
+    const state = forkAt === undefined ? known.state : await this.#fork(source, fork, runId);
     const { toolCalls, turns } = state.context;
     const { limited, overBudget, left } = limitApprovals(callAnswers, mostToolCalls(request));
     const onlyApproves = messages.length === 0 && callAnswers.every(({ open }) => open.kind === 'approval');
@@ -193,7 +186,7 @@ export class RequestRuns {
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
-    const run = await this.#options.agents.make(spec, { request, toolset: held, store: source }).open(runId);
+    const run = await agents.make(spec, { request, toolset: held, store: source }).open(runId);
     await submitCommands(
       run,
       {
@@ -208,7 +201,7 @@ export class RequestRuns {
     return this.#follow(run, span, { ...asked, from: span.from, isStored, close });
   }
 
-  /** The response of a note. Appends the note if the run has refused all commands that came with it. */
+  /** Appends the note if the run has refused all commands that came with it. */
   async #spanOf(store: Store, runId: string, note: JsonValue): Promise<Span> {
     const entries = await readJournal(store, runId);
     const noted = entries.findLast(
@@ -222,8 +215,9 @@ export class RequestRuns {
   }
 
   async #fork(store: Store, source: { runId: string; at: number }, runId: string): Promise<ChartState> {
-    const { loaded } = await forkRun({ store, host: this.#options.host }, source.runId, source.at, { runId });
-    if (!this.#library.isStored(source.runId)) this.#library.rememberUnstored(runId, store);
+    const { host, library } = this.#options;
+    const { loaded } = await forkRun({ store, host }, source.runId, source.at, { runId });
+    if (!library.isStored(source.runId)) library.rememberUnstored(runId, store);
     return loaded.state;
   }
 
@@ -238,11 +232,9 @@ export class RequestRuns {
   }
 
   /**
-   * A reader of a response, and the number of the event after which it has to begin; by default it begins at the first.
-   *
-   * Events that were made here have the numbers that earlier readers saw. The events of a journal lack the deltas, so
-   * they have other numbers: from `JOURNAL_NUMBERS` on, always the same. A client with a number that cannot be found
-   * gets all events of the journal, from `response.created` on.
+   * A reader, and the number of the event after which it has to begin. Events that were made here have the numbers that
+   * earlier readers saw. Those of a journal lack the deltas, so they have other numbers, always the same: from
+   * `JOURNAL_NUMBERS` on. A client with a number that cannot be found gets all events of the journal.
    */
   async resume<Wire, Whole>(
     found: FoundResponse,
@@ -260,39 +252,39 @@ export class RequestRuns {
   }
 
   async cancel(responseId: string, runId: string): Promise<void> {
-    const run = this.#live.find(responseId)?.run ?? (await this.#openToRead(runId));
+    const run = this.#options.live.find(responseId)?.run ?? (await this.#openToRead(runId));
     const result = await run.cancel({ by: CLIENT, reason: 'The client cancelled the response.' });
     if (result.accepted) await run.settled();
   }
 
   async #openToRead(runId: string): Promise<Run> {
-    const { host } = this.#options;
-    const store = (await this.#library.storeOf(runId)) ?? this.#options.store;
+    const { host, library } = this.#options;
+    const store = (await library.storeOf(runId)) ?? this.#options.store;
     return await createAgent({ name: RESPONSES, store: nonDrivingStore(store), host }).open(runId);
   }
 
-  /** The feed that has the response's events, unless the journal was redacted since they were made. */
+  /** Not after a redaction of the journal. */
   #findFeed({ run, span }: FoundResponse): AnyFeed | undefined {
-    const feed = this.#live.find(span.id);
+    const { live } = this.#options;
+    const feed = live.find(span.id);
     const redacted = run.entries.findLast(({ event }) => event.type === 'run.redacted')?.seq ?? 0;
     if (feed === undefined || redacted <= feed.lastSeq) return feed;
-    this.#live.remove(span.id);
+    live.remove(span.id);
     return undefined;
   }
 
-  /** Follows the run without submitting or driving anything. Readers of the same journal share its events. */
+  /** Follows the run without driving anything. Readers of the same journal share its events. */
   async #readJournal<Wire, Whole>(
     { run, span }: FoundResponse,
     write: MakeWriter<Wire, Whole>,
     firstNumber: number,
   ): Promise<LiveResponse<Wire, Whole>> {
-    const { host } = this.#options;
-    const { closing } = this.#live;
-    const how = { host, from: span.from, closing, whenUnread: 'stop', keepsAll: true } as const;
+    const { host, live } = this.#options;
+    const how = { host, from: span.from, closing: live.closing, whenUnread: 'stop', keepsAll: true } as const;
     const key = JSON.stringify([span.id, firstNumber, run.entries.at(-1)?.seq]);
     const open = async (onClosed: () => void) =>
       new ResponseFeed(await this.#openToRead(run.runId), span, { ...how, write, firstNumber, onClosed });
-    return await this.#live.replay(key, write, open);
+    return await live.replay(key, write, open);
   }
 
   #follow<Wire, Whole>(
@@ -311,7 +303,7 @@ export class RequestRuns {
       write: MakeWriter<Wire, Whole>;
     },
   ): LiveResponse<Wire, Whole> {
-    const { host, log } = this.#options;
+    const { host, log, library, live } = this.#options;
     const note = currentNote();
     if (note !== undefined) Object.assign(note, { run: run.id, model: head.spec.model });
     const asked = note === undefined ? '' : ` of request ${note.request}`;
@@ -319,29 +311,22 @@ export class RequestRuns {
     const settled = run.settled();
     settled
       .then(settled => {
-        if (!isStored && chain === undefined && settled.status !== 'waiting')
-          this.#library.forgetUnstored(run.id);
+        if (!isStored && chain === undefined && settled.status !== 'waiting') library.forgetUnstored(run.id);
         if (!isStored && settled.status === 'waiting') chain?.keepWaiting(run.id);
-        if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
+        for (const { callId, name } of settled.status === 'waiting' ? settled.doubts : [])
+          log(
+            `Run ${run.id}: call ${callId} (${name}) is in doubt. Resolve it with: agentchart resolve ${run.id} ${callId}`,
+          );
         if (settled.status === 'failed')
           log(`Run ${run.id}${asked} failed (${settled.error.code}): ${settled.error.message}`);
       })
       .catch(() => {})
       .finally(() => void close());
     const whenUnread = isStored ? 'keep' : 'cancel';
-    const { closing } = this.#live;
-    const options = { host, from, write, settled, closing, log, whenUnread } as const;
+    const options = { host, from, write, settled, closing: live.closing, log, whenUnread } as const;
     const feed = new ResponseFeed(run, head, options);
-    this.#live.add(feed, settled);
+    live.add(feed, settled);
     return feed.attach();
-  }
-
-  /** Logs the calls in doubt with the command that resolves them. Clients do not see runs. */
-  #logDoubts(runId: string, doubts: readonly { callId: string; name: string }[]): void {
-    for (const { callId, name } of doubts)
-      this.#options.log(
-        `Run ${runId}: call ${callId} (${name}) is in doubt. Resolve it with: agentchart resolve ${runId} ${callId}`,
-      );
   }
 }
 
@@ -390,15 +375,8 @@ function assertToolsProvided(
   }
 }
 
-type LimitedApprovals = {
-  /** The answers, with errors as results in place of the approvals over the limit. */
-  limited: CallAnswer[];
-  overBudget?: string[];
-  left: number;
-};
-
-/** Applies a response's limit of tool calls to the calls that its request approves. */
-function limitApprovals(callAnswers: readonly CallAnswer[], most: number): LimitedApprovals {
+/** Applies a response's limit of tool calls to the calls that its request approves: the others get errors as results. */
+function limitApprovals(callAnswers: readonly CallAnswer[], most: number) {
   const approved = callAnswers.flatMap(({ open, answer }) =>
     answer.type === 'approve' ? [open.callId] : [],
   );
@@ -409,17 +387,17 @@ function limitApprovals(callAnswers: readonly CallAnswer[], most: number): Limit
     return { open, answer: isOver ? { type: 'result', output, isError: true } : answer };
   });
   const left = Math.max(0, most - approved.length);
-  return { limited, left, ...omitUndefined({ overBudget: over.length > 0 ? over : undefined }) };
+  return { limited, left, overBudget: over.length > 0 ? over : undefined };
 }
 
-/** The decision to journal for an answer: as the client made it, before the limit. Nothing for a call in doubt. */
+/** As the client made it, before the limit. Nothing for a call in doubt. */
 function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpec['decisions'] {
   if (kind === 'doubt') return [];
   if (kind === 'result') return [{ type: 'output', callId }];
   return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
 }
 
-/** The tools that the conversation of a planned request has called, by their names for the model. */
+/** What the conversation has called, by the names for the model. */
 function usedIn(plan: Plan): Exposed {
   switch (plan.type) {
     case 'repeat':
@@ -474,14 +452,13 @@ function nameNow(
 
 /**
  * Submits a request's note, decisions, results and messages to a run, in one append: no crash leaves a request without
- * its effects. A command that the run refuses because
- * the call was already decided is left out, and the rest is submitted again. After each refusal, `onRefusal` may throw:
- * it does so if a call was decided differently. Throws a `ResponsesError` if the run refuses the messages.
+ * its effects. A command that is refused because its call was already decided is left out, and the rest is submitted
+ * again, unless `onRefusal` throws. Throws a `ResponsesError` if the run refuses the messages.
  */
 async function submitCommands(
   run: Run,
   request: {
-    /** What `readNote` reads. It is not appended if the run refuses all commands. */
+    /** Not appended if the run refuses all commands. */
     note: JsonValue;
     callAnswers: readonly CallAnswer[];
     messages: readonly Item[];
@@ -498,7 +475,7 @@ async function submitCommands(
   ];
   while (left.length > 0) {
     const hasSeveral = left.filter(({ type }) => type !== 'set-params').length > 1;
-    const commands = [noted, ...(hasSeveral && !run.context.paused ? pauseAround(left) : left)];
+    const commands = [noted, ...(hasSeveral && !run.context.paused ? [PAUSE, ...left, UNPAUSE] : left)];
     const result = await run.submit(commands);
     if (result.accepted) return;
     await onRefusal();
@@ -511,7 +488,6 @@ async function submitCommands(
   }
 }
 
-/** Pauses the run around the commands, so that it acts only after all of them. Not used if a person paused the run. */
-function pauseAround(commands: readonly RunCommand[]): readonly RunCommand[] {
-  return [{ type: 'pause', by: RESPONSES }, ...commands, { type: 'unpause', by: RESPONSES }];
-}
+/** Around commands, so that the run acts only after all of them. Not used if a person paused the run. */
+const PAUSE: RunCommand = { type: 'pause', by: RESPONSES };
+const UNPAUSE: RunCommand = { type: 'unpause', by: RESPONSES };

@@ -2,7 +2,7 @@ import { type Caller, sees } from '../../../access/caller.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { ChartState } from '../../../machines/step.ts';
-import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import type { JournalEntry, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
@@ -14,11 +14,11 @@ import { type AnswerEvent, type CompleteEvent, isComplete } from '../answer/answ
 import { itemIdOf, readResponseId, responseIdOf } from '../answer/wire-ids.ts';
 import {
   isAnswered,
+  noteIn,
   RESPONSES,
   type ResponseHead,
   type ResponseSpec,
-  readNote,
-  readSpec,
+  specIn,
 } from './response-spec.ts';
 
 export type FoundResponse = { run: RunResponses; span: Span };
@@ -26,25 +26,25 @@ export type FoundResponse = { run: RunResponses; span: Span };
 const MOST_UNSTORED = 1_000;
 
 /**
- * The runs of the gateway. All are in the store, except waiting runs with `store: false`, which this process keeps in
- * memory. Requests see them through `seenBy` only.
+ * The runs of the gateway: in the store, except waiting runs with `store: false`, which this process keeps in memory.
+ * Requests see them through `seenBy` only.
  */
 export class ResponseLibrary {
   readonly store: Store;
   readonly #unstored = new Map<string, Store>();
-  /** The run that was loaded last, for readers that come at the same time: as long as its journal is the same. */
+  /** For readers that come at the same time, as long as its journal is the same. */
   #loaded: { key: string; run: RunResponses | undefined } | null = null;
 
   constructor(store: Store) {
     this.store = store;
   }
 
-  /** The runs and responses that the caller may refer to. `ownRunId` is an unstored run that the connection may use. */
+  /** What the caller may refer to. `ownRunId` is an unstored run that the connection may use. */
   seenBy(caller: Caller, ownRunId?: string): VisibleResponses {
     return new VisibleResponses(this, caller, ownRunId);
   }
 
-  /** The store that has the run; `undefined` if the run does not exist. */
+  /** `undefined` if the run does not exist. */
   async storeOf(runId: string): Promise<Store | undefined> {
     const unstored = this.#unstored.get(runId);
     if (unstored !== undefined) return unstored;
@@ -65,7 +65,7 @@ export class ResponseLibrary {
     this.#unstored.delete(runId);
   }
 
-  /** A run and its responses; `undefined` if it does not exist or was not started by the gateway. */
+  /** `undefined` if the run does not exist or was not started by the gateway. */
   async load(runId: string): Promise<RunResponses | undefined> {
     const store = this.#unstored.get(runId) ?? this.store;
     const record = await store.get(runId);
@@ -78,10 +78,7 @@ export class ResponseLibrary {
   }
 }
 
-/**
- * The runs and responses that one caller may refer to: the only way from an id in a request to a response. Those of
- * others are as if they did not exist.
- */
+/** The only way from an id in a request to a response. Those of other callers are as if they did not exist. */
 export class VisibleResponses {
   readonly #library: ResponseLibrary;
   readonly #caller: Caller;
@@ -93,14 +90,14 @@ export class VisibleResponses {
     this.#ownRunId = ownRunId;
   }
 
-  /** Whether the run is stored, or counts as stored because it is the connection's own. */
+  /** Whether the run counts as stored, maybe as the connection's own. */
   isStored(runId: string): boolean {
     return runId === this.#ownRunId || this.#library.isStored(runId);
   }
 
   /**
-   * A run with a response of the caller; `undefined` if there is none. Responses of others in the same run count as
-   * deleted. The run of a compaction has no response.
+   * A run with a response of the caller. Responses of others in the same run count as deleted. The run of a compaction
+   * has no response.
    */
   async load(runId: string): Promise<RunResponses | undefined> {
     const run = await this.#library.load(runId);
@@ -111,7 +108,7 @@ export class VisibleResponses {
     return { ...run, spans: runId === this.#ownRunId ? spans.map(countAsStored) : spans };
   }
 
-  /** The summary that a run wrote for a compaction of the caller; `undefined` if there is none. */
+  /** The summary that a run wrote for a compaction of the caller. */
   async findSummary(runId: string): Promise<string | undefined> {
     const run = await this.#library.load(runId);
     const spec = run?.spans[0]?.spec;
@@ -122,7 +119,7 @@ export class VisibleResponses {
     return answer === undefined ? undefined : textOf(answer);
   }
 
-  /** A stored response that was not deleted; `undefined` if there is none with this id. */
+  /** A stored response that was not deleted. */
   async find(responseId: string): Promise<FoundResponse | undefined> {
     const named = readResponseId(responseId);
     if (named === undefined || !this.isStored(named.runId)) return undefined;
@@ -139,8 +136,8 @@ function countAsStored(span: Span): Span {
 }
 
 /**
- * The last response with `store: false` of one connection. It can be continued on that connection only, and is forgotten
- * with it. So are the runs of earlier ones that still wait: clients that keep the history themselves return their items.
+ * The last response with `store: false` of one connection, which can be continued there only and is forgotten with it.
+ * So are the runs of earlier ones that still wait: clients that keep the history themselves return their items.
  */
 export class UnstoredChain {
   readonly #library: ResponseLibrary;
@@ -162,7 +159,7 @@ export class UnstoredChain {
     this.#last = { responseId: last.id, runId: last.runId };
   }
 
-  /** Keeps a run that waits until the chain is forgotten as a whole. */
+  /** Until the chain is forgotten as a whole. */
   keepWaiting(runId: string): void {
     this.#waiting.add(runId);
   }
@@ -179,18 +176,18 @@ export class UnstoredChain {
   }
 }
 
-/** The events of a response, as far as its journal goes. */
+/** As far as the journal goes. */
 export function eventsOf({ run, span }: FoundResponse): AnswerEvent[] {
   const answer = new Answer(span.spec, { runId: run.runId, from: span.from });
   return run.entries.flatMap(entry => answer.takeEntry(entry));
 }
 
-/** Whether a response failed so that the client may send its request again. */
+/** Whether the response failed so that the client may send its request again. */
 export function mayRetry(found: FoundResponse): boolean {
   return eventsOf(found).some(event => event.type === 'ended' && event.retryAfter !== null);
 }
 
-/** Yields every response of a run with the items that it shows so far, in one pass over the journal. */
+/** Every response of a run with the items that it shows so far, in one pass over the journal. */
 export function* shownItems({
   runId,
   entries,
@@ -217,45 +214,51 @@ export type Span = ResponseHead & {
   deleted: boolean;
 };
 
-type Turn = Extract<RunEvent, { type: 'turn.completed' }>;
+type Turn = Extract<RunEvent, { type: 'turn.completed' }> & { retries: number };
 
 /** A run's journal, divided into its responses in order. */
 export type RunResponses = {
   runId: string;
+  started: RunStarted;
   entries: readonly JournalEntry[];
   state: ChartState;
   spans: readonly Span[];
-  /** The completed turns, in order, each with the number of failed attempts before it. */
-  turns: readonly (Turn & { retries: number })[];
+  /** The completed turns, each with the number of failed attempts before it. */
+  turns: readonly Turn[];
   tools: CallTools;
 };
 
-/** Divides a journal into responses; `undefined` if the gateway did not start the run. */
+/** `undefined` if the gateway did not start the run. */
 export function divideJournal(runId: string, entries: readonly JournalEntry[]): RunResponses | undefined {
   const [first, ...rest] = entries;
   if (first?.event.type !== 'run.started' || first.event.agent.name !== RESPONSES) return undefined;
-  const { launch, forkOf, at } = first.event;
-  const spec = readSpec(launch?.request);
+  const started = first.event;
+  const spec = specIn(started);
   if (spec === undefined) return undefined;
   const spans: Span[] = [];
   const deleted = new Set<string>();
-  const turns: (Turn & { retries: number })[] = [];
+  const turns: Turn[] = [];
   let retries = 0;
   const tools = new CallTools();
-  tools.take(first.event);
-  let state = beginFold(first.event);
+  tools.take(started);
+  let state = beginFold(started);
   let end = 0;
   let current: Span | null = null;
-  const open = (seq: number, createdAt: number, asked: ResponseSpec): Span => {
-    const id = responseIdOf(runId, seq);
-    return { id, createdAt, spec: asked, seq, from: end + 1, to: null, deleted: false };
-  };
+  const open = (seq: number, createdAt: number, asked: ResponseSpec): Span => ({
+    id: responseIdOf(runId, seq),
+    createdAt,
+    spec: asked,
+    seq,
+    from: end + 1,
+    to: null,
+    deleted: false,
+  });
   const close = (seq: number) => {
     if (current !== null) spans.push({ ...current, to: seq });
     current = null;
     end = seq;
   };
-  if (forkOf === undefined) current = open(1, at, spec);
+  if (started.forkOf === undefined) current = open(1, started.at, spec);
   else end = forkedEnd(entries);
   for (const entry of rest) {
     state = foldEntry(state, entry, runId);
@@ -266,7 +269,7 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
       turns.push({ ...event, retries });
       retries = 0;
     }
-    const note = event.type === 'run.noted' && event.by === RESPONSES ? readNote(event.note) : undefined;
+    const note = noteIn(event);
     if (note?.type === 'asked') {
       if (current !== null) close(seq - 1);
       current = open(seq, event.at, note.spec);
@@ -276,22 +279,18 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
   }
   if (current !== null) spans.push(current);
   const marked = spans.map(span => (deleted.has(span.id) ? { ...span, deleted: true } : span));
-  return { runId, entries, state, spans: marked, turns, tools };
+  return { runId, started, entries, state, spans: marked, turns, tools };
 }
 
-/** The last entry that a fork copied: it belongs to responses of the original run. */
+/** What a fork copied belongs to responses of the original run. */
 function forkedEnd(entries: readonly JournalEntry[]): number {
   const note = entries.find(({ event }) => event.type === 'run.noted');
   return note === undefined ? entries.length : note.seq - 1;
 }
 
-/** The input items of a response, without decisions and results of calls. */
-export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Item[] {
-  if (seq === 1) {
-    const started = entries[0]?.event;
-    const input = started?.type === 'run.started' ? started.input : [];
-    return input.filter(({ id = '' }) => !spec.lists.includes(id));
-  }
+/** Without decisions and results of calls. */
+export function inputOf({ started, entries }: RunResponses, { seq, to, spec }: Span): Item[] {
+  if (seq === 1) return started.input.filter(({ id = '' }) => !spec.lists.includes(id));
   const messages = new Set(spec.messages);
   return entries
     .slice(seq, to ?? undefined)
@@ -302,7 +301,7 @@ export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Ite
     );
 }
 
-/** The item id of a call's approval request, as clients see it. */
+/** As clients see it. */
 export function requestIdOf(run: RunResponses, callId: string): string {
   let turn = 0;
   for (const { event } of run.entries) {
@@ -315,8 +314,8 @@ export function requestIdOf(run: RunResponses, callId: string): string {
 }
 
 /**
- * The model calls since `from` (ms since the epoch) of the gateway's runs in a store, with the callers whose requests
- * they served. Runs that cannot be read are logged and left out.
+ * The model calls since `from` (ms since the epoch) of the gateway's runs, with the callers whose requests they served.
+ * Runs that cannot be read are logged and left out.
  */
 export async function* recordedUsage(
   store: Store,
@@ -336,18 +335,10 @@ export async function* recordedUsage(
 
 /** Without the entries that a fork copied: they count for the run they are from. */
 function usageIn(entries: readonly JournalEntry[]): UsedTurn[] {
-  const started = entries[0]?.event;
-  const isFork = started?.type === 'run.started' && started.forkOf !== undefined;
   let spec: ResponseSpec | undefined;
-  if (started?.type === 'run.started' && !isFork) spec = readSpec(started.launch?.request);
-  const turns: UsedTurn[] = [];
-  for (const { event } of entries) {
-    if (event.type === 'run.noted' && event.by === RESPONSES) {
-      const note = readNote(event.note);
-      if (note?.type === 'asked') spec = note.spec;
-    }
-    if (event.type === 'turn.completed' && spec?.caller !== undefined)
-      turns.push({ caller: spec.caller.name, at: event.at, model: spec.model, usage: event.usage });
-  }
-  return turns;
+  return entries.flatMap(({ event }) => {
+    if (event.type !== 'run.started' || event.forkOf === undefined) spec = specIn(event) ?? spec;
+    if (event.type !== 'turn.completed' || spec?.caller === undefined) return [];
+    return [{ caller: spec.caller.name, at: event.at, model: spec.model, usage: event.usage }];
+  });
 }

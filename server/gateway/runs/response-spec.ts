@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Call } from '../../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import type { Settings } from '../../../protocol/turn.ts';
 import {
@@ -14,8 +15,8 @@ import type { RequestTool, RequestToolChoice } from '../request/request-tools.ts
 import type { readShared } from '../request/shared-parameters.ts';
 
 /**
- * The part of a request that is stored and shown: its response says what was asked for, and another process can make
- * its agent again. It is JSON. What the client did not send is absent.
+ * The part of a request that is stored and shown, as JSON: its response says what was asked for, and another process can
+ * make its agent again. What the client did not send is absent.
  */
 export type RecordedRequest = {
   model?: string;
@@ -30,13 +31,13 @@ export type RecordedRequest = {
     verbosity?: string | null;
   };
   reasoningSummary?: string;
-  /** What to show of the output: see OpenAI's `include`. */
+  /** See OpenAI's `include`. */
   include?: readonly string[];
   previousResponseId?: string;
   store?: boolean;
   stream?: boolean;
   background?: boolean;
-  /** Parameters of OpenAI's APIs, in their words. Providers that have them get them. */
+  /** In the words of OpenAI's APIs. Providers that have them get them. */
   openai: OpenAIParameters;
 };
 
@@ -55,10 +56,7 @@ type OpenAIParameters = ReturnType<typeof readShared>['openai'] & {
   context_management?: { type: 'compaction'; compact_threshold?: number | null }[];
 };
 
-/**
- * A tool of an MCP server: the server's label, the tool's name on the server, and `target`, which distinguishes servers
- * with the same label. Tools of hidden servers are never shown.
- */
+/** `target` distinguishes servers with the same label. Tools of hidden servers are never shown. */
 const serverTool = z.object({
   label: z.string(),
   name: z.string(),
@@ -67,17 +65,17 @@ const serverTool = z.object({
 });
 export type ServerTool = z.infer<typeof serverTool>;
 
-/** A tool of the client: a function or a custom tool, which the client knows as `name`. */
+/** The client knows it as `name`. */
 const clientTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
 
 const builtinTool = z.object({ builtin: z.enum(BUILTIN_KINDS), name: z.string() });
 
-/** A tool that is more than a function with its own name: what a name means that the model calls. */
+/** What a name means that the model calls, if it is more than a function with its own name. */
 const exposedTool = z.union([clientTool, builtinTool, serverTool]);
 export type ExposedTool = z.infer<typeof exposedTool>;
 const toolsByName = z.record(z.string(), exposedTool);
 
-/** The digests of an `Idempotency-Key`, with its caller, and of the body: 64 hex digits each. */
+/** Digests, of 64 hex digits each: of an `Idempotency-Key` with its caller, and of the body. */
 const requestKey = z.object({ key: z.string(), body: z.string() });
 
 /** What is journaled about a request: enough to show the response and recreate its agent, without secrets. */
@@ -88,10 +86,7 @@ const responseSpec = z.object({
   model: z.string(),
   /** Options for the provider that `request` has no field for. */
   providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
-  /**
-   * The conversation that the response belongs to, its own ticket there, and how many of the items or messages that its
-   * run got are the conversation's.
-   */
+  /** `ticket`: the response's own. `given`: how many of the items or messages of its run are the conversation's. */
   conversation: z.exactOptional(z.object({ id: z.string(), ticket: z.string(), given: z.number().int() })),
   /** The request is for a compaction: the answer is its summary, and no response. */
   compacts: z.exactOptional(z.literal(true)),
@@ -111,12 +106,12 @@ const responseSpec = z.object({
   overBudget: z.exactOptional(z.array(z.string())),
   /** The ids of the items that the request sends to an existing run. */
   messages: z.array(z.string()),
-  /** The ids of the tool lists that the response shows: of servers that the conversation has not listed before. */
+  /** The ids of the tool lists of servers that the conversation has not listed before. */
   lists: z.array(z.string()),
   /** Without `previous_response_id`: the newest response whose items the input refers to. The chain continues there. */
   refersTo: z.exactOptional(z.string()),
   turnsBefore: z.number().int(),
-  /** The number of tool calls in the run before the client last sent a message or an output. Default 0. */
+  /** The tool calls of the run before the client last sent a message or an output. Default 0. */
   callsBefore: z.exactOptional(z.number().int()),
   key: z.exactOptional(requestKey),
 });
@@ -124,42 +119,38 @@ export type ResponseSpec = z.infer<typeof responseSpec>;
 export type RequestKey = z.infer<typeof requestKey>;
 export type Exposed = ResponseSpec['exposed'];
 
-/** What a response is from its beginning. `createdAt` is in ms since the epoch. */
+/** `createdAt` is in ms since the epoch. */
 export type ResponseHead = { id: string; createdAt: number; spec: ResponseSpec };
 
-/** A note in a run's journal: a further response starts, or one is deleted. */
+/** In a run's journal: a further response starts, or one is deleted. */
 const note = z.discriminatedUnion('type', [
   z.object({ type: z.literal('asked'), spec: responseSpec }),
   z.object({ type: z.literal('deleted'), responseId: z.string() }),
 ]);
 type ResponseNote = z.infer<typeof note>;
 
-/** The gateway's name: its agent, and the `by` of its notes and decisions. */
+/** Its agent, and the `by` of its notes and decisions. */
 export const RESPONSES = 'responses';
 
-/** The `by` of what a client orders by name: a cancelled response. */
+/** The `by` of a cancellation by the client. */
 export const CLIENT = 'client';
 
-/** The error of a call whose outcome is unknown, for the model and the client. */
+/** For the model and the client. */
 export const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';
 
-/** Whether the tool belongs to an MCP server. */
 export function isServerTool(tool: ExposedTool | undefined): tool is ServerTool {
   return tool !== undefined && 'label' in tool;
 }
 
-/** Whether the client runs the tool. */
 export function isClientTool(tool: ExposedTool | undefined): boolean {
   return tool !== undefined && 'kind' in tool;
 }
 
-/** The built-in tool; `undefined` for other tools. */
 export function builtinOf(tool: ExposedTool | undefined): BuiltinKind | undefined {
   return tool !== undefined && 'builtin' in tool ? tool.builtin : undefined;
 }
 
-/** Whether the tool is a custom tool of the client. */
 export function isCustomTool(tool: ExposedTool | undefined): boolean {
   return tool !== undefined && 'kind' in tool && tool.kind === 'custom';
 }
@@ -170,7 +161,7 @@ export function passesBuiltins({ request, exposed }: ResponseSpec): boolean {
   return request.tools.some(tool => isBuiltinTool(tool) && !runHere.includes(builtinKindOf(tool)));
 }
 
-/** Whether both are the same tool: of the client by name, else of the same server and target. */
+/** The client's by name, else of the same server and target. */
 export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
   if (!isServerTool(one) || !isServerTool(other))
@@ -187,42 +178,38 @@ export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | un
   );
 }
 
-/** Whether the model has tools that the client must not know about. */
 export function hidesTools(exposed: Exposed): boolean {
   return Object.values(exposed).some(isHidden);
 }
 
-/** Whether clients must not know about the tool. */
 export function isHidden(tool: ExposedTool): boolean {
   return isServerTool(tool) && tool.hidden === true;
 }
 
-/** The tool with this name for the model; `undefined` if there is none. */
 export function toolNamed(exposed: Exposed, name: string): ExposedTool | undefined {
   return Object.hasOwn(exposed, name) ? exposed[name] : undefined;
 }
 
-/** The name for the model of the client's function or custom tool. */
+/** Of the client's function or custom tool. */
 export function modelNameOf(exposed: Exposed, name: string): string {
   const [known = name] =
     Object.entries(exposed).find(([, tool]) => isClientTool(tool) && tool.name === name) ?? [];
   return known;
 }
 
-/** Parses a spec; `undefined` if it is not valid. */
-export function readSpec(value: unknown): ResponseSpec | undefined {
-  return responseSpec.safeParse(value).data;
+/** The request that a response begins with; `undefined` for other events. */
+export function specIn(event: RunEvent): ResponseSpec | undefined {
+  if (event.type === 'run.started') return responseSpec.safeParse(event.launch?.request).data;
+  const noted = noteIn(event);
+  return noted?.type === 'asked' ? noted.spec : undefined;
 }
 
-/** Parses a note; `undefined` if it is not valid. */
-export function readNote(value: unknown): ResponseNote | undefined {
-  return note.safeParse(value).data;
+export function noteIn(event: RunEvent): ResponseNote | undefined {
+  if (event.type !== 'run.noted' || event.by !== RESPONSES) return undefined;
+  return note.safeParse(event.note).data;
 }
 
-/**
- * Whether the run has nothing more to do for the request: it has ended, or it rests and has accepted everything in the
- * request. A paused run still has work to do.
- */
+/** It has ended, or rests and has accepted everything in the request. A paused run still has work to do. */
 export function isAnswered(state: ChartState, { decisions, messages }: ResponseSpec): boolean {
   if (hasEnded(state)) return true;
   if (!isAtRest(state) || state.context.paused) return false;

@@ -7,7 +7,7 @@ import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { countTokens } from '../../../server/gateway/agents/count-tokens.ts';
-import { calling, request } from '../../support/adapters/requests.ts';
+import { request } from '../../support/adapters/requests.ts';
 
 type Make = (options: { fetch: typeof fetch; apiKey: string }) => ModelAdapter;
 
@@ -79,5 +79,5 @@ test('are estimated for images as images, not by their bytes', async () => {
   const adapter = groq({ model: 'x', apiKey: 'key' });
   const url = `data:image/png;base64,${'A'.repeat(100_000)}`;
   const message: Item = { type: 'message', role: 'user', content: [{ type: 'image', url }] };
-  expect(await countTokens(adapter, request([message]), calling())).toBe(1_004);
+  expect(await countTokens(adapter, request([message]))).toBe(1_004);
 });
