@@ -9,7 +9,7 @@ import { isOwnerDead } from '../../engine/host/owner.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Stranding } from '../../protocol/run-view.ts';
 import { isDriven, listAll, type RunRecord, type Store } from '../../protocol/store.ts';
-import { RESPONSES } from '../../server/gateway/index.ts';
+import { RESPONSES } from '../../server/gateway/runs/response-spec.ts';
 import { type Deployed, findStranding } from '../../server/runs/find-stranding.ts';
 import { ServedAgents } from '../../server/runs/served-agents.ts';
 import { memory } from '../../stores/memory.ts';

@@ -17,9 +17,9 @@ import { assertMayBind } from '../../server/bind-address.ts';
 import {
   describeGatewayConfig,
   EMPTY_GATEWAY,
-  readGatewayConfig,
   type WebhooksConfig,
-} from '../../server/gateway/index.ts';
+} from '../../server/gateway/config/gateway-config.ts';
+import { readGatewayConfig } from '../../server/gateway/config/read-gateway-config.ts';
 import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';

@@ -4,7 +4,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
-import { readGatewayConfig } from '../../server/gateway/index.ts';
+import { readGatewayConfig } from '../../server/gateway/config/read-gateway-config.ts';
 import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
 import { createRunWorker } from '../../server/runs/run-worker.ts';

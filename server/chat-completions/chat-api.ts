@@ -1,12 +1,8 @@
 import type { Hono } from 'hono';
-import {
-  callNamer,
-  failureOf,
-  finishedResponse,
-  type GatewayRequest,
-  type GatewayService,
-  respondWithEvents,
-} from '../gateway/index.ts';
+import type { GatewayService } from '../gateway/gateway-service.ts';
+import { failureOf, finishedResponse, respondWithEvents } from '../gateway/live/respond.ts';
+import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
+import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';

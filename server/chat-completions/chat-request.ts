@@ -3,24 +3,28 @@ import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, omitNull } from '../../protocol/json.ts';
 import { maybe, object, orText } from '../fields.ts';
 import {
+  customCall,
+  type GatewayRequest,
+  type SentItem,
+  sent,
+  sentMessage,
+} from '../gateway/request/gateway-request.ts';
+import {
   assertTools,
   type ChosenTool,
-  customCall,
-  detail,
-  type GatewayRequest,
   MOST_TOOLS,
   type RequestTool,
   type RequestToolChoice,
-  readShared,
   readTool,
-  type SentItem,
-  samplingOptions,
-  sent,
-  sentMessage,
-  sharedParameters,
   type ToolNames,
+} from '../gateway/request/request-tools.ts';
+import {
+  detail,
+  readShared,
+  samplingOptions,
+  sharedParameters,
   tokens,
-} from '../gateway/index.ts';
+} from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing } from '../openai-error.ts';
 
 const MOST_MESSAGES = 10_000;

@@ -15,13 +15,11 @@ import {
   addUsages,
   annotationsOf,
   argumentOf,
-  DONE,
-  failureOf,
   type PlacedCall,
-  type ResponseHead,
   refusalIn,
-  type StreamFormat,
-} from '../gateway/index.ts';
+} from '../gateway/answer/answer-event.ts';
+import { DONE, failureOf, type StreamFormat } from '../gateway/live/respond.ts';
+import type { ResponseHead } from '../gateway/runs/response-spec.ts';
 import { describeResponsesError } from '../openai-error.ts';
 
 type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;

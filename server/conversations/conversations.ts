@@ -10,26 +10,16 @@ import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitNull, toJson } from '../../protocol/json.ts';
 import type { Source, Store } from '../../protocol/store.ts';
-import {
-  type FoundResponse,
-  References,
-  type RequestConversation,
-  type RequestKey,
-  type ResponseLibrary,
-  resolveInput,
-  type VisibleResponses,
-} from '../gateway/index.ts';
+import type { RequestConversation } from '../gateway/gateway-service.ts';
+import { resolveInput } from '../gateway/plan/input-items.ts';
+import { References } from '../gateway/plan/references.ts';
+import type { FoundResponse, ResponseLibrary, VisibleResponses } from '../gateway/runs/response-library.ts';
+import type { RequestKey } from '../gateway/runs/response-spec.ts';
 import { describeIssue, invalid, ResponsesError } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';
-import {
-  inputItemsOf,
-  pageOf,
-  readItems,
-  readWireItems,
-  type WireItem,
-  wireInputs,
-  writeResponse,
-} from '../responses/index.ts';
+import { readItems, readWireItems, type WireItem } from '../responses/item-reader.ts';
+import { writeResponse } from '../responses/response-writer.ts';
+import { inputItemsOf, pageOf, wireInputs } from '../responses/wire-input.ts';
 import type { RunsEnv } from '../runs-env.ts';
 
 type JoiningResponse = Omit<Extract<ConversationNote, { type: 'response' }>, 'type'>;

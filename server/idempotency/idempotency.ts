@@ -4,23 +4,18 @@ import { digestOf, hashOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { toJson } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
+import { readItemId, readResponseId, responseIdOf } from '../gateway/answer/wire-ids.ts';
+import type { GatewayService } from '../gateway/gateway-service.ts';
+import type { LiveResponse, LiveResponses, MakeWriter } from '../gateway/live/response-feed.ts';
+import { type GatewayRequest, recordOf } from '../gateway/request/gateway-request.ts';
 import {
   type FoundResponse,
-  type GatewayRequest,
-  type GatewayService,
-  type LiveResponse,
-  type LiveResponses,
-  type MakeWriter,
   mayRetry,
-  type RequestKey,
   type RunResponses,
-  readItemId,
-  readResponseId,
-  recordOf,
-  responseIdOf,
   type Span,
   type VisibleResponses,
-} from '../gateway/index.ts';
+} from '../gateway/runs/response-library.ts';
+import type { RequestKey } from '../gateway/runs/response-spec.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 
 /** Answers the requests of one key one after the other. */

@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import type { JsonObject } from '../../protocol/json.ts';
 import { asSentence } from '../../protocol/options/refuse-unknown.ts';
-import type { AnswerEnd } from '../gateway/index.ts';
+import type { AnswerEnd } from '../gateway/answer/answer-event.ts';
 import { describeResponsesError, invalid, type ResponsesError } from '../openai-error.ts';
 
 /** Anthropic's tool runner asks for a thread first, and sends the whole history when it is refused with this code. */

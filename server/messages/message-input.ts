@@ -4,14 +4,8 @@ import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
 import { maybe, openFields, orText } from '../fields.ts';
-import {
-  type GatewayRequest,
-  type ItemPlace,
-  itemIdOf,
-  outputOf,
-  type SentItem,
-  sent,
-} from '../gateway/index.ts';
+import { type ItemPlace, itemIdOf } from '../gateway/answer/wire-ids.ts';
+import { type GatewayRequest, outputOf, type SentItem, sent } from '../gateway/request/gateway-request.ts';
 import { invalidAt } from './message-error.ts';
 import { readThinking } from './thinking-proof.ts';
 import { searchItemOf } from './web-search.ts';

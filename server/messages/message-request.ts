@@ -3,16 +3,16 @@ import * as z from 'zod';
 import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
 import { fields, maybe, object, openFields } from '../fields.ts';
+import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
 import {
   assertTools,
-  type GatewayRequest,
   MOST_TOOLS,
   type RequestTool,
   type RequestToolChoice,
   readTool,
-  samplingOptions,
   type ToolNames,
-} from '../gateway/index.ts';
+} from '../gateway/request/request-tools.ts';
+import { samplingOptions } from '../gateway/request/shared-parameters.ts';
 import { invalid } from '../openai-error.ts';
 import { describeProblem, invalidAt, NO_THREADS } from './message-error.ts';
 import { message, readMessages } from './message-input.ts';

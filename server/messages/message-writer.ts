@@ -21,9 +21,9 @@ import {
   addUsages,
   NO_USAGE,
   type PlacedCall,
-  type ResponseHead,
   refusalIn,
-} from '../gateway/index.ts';
+} from '../gateway/answer/answer-event.ts';
+import type { ResponseHead } from '../gateway/runs/response-spec.ts';
 import { describeFailure, type MessageFailure } from './message-error.ts';
 import { proofOf } from './thinking-proof.ts';
 import { type Search, searchBlocksOf, searchIn } from './web-search.ts';

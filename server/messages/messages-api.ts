@@ -1,11 +1,7 @@
 import type { Context, Hono } from 'hono';
-import {
-  callNamer,
-  finishedResponse,
-  type GatewayService,
-  respondWithEvents,
-  type StreamFormat,
-} from '../gateway/index.ts';
+import type { GatewayService } from '../gateway/gateway-service.ts';
+import { finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
+import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerError, ResponsesError } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';

@@ -4,7 +4,9 @@
  * reasoning from the seal, or else from the stored run.
  */
 import type { JsonObject } from '../../protocol/json.ts';
-import { type ItemPlace, openSeal, readItemId, type SentItem, sent } from '../gateway/index.ts';
+import { openSeal } from '../gateway/answer/opaque-seal.ts';
+import { type ItemPlace, readItemId } from '../gateway/answer/wire-ids.ts';
+import { type SentItem, sent } from '../gateway/request/gateway-request.ts';
 
 export function proofOf({ id, seal }: { id: string; seal?: string | undefined }): string {
   return seal === undefined ? id : `${id}.${seal}`;

@@ -4,7 +4,9 @@ import type {
   WebSearchToolResultBlock,
 } from '@anthropic-ai/sdk/resources/messages/messages';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
-import { type AnswerEvent, argumentOf, builtinOf, resultsIn, type SentItem, sent } from '../gateway/index.ts';
+import { type AnswerEvent, argumentOf, resultsIn } from '../gateway/answer/answer-event.ts';
+import { type SentItem, sent } from '../gateway/request/gateway-request.ts';
+import { builtinOf } from '../gateway/runs/response-spec.ts';
 
 /** Such as `web_search_20250305`. */
 export function isWebSearch({ type }: { type?: string | null | undefined }): boolean {

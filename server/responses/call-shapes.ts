@@ -1,16 +1,9 @@
 import { describeOutput } from '../../protocol/content/read-content.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { BuiltinKind } from '../builtins/builtin-schemas.ts';
-import {
-  argumentOf,
-  builtinOf,
-  type CallEnd,
-  type ExposedTool,
-  isServerTool,
-  itemIdOf,
-  type PlacedCall,
-  resultsIn,
-} from '../gateway/index.ts';
+import { argumentOf, type CallEnd, type PlacedCall, resultsIn } from '../gateway/answer/answer-event.ts';
+import { itemIdOf } from '../gateway/answer/wire-ids.ts';
+import { builtinOf, type ExposedTool, isServerTool } from '../gateway/runs/response-spec.ts';
 
 /** Without the item's id and place. */
 export type ItemEvent = JsonObject & { type: string };

@@ -9,17 +9,17 @@ import {
   omitUndefined,
 } from '../../protocol/json.ts';
 import { maybe, openFields, orText } from '../fields.ts';
+import { openSeal } from '../gateway/answer/opaque-seal.ts';
 import {
   customCall,
-  detail,
   type InputItem,
   OPENAI,
-  openSeal,
   outputOf,
   type SentItem,
   sent,
   sentMessage,
-} from '../gateway/index.ts';
+} from '../gateway/request/gateway-request.ts';
+import { detail } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../openai-error.ts';
 
 /** For the model. */

@@ -1,17 +1,9 @@
 import * as z from 'zod';
 import { omitNull } from '../../protocol/json.ts';
 import { maybe, object, openFields } from '../fields.ts';
-import {
-  assertTools,
-  type GatewayRequest,
-  MOST_TOOLS,
-  OPENAI_NAMES,
-  readShared,
-  readTool,
-  sharedParameters,
-  tokens,
-  toolChoice,
-} from '../gateway/index.ts';
+import { type GatewayRequest, OPENAI_NAMES } from '../gateway/request/gateway-request.ts';
+import { assertTools, MOST_TOOLS, readTool, toolChoice } from '../gateway/request/request-tools.ts';
+import { readShared, sharedParameters, tokens } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid } from '../openai-error.ts';
 import { readItems, readWireItems, type WireItem } from './item-reader.ts';
 

@@ -15,11 +15,10 @@ import {
   type AnswerWriter,
   addUsages,
   annotationsOf,
-  eventsOf,
-  type FoundResponse,
-  type ResponseHead,
   refusalIn,
-} from '../gateway/index.ts';
+} from '../gateway/answer/answer-event.ts';
+import { eventsOf, type FoundResponse } from '../gateway/runs/response-library.ts';
+import type { ResponseHead } from '../gateway/runs/response-spec.ts';
 import { builtinEvents, type ItemEvent, shapeOf } from './call-shapes.ts';
 import { customCallItem, toolListItem } from './wire-input.ts';
 

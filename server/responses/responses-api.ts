@@ -2,13 +2,8 @@ import type { Hono } from 'hono';
 import { nextReaderTurn } from '../../engine/events/reader-turns.ts';
 import { frameOnce, KEEP_ALIVE_COMMENT } from '../../engine/events/streamed-body.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import {
-  DONE,
-  finishedResponse,
-  type GatewayService,
-  respondWithEvents,
-  type StreamFormat,
-} from '../gateway/index.ts';
+import type { GatewayService } from '../gateway/gateway-service.ts';
+import { DONE, finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError, describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';

@@ -1,17 +1,12 @@
 import type { Caller } from '../../access/caller.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import {
-  compactionItem,
-  compactionOf,
-  type GatewayRequest,
-  type GatewayService,
-  type LiveResponse,
-  type MakeWriter,
-  NO_USAGE,
-  type RequestConversation,
-  type UnstoredChain,
-} from '../gateway/index.ts';
+import { NO_USAGE } from '../gateway/answer/answer-event.ts';
+import type { GatewayService, RequestConversation } from '../gateway/gateway-service.ts';
+import type { LiveResponse, MakeWriter } from '../gateway/live/response-feed.ts';
+import { compactionItem, compactionOf } from '../gateway/request/compaction-items.ts';
+import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
+import type { UnstoredChain } from '../gateway/runs/response-library.ts';
 import { KeyedRequests } from '../idempotency/idempotency.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 import { readCreateBody } from './request-body.ts';

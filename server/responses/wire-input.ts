@@ -1,20 +1,12 @@
 import { describeOutput, readContent } from '../../protocol/content/read-content.ts';
 import type { ControlItem, Item, ToolCallItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import {
-  argumentOf,
-  compactionOf,
-  type Exposed,
-  type FoundResponse,
-  inputOf,
-  isCustomTool,
-  providedCall,
-  RESPONSES,
-  refusalIn,
-  requestIdOf,
-  toolNamed,
-  wirePart,
-} from '../gateway/index.ts';
+import { argumentOf, refusalIn } from '../gateway/answer/answer-event.ts';
+import { providedCall } from '../gateway/answer/turn-items.ts';
+import { compactionOf } from '../gateway/request/compaction-items.ts';
+import { wirePart } from '../gateway/request/gateway-request.ts';
+import { type FoundResponse, inputOf, requestIdOf } from '../gateway/runs/response-library.ts';
+import { type Exposed, isCustomTool, RESPONSES, toolNamed } from '../gateway/runs/response-spec.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 
 /** A call that a gateway ran appears as a function call. */

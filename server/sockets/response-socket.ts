@@ -4,10 +4,11 @@ import type { Caller } from '../../access/caller.ts';
 import type { Host } from '../../engine/host/host.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { ApiError } from '../error-envelope.ts';
-import { UnstoredChain } from '../gateway/index.ts';
+import { UnstoredChain } from '../gateway/runs/response-library.ts';
 import { describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
 import { BODY_LIMITS, parseBounded } from '../read-body.ts';
-import { type Responses, readCreateBody, type WireResponse } from '../responses/index.ts';
+import { readCreateBody } from '../responses/request-body.ts';
+import type { Responses, WireResponse } from '../responses/responses.ts';
 import type { InRequest, RunsEnv } from '../runs-env.ts';
 
 /** The part of a socket of the package `ws` that is used here. */
