@@ -95,7 +95,6 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
   gateway: {
     doors: [
       'answer/answer-event.ts',
-      'answer/opaque-seal.ts',
       'answer/turn-items.ts',
       'answer/wire-ids.ts',
       'config/gateway-config.ts',
@@ -115,7 +114,6 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
     ],
     imports: ['access', 'builtins'],
   },
-  idempotency: { doors: ['idempotency.ts'], imports: ['gateway'] },
   responses: {
     doors: [
       'item-reader.ts',
@@ -125,7 +123,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'responses.ts',
       'wire-input.ts',
     ],
-    imports: ['builtins', 'gateway', 'idempotency'],
+    imports: ['builtins', 'gateway'],
   },
   conversations: { doors: ['conversations.ts'], imports: ['gateway', 'responses'] },
   sockets: { doors: ['response-socket.ts'], imports: ['gateway', 'responses'] },

@@ -12,8 +12,7 @@ import {
   type WebSearchTool,
 } from './builtin-schemas.ts';
 import { codeInterpreter } from './code-interpreter.ts';
-import { FileIndex } from './file-index.ts';
-import { assertFilter, fileSearch } from './file-search.ts';
+import { assertFilter, FileIndex, fileSearch } from './file-index.ts';
 import { type SearchWeb, searchEndpoint, searchOptionsOf, searchServer, webSearch } from './web-search.ts';
 
 type NamedTools = {

@@ -4,7 +4,7 @@
  * reasoning from the seal, or else from the stored run.
  */
 import type { JsonObject } from '../../protocol/json.ts';
-import { openSeal } from '../gateway/answer/opaque-seal.ts';
+import { openSeal } from '../gateway/answer/turn-items.ts';
 import { type ItemPlace, readItemId } from '../gateway/answer/wire-ids.ts';
 import { type SentItem, sent } from '../gateway/request/gateway-request.ts';
 

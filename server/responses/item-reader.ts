@@ -9,7 +9,7 @@ import {
   omitUndefined,
 } from '../../protocol/json.ts';
 import { maybe, openFields, orText } from '../fields.ts';
-import { openSeal } from '../gateway/answer/opaque-seal.ts';
+import { openSeal } from '../gateway/answer/turn-items.ts';
 import {
   customCall,
   type InputItem,

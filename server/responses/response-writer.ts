@@ -7,19 +7,30 @@ import type {
   ResponseReasoningItem,
   ResponseStreamEvent,
 } from 'openai/resources/responses/responses';
+import { describeOutput } from '../../protocol/content/read-content.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
+import type { BuiltinKind } from '../builtins/builtin-schemas.ts';
 import {
   type AnswerEvent,
   type AnswerWriter,
   addUsages,
   annotationsOf,
+  argumentOf,
+  type CallEnd,
+  type PlacedCall,
   refusalIn,
+  resultsIn,
 } from '../gateway/answer/answer-event.ts';
+import { itemIdOf } from '../gateway/answer/wire-ids.ts';
 import { eventsOf, type FoundResponse } from '../gateway/runs/response-library.ts';
-import type { ResponseHead } from '../gateway/runs/response-spec.ts';
-import { builtinEvents, type ItemEvent, shapeOf } from './call-shapes.ts';
+import {
+  builtinOf,
+  type ExposedTool,
+  isServerTool,
+  type ResponseHead,
+} from '../gateway/runs/response-spec.ts';
 import { customCallItem, toolListItem } from './wire-input.ts';
 
 type OtherItem = JsonObject & { id: string };
@@ -290,8 +301,8 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
 
   #giveFunction({ id, call: { name, callId, arguments: given } }: Of<'call.given'>): void {
     const written = given || '{}';
-    const head = { id, type: 'function_call', call_id: callId, name } as const;
-    const item = { ...head, status: 'completed' as const, arguments: written };
+    const head = { id, type: 'function_call', status: 'completed', call_id: callId, name } as const;
+    const item = { ...head, arguments: written };
     const index = this.#open({ ...item, status: 'in_progress', arguments: '' });
     const place = { item_id: item.id, output_index: index };
     this.#write('response.function_call_arguments.delta', { ...place, delta: written });
@@ -425,4 +436,139 @@ export function usageObject(usage: Usage): JsonObject {
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
     total_tokens: usage.inputTokens + usage.outputTokens,
   };
+}
+
+/** Without the item's id and place. */
+type ItemEvent = JsonObject & { type: string };
+type ShownCall = PlacedCall & { id: string };
+
+/** How a call that the gateway runs begins and ends. `include` is the request's. */
+type CallShape = {
+  opened(call: ShownCall): { item: OtherItem; events: ItemEvent[] };
+  closed(
+    call: ShownCall,
+    end: CallEnd,
+    include: readonly JsonValue[],
+  ): { item: OtherItem; events: ItemEvent[] };
+};
+
+export function shapeOf(tool: ExposedTool): CallShape {
+  const builtin = builtinOf(tool);
+  return builtin === undefined ? mcpShape(tool) : BUILTIN_SHAPES[builtin];
+}
+
+function mcpShape(tool: ExposedTool): CallShape {
+  const { name } = tool;
+  const label = isServerTool(tool) ? tool.label : '';
+  const itemOf = (call: ShownCall) => ({
+    id: call.id,
+    type: 'mcp_call',
+    approval_request_id: call.gate ? itemIdOf({ ...call, kind: 'mcpr' }) : null,
+    server_label: label,
+    name,
+    arguments: call.arguments,
+    output: null,
+    error: null,
+  });
+  return {
+    opened: call => ({
+      item: { ...itemOf(call), status: 'in_progress', arguments: '' },
+      events: [
+        { type: 'response.mcp_call.in_progress' },
+        ...deltaOf('response.mcp_call_arguments.delta', call.arguments),
+        { type: 'response.mcp_call_arguments.done', arguments: call.arguments },
+      ],
+    }),
+    closed: (call, end) => {
+      const status = 'error' in end ? 'failed' : 'completed';
+      const outcome = 'error' in end ? { error: end.error } : { output: describeOutput(end.output) };
+      return {
+        item: { ...itemOf(call), status, ...outcome },
+        events: [{ type: `response.mcp_call.${status}` }],
+      };
+    },
+  };
+}
+
+const BUILTIN_SHAPES: Readonly<Record<BuiltinKind, CallShape>> = {
+  web_search: builtinShape('web_search', {
+    begin: call => ({ action: searchOf(call) }),
+    end: (call, output, include) => {
+      const sources = resultsIn(output).flatMap(({ url }) =>
+        typeof url === 'string' ? [{ type: 'url', url }] : [],
+      );
+      const isWanted = include.includes('web_search_call.action.sources');
+      return { action: { ...searchOf(call), ...(isWanted ? { sources } : {}) } };
+    },
+  }),
+  file_search: builtinShape('file_search', {
+    begin: call => ({ queries: [textIn(call, 'query')], results: null }),
+    end: (call, output, include) => ({
+      queries: [textIn(call, 'query')],
+      results: include.includes('file_search_call.results') ? resultsIn(output) : null,
+    }),
+  }),
+  code_interpreter: builtinShape('code_interpreter', {
+    begin: call => ({ code: textIn(call, 'code'), container_id: containerOf(call), outputs: null }),
+    end: (call, output, include) => {
+      const logs = isJsonObject(output) && typeof output.logs === 'string' ? output.logs : '';
+      const isWanted = include.includes('code_interpreter_call.outputs');
+      return {
+        code: textIn(call, 'code'),
+        container_id: containerOf(call),
+        outputs: isWanted ? [{ type: 'logs', logs }] : null,
+      };
+    },
+  }),
+};
+
+/** OpenAI has no event for a built-in call that failed: its item says so. */
+function builtinShape(
+  builtin: BuiltinKind,
+  parts: {
+    begin(call: ShownCall): JsonObject;
+    end(call: ShownCall, output: JsonValue, include: readonly JsonValue[]): JsonObject;
+  },
+): CallShape {
+  const type = `${builtin}_call`;
+  const isCode = builtin === 'code_interpreter';
+  const headOf = (call: ShownCall, status: string) => ({ id: call.id, type, status });
+  return {
+    opened: call => ({
+      item: { ...headOf(call, 'in_progress'), ...parts.begin(call), ...(isCode ? { code: '' } : {}) },
+      events: builtinEvents(builtin, isCode ? textIn(call, 'code') : undefined),
+    }),
+    closed: (call, end, include) =>
+      'error' in end
+        ? { item: { ...headOf(call, 'failed'), ...parts.begin(call) }, events: [] }
+        : {
+            item: { ...headOf(call, 'completed'), ...parts.end(call, end.output, include) },
+            events: [{ type: `response.${type}.completed` }],
+          },
+  };
+}
+
+/** Of a call that begins. `code`: that of a code interpreter, if it is known. */
+function builtinEvents(builtin: BuiltinKind, code: string | undefined): ItemEvent[] {
+  const type = `response.${builtin}_call`;
+  const written =
+    code === undefined ? [] : [...deltaOf(`${type}_code.delta`, code), { type: `${type}_code.done`, code }];
+  const working = builtin === 'code_interpreter' ? 'interpreting' : 'searching';
+  return [{ type: `${type}.in_progress` }, ...written, { type: `${type}.${working}` }];
+}
+
+function searchOf(call: ShownCall): JsonObject {
+  return { type: 'search', query: textIn(call, 'query') };
+}
+
+function containerOf(call: ShownCall): string {
+  return call.id.replace(/^ci_/, 'cntr_');
+}
+
+function deltaOf(type: string, delta: string): ItemEvent[] {
+  return delta === '' ? [] : [{ type, delta }];
+}
+
+function textIn(call: ShownCall, name: string): string {
+  return argumentOf(call, name) ?? '';
 }

@@ -1,13 +1,24 @@
 import type { Caller } from '../../access/caller.ts';
+import { digestOf, hashOf } from '../../protocol/content/digest.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
+import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import { NO_USAGE } from '../gateway/answer/answer-event.ts';
+import { readItemId, readResponseId, responseIdOf } from '../gateway/answer/wire-ids.ts';
 import type { GatewayService, RequestConversation } from '../gateway/gateway-service.ts';
-import type { LiveResponse, MakeWriter } from '../gateway/live/response-feed.ts';
+import type { LiveResponse, LiveResponses, MakeWriter } from '../gateway/live/response-feed.ts';
 import { compactionItem, compactionOf } from '../gateway/request/compaction-items.ts';
-import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
-import type { UnstoredChain } from '../gateway/runs/response-library.ts';
-import { KeyedRequests } from '../idempotency/idempotency.ts';
+import { type GatewayRequest, recordOf } from '../gateway/request/gateway-request.ts';
+import {
+  type FoundResponse,
+  mayRetry,
+  type RunResponses,
+  type Span,
+  type UnstoredChain,
+  type VisibleResponses,
+} from '../gateway/runs/response-library.ts';
+import type { RequestKey } from '../gateway/runs/response-spec.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 import { readCreateBody } from './request-body.ts';
 import { ResponseWriter, usageObject, type WireEvent, writeResponse } from './response-writer.ts';
@@ -123,4 +134,147 @@ function compactedResponse(
     output: [...wireInputs(kept, {}), compactionItem(runId)] satisfies JsonValue[],
     usage: usage ?? usageObject(NO_USAGE),
   };
+}
+
+/** `Idempotency-Key`: a request that is sent again gets the first response. */
+
+/** Answers the requests of one key one after the other. */
+export class KeyedRequests {
+  readonly #service: GatewayService;
+  readonly #mutex = new KeyedMutex();
+
+  constructor(service: GatewayService) {
+    this.#service = service;
+  }
+
+  /**
+   * The response to an earlier request with the key of the `header`, or else the one that `begin` begins. `joined` finds
+   * the runs of the request's conversation that answered the key. Throws a `ResponsesError` for an unusable key, and
+   * with status 409 if the key came with another body.
+   */
+  async answer<Wire, Whole>(
+    header: string,
+    { request, caller, write }: { request: GatewayRequest; caller: Caller; write: MakeWriter<Wire, Whole> },
+    joined: (key: RequestKey) => Promise<readonly string[]>,
+    begin: (once: { key: RequestKey; runId: string }) => Promise<LiveResponse<Wire, Whole>>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const key = readRequestKey(header, caller, request);
+    const { library, live } = this.#service;
+    const unstored = (runId: string) => findUnstored(live, { runId, key, write });
+    return await this.#mutex.run(key.key, async () => {
+      for (let tries = 1; ; tries += 1) {
+        const continued = [...(await joined(key)), ...runsToContinue(request)];
+        const answered = await findAnswered(key, continued, library.seenBy(caller), unstored);
+        if (answered.type === 'unstored') return answered.live;
+        if (answered.type === 'stored') return await this.#service.runs.repeat(answered.found, write);
+        try {
+          return await begin({ key, runId: answered.runId });
+        } catch (error) {
+          // Another process was first with the same key.
+          if (!(error instanceof EngineError) || error.code !== 'run-exists' || tries > 3) throw error;
+        }
+      }
+    });
+  }
+}
+
+/** In characters. */
+const LONGEST_KEY = 255;
+
+/** Uses of a key after failures that the client may retry. */
+const MOST_ATTEMPTS = 20;
+
+/**
+ * Callers who see the same responses share keys. How a response is delivered (`stream`) and credentials do not count.
+ * Throws a `ResponsesError` for an unusable key.
+ */
+function readRequestKey(key: string, { name, labels }: Caller, request: GatewayRequest): RequestKey {
+  if (key === '' || key.length > LONGEST_KEY)
+    throw invalid(
+      null,
+      'invalid_idempotency_key',
+      `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`,
+    );
+  const owner = Object.keys(labels).length > 0 ? { labels } : { name };
+  const { verbatim = [], conversation = null } = request;
+  const content = { ...recordOf(request), verbatim, conversation, stream: null };
+  return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
+}
+
+/** Of the run that a request starts or forks: it follows from the key, so a store cannot have two such runs. */
+function runIdOf({ key }: RequestKey, attempt: number): string {
+  return `run_${digestOf({ key, attempt })}`;
+}
+
+/** What a request names and may continue. */
+function runsToContinue({ previousResponseId: previous, input }: GatewayRequest): string[] {
+  const items = input.flatMap(item => (item.type === 'sent' ? item.items : []));
+  const decided = items.map(item =>
+    item.type === 'approval_response' ? readItemId(item.callId)?.runId : undefined,
+  );
+  const continued = previous === undefined ? undefined : readResponseId(previous)?.runId;
+  return [continued, ...decided].filter(runId => runId !== undefined);
+}
+
+/** Throws a `ResponsesError` with status 409 if the key came with another body before, or its response was deleted. */
+function assertSameRequest(
+  key: RequestKey,
+  { known, deleted }: { known: RequestKey; deleted: boolean },
+): void {
+  if (!deleted && known.body === key.body) return;
+  throw new ResponsesError(
+    deleted
+      ? 'The response to the request with this Idempotency-Key was deleted. Use another key.'
+      : 'This Idempotency-Key was used with another body. Use another key.',
+    { status: 409, code: 'idempotency_key_reused' },
+  );
+}
+
+/** `runId`: of the run that the request may begin. */
+type Answered<Wire, Whole> =
+  | { type: 'stored'; found: FoundResponse }
+  | { type: 'unstored'; live: LiveResponse<Wire, Whole> }
+  | { type: 'new'; runId: string };
+
+/** In the journals, those of the runs `continued` too, or among the unstored responses. Failures to retry do not count. */
+async function findAnswered<Wire, Whole>(
+  key: RequestKey,
+  continued: readonly string[],
+  visible: VisibleResponses,
+  findUnstored: (runId: string) => LiveResponse<Wire, Whole> | undefined,
+): Promise<Answered<Wire, Whole>> {
+  for (const runId of new Set(continued)) {
+    const found = findIn(await visible.load(runId), key);
+    if (found !== undefined && !mayRetry(found)) return { type: 'stored', found };
+  }
+  for (let attempt = 0; ; attempt += 1) {
+    const runId = runIdOf(key, attempt);
+    const unstored = findUnstored(runId);
+    if (unstored !== undefined) return { type: 'unstored', live: unstored };
+    const found = findIn(await visible.load(runId), key);
+    if (found === undefined) return { type: 'new', runId };
+    if (attempt + 1 >= MOST_ATTEMPTS || !mayRetry(found)) return { type: 'stored', found };
+  }
+}
+
+function findUnstored<Wire, Whole>(
+  live: LiveResponses,
+  { runId, key, write }: { runId: string; key: RequestKey; write: MakeWriter<Wire, Whole> },
+): LiveResponse<Wire, Whole> | undefined {
+  const feed = live.find(responseIdOf(runId, 1));
+  if (feed === undefined || feed.spec.request.store !== false || feed.spec.key === undefined)
+    return undefined;
+  assertSameRequest(key, { known: feed.spec.key, deleted: false });
+  if (!feed.isWrittenBy(write)) return undefined;
+  const reader = feed.attach();
+  if (reader.end()?.status !== 'failed') return reader;
+  reader.leave();
+  return undefined;
+}
+
+function findIn(run: RunResponses | undefined, key: RequestKey): FoundResponse | undefined {
+  const span = run?.spans.findLast(({ spec }: Span) => spec.key?.key === key.key);
+  if (run === undefined || span?.spec.key === undefined) return undefined;
+  assertSameRequest(key, { known: span.spec.key, deleted: span.deleted });
+  return { run, span };
 }

@@ -3,16 +3,16 @@
  * `TurnItems` what belongs together in it; the writers of the three protocols (`AnswerWriter`) only translate.
  */
 import { Story } from '../../../engine/story/read-story.ts';
-import type { StoryEvent } from '../../../engine/story/tell-story.ts';
+import type { StoryEvent } from '../../../engine/story/story-event.ts';
 import type { Context } from '../../../machines/context.ts';
 import { hasEnded } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
-import { CallTools } from '../agents/call-tools.ts';
 import {
   builtinOf,
+  CallTools,
   type ExposedTool,
   hidesTools,
   isAnswered,

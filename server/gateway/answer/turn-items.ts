@@ -1,10 +1,10 @@
-import type { Item, ProviderItem } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import * as z from 'zod';
+import { type Item, itemSchema, type ProviderItem, type ReasoningItem } from '../../../protocol/item.ts';
+import { isJsonObject, isTooDeep, type JsonObject } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { BUILTIN_KINDS, type BuiltinKind } from '../../builtins/builtin-schemas.ts';
 import { compactionOf, isUpstreamCompaction } from '../request/compaction-items.ts';
 import { type AnswerEvent, refusalIn } from './answer-event.ts';
-import { sealOpaque } from './opaque-seal.ts';
 import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
 
 /** Adjacent messages or reasoning of a turn are one item. A refusal ends the text of a message. */
@@ -180,5 +180,28 @@ export class TurnItems {
     const isSealed = this.#sealed && kind === 'reasoning';
     const closed = { type: 'closed', kind, id, text, items, status } as const;
     this.#emit(isSealed ? { ...closed, seal: sealOpaque(items) } : closed);
+  }
+}
+
+/** Marks the `encrypted_content` that this server produced. */
+const SEAL = 'agentchart.';
+const reasoningItems = z.array(itemSchema);
+
+/** Reasoning as `encrypted_content`, for clients that keep the history themselves: encoded, not encrypted. */
+export function sealOpaque(items: readonly Item[]): string {
+  const kept = items.map(({ id: _, ...item }) => item);
+  return SEAL + Buffer.from(JSON.stringify(kept)).toString('base64url');
+}
+
+/** `undefined` for anything that `sealOpaque` did not make, or nested too deep: clients can forge it. */
+export function openSeal(content: unknown): ReasoningItem[] | undefined {
+  if (typeof content !== 'string' || !content.startsWith(SEAL)) return undefined;
+  try {
+    const text = Buffer.from(content.slice(SEAL.length), 'base64url').toString('utf8');
+    if (isTooDeep(text)) return undefined;
+    const items = reasoningItems.parse(JSON.parse(text));
+    return items.every(item => item.type === 'reasoning') ? items : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -19,7 +19,6 @@ import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
 import type { Admission } from '../../access/admission.ts';
 import { invalid, ResponsesError } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
-import { holdCalls } from '../agents/call-tools.ts';
 import type { Equipment, GatewayAgents } from '../agents/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from '../agents/request-agent.ts';
 import { newLists, type Toolset } from '../agents/toolset.ts';
@@ -45,6 +44,7 @@ import {
 import {
   CLIENT,
   type Exposed,
+  holdCalls,
   isSameTool,
   isServerTool,
   modelNameOf,

@@ -6,7 +6,7 @@ import { openaiResponses } from '../../../adapters/openai-responses.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { countTokens } from '../../../server/gateway/agents/count-tokens.ts';
+import { countTokens } from '../../../server/gateway/agents/gateway-agents.ts';
 import { request } from '../../support/adapters/requests.ts';
 
 type Make = (options: { fetch: typeof fetch; apiKey: string }) => ModelAdapter;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Item } from '../../../protocol/item.ts';
-import { openSeal, sealOpaque } from '../../../server/gateway/answer/opaque-seal.ts';
+import { openSeal, sealOpaque } from '../../../server/gateway/answer/turn-items.ts';
 
 const nested = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
 const reasoning = (levels: number): Item => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { content } from '../../../../protocol/content/content.ts';
-import { shapeOf } from '../../../../server/responses/call-shapes.ts';
+import { shapeOf } from '../../../../server/responses/response-writer.ts';
 import { wireInputs } from '../../../../server/responses/wire-input.ts';
 
 const PNG = 'data:image/png;base64,AAAA';
