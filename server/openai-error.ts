@@ -37,6 +37,10 @@ export function invalid(param: string | null, code: string, message: string): Re
   return new ResponsesError(message, { param, code });
 }
 
+export function notFound(message: string, code: string, param: string | null = null): ResponsesError {
+  return new ResponsesError(message, { status: 404, code, param });
+}
+
 export function missing(param: string | null): ResponsesError {
   return invalid(param, 'missing_required_parameter', `Missing required parameter: '${param}'.`);
 }

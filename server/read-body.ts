@@ -1,9 +1,7 @@
-import type { Context } from 'hono';
 import * as z from 'zod';
 import { measureJson } from '../protocol/json.ts';
 import { asSentence } from '../protocol/options/refuse-unknown.ts';
 import { ApiError } from './error-envelope.ts';
-import type { RunsEnv } from './runs-env.ts';
 
 export type BodyLimits = {
   /** The size of the body. Default 1 MiB. */
@@ -29,7 +27,10 @@ export async function readBody<Schema extends z.ZodType>(
 }
 
 /** The JSON body of a request, for a reader of its own. Throws like `readBody`. */
-export function readAnyBody(c: Context<RunsEnv>): Promise<unknown> {
+export function readAnyBody(c: {
+  req: { raw: Request };
+  get(name: 'requestLimits'): BodyLimits;
+}): Promise<unknown> {
   return readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
 }
 

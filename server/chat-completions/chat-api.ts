@@ -28,7 +28,11 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     const body = await readAnyBody(c);
     const { request, includeUsage } = readChatRequest(body, model => service.models.providerOf(model));
     const how = { nameCall: callNames(request), includeUsage };
-    const live = await service.answer(request, c.get('caller'), head => new ChatWriter(head, how));
+    const live = await service.answer(
+      request,
+      c.get('caller'),
+      (head, emit) => new ChatWriter(head, emit, how),
+    );
     if (request.stream === true) return respondWithEvents(c, live, CHAT_CHUNKS);
     const { whole, end } = await finishedResponse(c, live);
     if (end.status === 'cancelled') throw failureOf(end);

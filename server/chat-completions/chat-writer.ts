@@ -72,8 +72,9 @@ type Text = { kind: 'message' | 'reasoning'; text: string; refusal: string; item
  * K2 A call is written once it is complete, because a failed attempt's calls must not reach the client.
  * K3 Exactly one chunk has a finish reason, unless the stream ends with an error.
  */
-export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
+export class ChatWriter implements AnswerWriter<Completion> {
   readonly #head: ResponseHead;
+  readonly #emit: (wire: ChatWire) => void;
   readonly #nameCall: NameCall;
   readonly #includeUsage: boolean;
   readonly #texts = new Map<string, Text>();
@@ -84,18 +85,16 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
   #content = { length: 0, start: 0 };
   #usage: Usage | null = null;
   #end: AnswerEnd = { status: 'completed' };
-  #written: ChatWire[] = [];
 
-  constructor(head: ResponseHead, { nameCall, includeUsage }: { nameCall: NameCall; includeUsage: boolean }) {
+  constructor(
+    head: ResponseHead,
+    emit: (wire: ChatWire) => void,
+    { nameCall, includeUsage }: { nameCall: NameCall; includeUsage: boolean },
+  ) {
     this.#head = head;
+    this.#emit = emit;
     this.#nameCall = nameCall;
     this.#includeUsage = includeUsage;
-  }
-
-  drain(): ChatWire[] {
-    const written = this.#written;
-    this.#written = [];
-    return written;
   }
 
   take(event: AnswerEvent): void {
@@ -202,7 +201,7 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
     this.#end = end;
     if (end.status === 'failed' || end.status === 'cancelled') {
       const { message, type, code } = failureOf(end);
-      this.#written.push({ error: { message, type, code, param: null } });
+      this.#emit({ error: { message, type, code, param: null } });
       return;
     }
     const { content, refusal } = this.#lastItem;
@@ -210,7 +209,7 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
     this.#write(isEmpty ? { content: '' } : {}, this.#finishReason);
     if (!this.#includeUsage) return;
     const usage = this.#usage === null ? null : usageOf(this.#usage);
-    this.#written.push({ ...this.#headOf('chat.completion.chunk'), choices: [], usage });
+    this.#emit({ ...this.#headOf('chat.completion.chunk'), choices: [], usage });
   }
 
   /** An answer that any limit or a call in doubt cut off has the reason `length`. */
@@ -222,7 +221,7 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
 
   #write(delta: Delta, finish_reason: ChatCompletionChunk.Choice['finish_reason'] = null): void {
     const choice = { index: 0, delta, logprobs: null, finish_reason };
-    this.#written.push({
+    this.#emit({
       ...this.#headOf('chat.completion.chunk'),
       choices: [choice],
       ...(this.#includeUsage && { usage: null }),

@@ -15,7 +15,7 @@ import { resolveInput } from '../gateway/plan/input-items.ts';
 import { References } from '../gateway/plan/references.ts';
 import type { FoundResponse, ResponseLibrary, VisibleResponses } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
-import { describeIssue, invalid, ResponsesError } from '../openai-error.ts';
+import { describeIssue, invalid, notFound, ResponsesError } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';
 import { readItems, readWireItems, type WireItem } from '../responses/item-reader.ts';
 import { writeResponse } from '../responses/response-writer.ts';
@@ -66,11 +66,7 @@ export class Conversations {
     const record = runId === undefined ? undefined : await store.get(runId);
     const found = record && readConversation(record, await readJournal(store, record.runId));
     if (found !== undefined && !found.isDeleted && sees(caller, found.caller)) return found;
-    throw new ResponsesError(`Conversation with id '${id}' not found.`, {
-      status: 404,
-      code: 'conversation_not_found',
-      param: 'conversation',
-    });
+    throw notFound(`Conversation with id '${id}' not found.`, 'conversation_not_found', 'conversation');
   }
 
   /** Throws like `find`, and for an invalid body. */
@@ -105,10 +101,7 @@ export class Conversations {
   async item(id: string, itemId: string, caller: Caller): Promise<ConversationItem> {
     const found = (await this.items(id, caller)).find(item => item.id === itemId);
     if (found !== undefined) return found;
-    throw new ResponsesError(`Item with id '${itemId}' not found in conversation '${id}'.`, {
-      status: 404,
-      code: 'item_not_found',
-    });
+    throw notFound(`Item with id '${itemId}' not found in conversation '${id}'.`, 'item_not_found');
   }
 
   /** Throws like `item`. */

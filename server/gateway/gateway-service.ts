@@ -9,7 +9,7 @@ import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { Admission } from '../access/admission.ts';
-import { invalid, ResponsesError } from '../openai-error.ts';
+import { invalid, notFound, ResponsesError } from '../openai-error.ts';
 import { GatewayAgents } from './agents/gateway-agents.ts';
 import type { GatewayModels } from './agents/gateway-models.ts';
 import type { GatewayConfig } from './config/gateway-config.ts';
@@ -124,37 +124,28 @@ export class GatewayService {
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const { conversation } = asked;
-    if (conversation !== undefined)
-      return await this.#mutex.run(conversation.id, () => this.#carryOutAlone(asked, write));
-    return await this.#carryOutAlone(asked, write);
-  }
-
-  async #carryOutAlone<Wire, Whole>(
-    asked: Asked,
-    write: MakeWriter<Wire, Whole>,
-  ): Promise<LiveResponse<Wire, Whole>> {
-    const carryOut = async (planned: Planned) =>
-      await this.runs.carryOut(planned.plan, this.#join(asked, planned), write);
-    const planned = await this.#plan(asked);
-    if (planned.plan.type !== 'continue') return await carryOut(planned);
-    return await this.#mutex.run(planned.plan.run.runId, async () => carryOut(await this.#plan(asked)));
+    const carryOut = async ({ plan, join }: Planned) =>
+      await this.runs.carryOut(plan, this.#joined(asked, plan.given, join), write);
+    const alone = async () => {
+      const planned = await this.#plan(asked);
+      if (planned.plan.type !== 'continue') return await carryOut(planned);
+      return await this.#mutex.run(planned.plan.run.runId, async () => carryOut(await this.#plan(asked)));
+    };
+    return conversation === undefined ? await alone() : await this.#mutex.run(conversation.id, alone);
   }
 
   async #plan({ request, caller, chain, conversation }: Asked): Promise<Planned> {
-    const visible = this.library.seenBy(caller, chain?.runId);
-    if (conversation === undefined) return { plan: await planRequest(request, visible) };
-    const context = await conversation.read();
-    return { plan: await planRequest(request, visible, context), join: context.join };
+    const context = await conversation?.read();
+    const plan = await planRequest(request, this.library.seenBy(caller, chain?.runId), context);
+    return { plan, ...omitUndefined({ join: context?.join }) };
   }
 
-  #join({ conversation, ...asked }: Asked, { plan: { given = 0 }, join }: Planned): CallersRequest {
+  #joined({ conversation, ...asked }: Asked, given = 0, join?: Planned['join']): CallersRequest {
     if (conversation === undefined || join === undefined) return asked;
     const ticket = this.#options.host.newId('turn');
     const note = { ticket, ...omitUndefined({ key: asked.once?.key.key }) };
-    return {
-      ...asked,
-      joined: { id: conversation.id, ticket, given, join: runId => join({ ...note, runId }) },
-    };
+    const { id } = conversation;
+    return { ...asked, joined: { id, ticket, given, join: runId => join({ ...note, runId }) } };
   }
 
   /** The provider's count, or an estimate. Starts nothing. */
@@ -193,11 +184,7 @@ export class GatewayService {
   async find(responseId: string, caller: Caller): Promise<FoundResponse> {
     const found = await this.library.seenBy(caller).find(responseId);
     if (found !== undefined) return found;
-    throw new ResponsesError(`Response with id '${responseId}' not found.`, {
-      status: 404,
-      type: 'invalid_request_error',
-      code: 'response_not_found',
-    });
+    throw notFound(`Response with id '${responseId}' not found.`, 'response_not_found');
   }
 
   /** Throws like `find`, and a `ResponsesError` if the response is not one in the background. */

@@ -75,8 +75,9 @@ type OpenBlock = { key: string; block: Block; proof: string | null };
  * blocks here. In a stream the sealed reasoning may come after the text that follows it; then the signature is only the
  * id of the reasoning.
  */
-export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage> {
+export class MessageWriter implements AnswerWriter<WrittenMessage> {
   readonly #head: ResponseHead;
+  readonly #emit: (wire: MessageEvent) => void;
   readonly #options: MessageOptions;
   readonly #message: WrittenMessage;
   #open: OpenBlock | null = null;
@@ -84,10 +85,10 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
   #searches = 0;
   #isRefused = false;
   #usage: Usage | null = null;
-  #written: MessageEvent[] = [];
 
-  constructor(head: ResponseHead, options: MessageOptions) {
+  constructor(head: ResponseHead, emit: (wire: MessageEvent) => void, options: MessageOptions) {
     this.#head = head;
+    this.#emit = emit;
     this.#options = options;
     const { model = head.spec.model } = head.spec.request;
     this.#message = {
@@ -108,16 +109,10 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     return { ...this.#message, content: [...this.#message.content] };
   }
 
-  drain(): MessageEvent[] {
-    const written = this.#written;
-    this.#written = [];
-    return written;
-  }
-
   take(event: AnswerEvent): void {
     switch (event.type) {
       case 'begun':
-        this.#written.push({ type: 'message_start', message: this.whole });
+        this.#emit({ type: 'message_start', message: this.whole });
         return;
       case 'text':
         return event.kind === 'message' ? this.#text(event.id, event.text) : this.#think(event);
@@ -142,7 +137,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
   #text(key: string, text: string): void {
     const { block, index } = this.#blockFor(key, { type: 'text', text: '', citations: null });
     block.text += text;
-    this.#written.push({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
+    this.#emit({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
   }
 
   #closeMessage({ id, items }: Of<'closed'>): void {
@@ -161,7 +156,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     if (how === 'omitted') return;
     block.thinking += text;
     const delta = { type: 'thinking_delta' as const, thinking: text };
-    this.#written.push({ type: 'content_block_delta', index, delta });
+    this.#emit({ type: 'content_block_delta', index, delta });
   }
 
   /** Signs the thinking, or writes thinking without text as a redacted block. */
@@ -198,7 +193,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     const { block, index } = this.#blockFor(key, { ...call, input: {} });
     block.input = input;
     const delta = { type: 'input_json_delta' as const, partial_json: written };
-    this.#written.push({ type: 'content_block_delta', index, delta });
+    this.#emit({ type: 'content_block_delta', index, delta });
     this.#close();
   }
 
@@ -213,7 +208,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
       // An unstreamed request answers such a failure with the status 529.
       const isOverload = retryAfter !== null && failure.type === 'api_error';
       const error = isOverload ? { ...failure, type: 'overloaded_error' as const } : failure;
-      this.#written.push({ type: 'error', error, request_id: this.#options.requestId });
+      this.#emit({ type: 'error', error, request_id: this.#options.requestId });
       return;
     }
     this.#close();
@@ -227,7 +222,8 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     };
     const usage = this.#usageNow();
     Object.assign(this.#message, delta, { usage: { ...NOT_USED, ...usage } });
-    this.#written.push({ type: 'message_delta', delta, usage }, { type: 'message_stop' });
+    this.#emit({ type: 'message_delta', delta, usage });
+    this.#emit({ type: 'message_stop' });
   }
 
   #stopReasonFor({
@@ -262,7 +258,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     const block = { ...begun };
     this.#open = { key, block, proof: null };
     this.#message.content.push(block);
-    this.#written.push({ type: 'content_block_start', index: index + 1, content_block: begun });
+    this.#emit({ type: 'content_block_start', index: index + 1, content_block: begun });
     return { block, index: index + 1 };
   }
 
@@ -273,9 +269,9 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     if (proof !== null && block.type === 'thinking') {
       block.signature = proof;
       const delta = { type: 'signature_delta' as const, signature: proof };
-      this.#written.push({ type: 'content_block_delta', index, delta });
+      this.#emit({ type: 'content_block_delta', index, delta });
     }
-    this.#written.push({ type: 'content_block_stop', index });
+    this.#emit({ type: 'content_block_stop', index });
     this.#open = null;
   }
 }

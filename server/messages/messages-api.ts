@@ -35,7 +35,11 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     );
     const nameCall = callNamer('toolu_', request.input);
     const how = { thinking, toolName, nameCall, requestId: requestIdOf(c) };
-    const live = await service.answer(request, c.get('caller'), head => new MessageWriter(head, how));
+    const live = await service.answer(
+      request,
+      c.get('caller'),
+      (head, emit) => new MessageWriter(head, emit, how),
+    );
     if (request.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
     const { whole, end } = await finishedResponse(c, live);
     const failure = describeFailure(end);

@@ -66,13 +66,13 @@ type Opened = { kind: 'message' | 'reasoning'; id: string; index: number; begun:
  * W2 An item is part of the output once its `output_item.done` is written, so the final object matches the events.
  * W3 There is exactly one terminal event, and it is the last.
  */
-export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
+export class ResponseWriter implements AnswerWriter<JsonObject> {
   readonly #head: ResponseHead;
+  readonly #emit: (wire: WireEvent) => void;
   readonly #include: readonly JsonValue[];
   readonly #items: (JsonObject | null)[] = [];
   readonly #opened = new Map<string, Opened>();
   readonly #running = new Map<string, number>();
-  #written: WireEvent[] = [];
   #sequence: number;
   #state: Omit<ResponseState, 'output'> = {
     status: 'in_progress',
@@ -82,8 +82,9 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     usage: null,
   };
 
-  constructor(head: ResponseHead, firstNumber = 0) {
+  constructor(head: ResponseHead, emit: (wire: WireEvent) => void, firstNumber = 0) {
     this.#head = head;
+    this.#emit = emit;
     this.#sequence = firstNumber;
     const { include = [], background } = head.spec.request;
     this.#include = include;
@@ -96,12 +97,6 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
 
   get output(): JsonObject[] {
     return this.#items.filter(item => item !== null);
-  }
-
-  drain(): WireEvent[] {
-    const written = this.#written;
-    this.#written = [];
-    return written;
   }
 
   take(event: AnswerEvent): void {
@@ -139,11 +134,11 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   }
 
   #write<Type extends EventType>(type: Type, fields: Fields<Type>): void {
-    this.#written.push({ type, sequence_number: this.#sequence++, ...asJson(fields) });
+    this.#emit({ type, sequence_number: this.#sequence++, ...asJson(fields) });
   }
 
   #writeOther(type: string, fields: JsonObject): void {
-    this.#written.push({ type, sequence_number: this.#sequence++, ...fields });
+    this.#emit({ type, sequence_number: this.#sequence++, ...fields });
   }
 
   /** Returns the output index. */
@@ -367,7 +362,7 @@ function asJson(value: object): JsonObject {
 }
 
 export function writeResponse(found: FoundResponse): ResponseWriter {
-  const writer = new ResponseWriter(found.span);
+  const writer = new ResponseWriter(found.span, () => {});
   for (const event of eventsOf(found)) writer.take(event);
   return writer;
 }
@@ -491,58 +486,45 @@ function mcpShape(tool: ExposedTool): CallShape {
 }
 
 const BUILTIN_SHAPES: Readonly<Record<BuiltinKind, CallShape>> = {
-  web_search: builtinShape('web_search', {
-    begin: call => ({ action: searchOf(call) }),
-    end: (call, output, include) => {
-      const sources = resultsIn(output).flatMap(({ url }) =>
-        typeof url === 'string' ? [{ type: 'url', url }] : [],
-      );
-      const isWanted = include.includes('web_search_call.action.sources');
-      return { action: { ...searchOf(call), ...(isWanted ? { sources } : {}) } };
-    },
+  web_search: builtinShape('web_search', (call, output, include) => {
+    const action = { type: 'search', query: textIn(call, 'query') };
+    if (output === null || !include.includes('web_search_call.action.sources')) return { action };
+    const urls = resultsIn(output).flatMap(({ url }) => (typeof url === 'string' ? [url] : []));
+    return { action: { ...action, sources: urls.map(url => ({ type: 'url', url })) } };
   }),
-  file_search: builtinShape('file_search', {
-    begin: call => ({ queries: [textIn(call, 'query')], results: null }),
-    end: (call, output, include) => ({
-      queries: [textIn(call, 'query')],
-      results: include.includes('file_search_call.results') ? resultsIn(output) : null,
-    }),
-  }),
-  code_interpreter: builtinShape('code_interpreter', {
-    begin: call => ({ code: textIn(call, 'code'), container_id: containerOf(call), outputs: null }),
-    end: (call, output, include) => {
-      const logs = isJsonObject(output) && typeof output.logs === 'string' ? output.logs : '';
-      const isWanted = include.includes('code_interpreter_call.outputs');
-      return {
-        code: textIn(call, 'code'),
-        container_id: containerOf(call),
-        outputs: isWanted ? [{ type: 'logs', logs }] : null,
-      };
-    },
+  file_search: builtinShape('file_search', (call, output, include) => ({
+    queries: [textIn(call, 'query')],
+    results: output !== null && include.includes('file_search_call.results') ? resultsIn(output) : null,
+  })),
+  code_interpreter: builtinShape('code_interpreter', (call, output, include) => {
+    const logs = isJsonObject(output) && typeof output.logs === 'string' ? output.logs : '';
+    const isWanted = output !== null && include.includes('code_interpreter_call.outputs');
+    return {
+      code: textIn(call, 'code'),
+      container_id: call.id.replace(/^ci_/, 'cntr_'),
+      outputs: isWanted ? [{ type: 'logs', logs }] : null,
+    };
   }),
 };
 
-/** OpenAI has no event for a built-in call that failed: its item says so. */
+/** OpenAI has no event for a built-in call that failed: its item says so. `output` is `null` without one. */
 function builtinShape(
   builtin: BuiltinKind,
-  parts: {
-    begin(call: ShownCall): JsonObject;
-    end(call: ShownCall, output: JsonValue, include: readonly JsonValue[]): JsonObject;
-  },
+  membersOf: (call: ShownCall, output: JsonValue, include: readonly JsonValue[]) => JsonObject,
 ): CallShape {
   const type = `${builtin}_call`;
   const isCode = builtin === 'code_interpreter';
   const headOf = (call: ShownCall, status: string) => ({ id: call.id, type, status });
   return {
     opened: call => ({
-      item: { ...headOf(call, 'in_progress'), ...parts.begin(call), ...(isCode ? { code: '' } : {}) },
+      item: { ...headOf(call, 'in_progress'), ...membersOf(call, null, []), ...(isCode ? { code: '' } : {}) },
       events: builtinEvents(builtin, isCode ? textIn(call, 'code') : undefined),
     }),
     closed: (call, end, include) =>
       'error' in end
-        ? { item: { ...headOf(call, 'failed'), ...parts.begin(call) }, events: [] }
+        ? { item: { ...headOf(call, 'failed'), ...membersOf(call, null, []) }, events: [] }
         : {
-            item: { ...headOf(call, 'completed'), ...parts.end(call, end.output, include) },
+            item: { ...headOf(call, 'completed'), ...membersOf(call, end.output, include) },
             events: [{ type: `response.${type}.completed` }],
           },
   };
@@ -555,14 +537,6 @@ function builtinEvents(builtin: BuiltinKind, code: string | undefined): ItemEven
     code === undefined ? [] : [...deltaOf(`${type}_code.delta`, code), { type: `${type}_code.done`, code }];
   const working = builtin === 'code_interpreter' ? 'interpreting' : 'searching';
   return [{ type: `${type}.in_progress` }, ...written, { type: `${type}.${working}` }];
-}
-
-function searchOf(call: ShownCall): JsonObject {
-  return { type: 'search', query: textIn(call, 'query') };
-}
-
-function containerOf(call: ShownCall): string {
-  return call.id.replace(/^ci_/, 'cntr_');
 }
 
 function deltaOf(type: string, delta: string): ItemEvent[] {

@@ -5,7 +5,7 @@ import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { GatewayService } from '../gateway/gateway-service.ts';
 import { DONE, finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
 import type { MountedApi } from '../mounted-api.ts';
-import { answerOpenAIError, describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
+import { answerOpenAIError, describeResponsesError, invalid, notFound } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
@@ -109,11 +109,7 @@ function addModelRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.get('/v1/models/:id', c => {
     const id = c.req.param('id');
     if (service.models.listed.includes(id)) return c.json(modelObject(id));
-    throw new ResponsesError(`The model '${id}' does not exist.`, {
-      status: 404,
-      code: 'model_not_found',
-      param: 'model',
-    });
+    throw notFound(`The model '${id}' does not exist.`, 'model_not_found', 'model');
   });
 }
 

@@ -16,7 +16,6 @@ import {
   type RunResponses,
   type Span,
   type UnstoredChain,
-  type VisibleResponses,
 } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
@@ -29,19 +28,19 @@ export type WireResponse = LiveResponse<WireEvent, JsonObject>;
 /** The methods of the result throw a `ResponsesError` with status 404 if there is none. */
 type OpenConversation = (id: string, caller: Caller) => RequestConversation;
 
-const writeEvents: MakeWriter<WireEvent, JsonObject> = (head, firstNumber) =>
-  new ResponseWriter(head, firstNumber);
+const writeEvents: MakeWriter<WireEvent, JsonObject> = (head, emit, firstNumber) =>
+  new ResponseWriter(head, emit, firstNumber);
 
 /** What callers do with responses, in the words of the Responses API. */
 export class Responses {
   readonly service: GatewayService;
   readonly #openConversation: OpenConversation;
-  readonly #keyed: KeyedRequests;
+  /** One request of a key at a time. */
+  readonly #mutex = new KeyedMutex();
 
   constructor(service: GatewayService, openConversation: OpenConversation) {
     this.service = service;
     this.#openConversation = openConversation;
-    this.#keyed = new KeyedRequests(service);
   }
 
   /**
@@ -55,13 +54,48 @@ export class Responses {
   ): Promise<WireResponse> {
     this.service.resolve(request);
     const how = { ...this.#placeOf(request, caller), ...omitUndefined({ chain }) };
-    if (header === undefined) return await this.service.answer(request, caller, writeEvents, how);
-    return await this.#keyed.answer(
-      header,
-      { request, caller, write: writeEvents },
-      async key => (await how.conversation?.runsWithKey(key)) ?? [],
-      once => this.service.answer(request, caller, writeEvents, { ...how, once }),
-    );
+    const begin = (once?: { key: RequestKey; runId: string }) =>
+      this.service.answer(request, caller, writeEvents, { ...how, ...omitUndefined({ once }) });
+    if (header === undefined) return await begin();
+    const key = readRequestKey(header, caller, request);
+    return await this.#mutex.run(key.key, async () => {
+      for (let tries = 1; ; tries += 1) {
+        const joined = (await how.conversation?.runsWithKey(key)) ?? [];
+        const known = await this.#findAnswered(key, [...joined, ...runsToContinue(request)], caller);
+        if (!('key' in known)) return known;
+        try {
+          return await begin(known);
+        } catch (error) {
+          // Another process was first with the same key.
+          if (!(error instanceof EngineError) || error.code !== 'run-exists' || tries > 3) throw error;
+        }
+      }
+    });
+  }
+
+  /**
+   * The response to an earlier request with this key, or the run that this one may begin. It is looked for in the journals,
+   * those of the runs `continued` too, and among the unstored responses. Failures that the client may retry do not count.
+   */
+  async #findAnswered(
+    key: RequestKey,
+    continued: readonly string[],
+    caller: Caller,
+  ): Promise<WireResponse | { key: RequestKey; runId: string }> {
+    const { library, live, runs } = this.service;
+    const visible = library.seenBy(caller);
+    for (const runId of new Set(continued)) {
+      const found = findIn(await visible.load(runId), key);
+      if (found !== undefined && !mayRetry(found)) return await runs.repeat(found, writeEvents);
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      const runId = `run_${digestOf({ key: key.key, attempt: attempt - 1 })}`;
+      const unstored = findUnstored(live, runId, key);
+      if (unstored !== undefined) return unstored;
+      const found = findIn(await visible.load(runId), key);
+      if (found === undefined) return { key, runId };
+      if (attempt >= MOST_ATTEMPTS || !mayRetry(found)) return await runs.repeat(found, writeEvents);
+    }
   }
 
   #placeOf({ conversation }: GatewayRequest, caller: Caller): { conversation?: RequestConversation } {
@@ -138,46 +172,6 @@ function compactedResponse(
 
 /** `Idempotency-Key`: a request that is sent again gets the first response. */
 
-/** Answers the requests of one key one after the other. */
-export class KeyedRequests {
-  readonly #service: GatewayService;
-  readonly #mutex = new KeyedMutex();
-
-  constructor(service: GatewayService) {
-    this.#service = service;
-  }
-
-  /**
-   * The response to an earlier request with the key of the `header`, or else the one that `begin` begins. `joined` finds
-   * the runs of the request's conversation that answered the key. Throws a `ResponsesError` for an unusable key, and
-   * with status 409 if the key came with another body.
-   */
-  async answer<Wire, Whole>(
-    header: string,
-    { request, caller, write }: { request: GatewayRequest; caller: Caller; write: MakeWriter<Wire, Whole> },
-    joined: (key: RequestKey) => Promise<readonly string[]>,
-    begin: (once: { key: RequestKey; runId: string }) => Promise<LiveResponse<Wire, Whole>>,
-  ): Promise<LiveResponse<Wire, Whole>> {
-    const key = readRequestKey(header, caller, request);
-    const { library, live } = this.#service;
-    const unstored = (runId: string) => findUnstored(live, { runId, key, write });
-    return await this.#mutex.run(key.key, async () => {
-      for (let tries = 1; ; tries += 1) {
-        const continued = [...(await joined(key)), ...runsToContinue(request)];
-        const answered = await findAnswered(key, continued, library.seenBy(caller), unstored);
-        if (answered.type === 'unstored') return answered.live;
-        if (answered.type === 'stored') return await this.#service.runs.repeat(answered.found, write);
-        try {
-          return await begin({ key, runId: answered.runId });
-        } catch (error) {
-          // Another process was first with the same key.
-          if (!(error instanceof EngineError) || error.code !== 'run-exists' || tries > 3) throw error;
-        }
-      }
-    });
-  }
-}
-
 /** In characters. */
 const LONGEST_KEY = 255;
 
@@ -199,11 +193,6 @@ function readRequestKey(key: string, { name, labels }: Caller, request: GatewayR
   const { verbatim = [], conversation = null } = request;
   const content = { ...recordOf(request), verbatim, conversation, stream: null };
   return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
-}
-
-/** Of the run that a request starts or forks: it follows from the key, so a store cannot have two such runs. */
-function runIdOf({ key }: RequestKey, attempt: number): string {
-  return `run_${digestOf({ key, attempt })}`;
 }
 
 /** What a request names and may continue. */
@@ -230,42 +219,12 @@ function assertSameRequest(
   );
 }
 
-/** `runId`: of the run that the request may begin. */
-type Answered<Wire, Whole> =
-  | { type: 'stored'; found: FoundResponse }
-  | { type: 'unstored'; live: LiveResponse<Wire, Whole> }
-  | { type: 'new'; runId: string };
-
-/** In the journals, those of the runs `continued` too, or among the unstored responses. Failures to retry do not count. */
-async function findAnswered<Wire, Whole>(
-  key: RequestKey,
-  continued: readonly string[],
-  visible: VisibleResponses,
-  findUnstored: (runId: string) => LiveResponse<Wire, Whole> | undefined,
-): Promise<Answered<Wire, Whole>> {
-  for (const runId of new Set(continued)) {
-    const found = findIn(await visible.load(runId), key);
-    if (found !== undefined && !mayRetry(found)) return { type: 'stored', found };
-  }
-  for (let attempt = 0; ; attempt += 1) {
-    const runId = runIdOf(key, attempt);
-    const unstored = findUnstored(runId);
-    if (unstored !== undefined) return { type: 'unstored', live: unstored };
-    const found = findIn(await visible.load(runId), key);
-    if (found === undefined) return { type: 'new', runId };
-    if (attempt + 1 >= MOST_ATTEMPTS || !mayRetry(found)) return { type: 'stored', found };
-  }
-}
-
-function findUnstored<Wire, Whole>(
-  live: LiveResponses,
-  { runId, key, write }: { runId: string; key: RequestKey; write: MakeWriter<Wire, Whole> },
-): LiveResponse<Wire, Whole> | undefined {
+function findUnstored(live: LiveResponses, runId: string, key: RequestKey): WireResponse | undefined {
   const feed = live.find(responseIdOf(runId, 1));
   if (feed === undefined || feed.spec.request.store !== false || feed.spec.key === undefined)
     return undefined;
   assertSameRequest(key, { known: feed.spec.key, deleted: false });
-  if (!feed.isWrittenBy(write)) return undefined;
+  if (!feed.isWrittenBy(writeEvents)) return undefined;
   const reader = feed.attach();
   if (reader.end()?.status !== 'failed') return reader;
   reader.leave();

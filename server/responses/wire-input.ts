@@ -7,7 +7,7 @@ import { compactionOf } from '../gateway/request/compaction-items.ts';
 import { wirePart } from '../gateway/request/gateway-request.ts';
 import { type FoundResponse, inputOf, requestIdOf } from '../gateway/runs/response-library.ts';
 import { type Exposed, isCustomTool, RESPONSES, toolNamed } from '../gateway/runs/response-spec.ts';
-import { invalid, ResponsesError } from '../openai-error.ts';
+import { invalid, notFound } from '../openai-error.ts';
 
 /** A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
@@ -168,9 +168,5 @@ export function pageOf(
 function placeOf(itemId: string, items: readonly JsonObject[]): number {
   const place = items.findIndex(({ id }) => id === itemId);
   if (place !== -1) return place;
-  throw new ResponsesError(`Item with id '${itemId}' not found.`, {
-    status: 404,
-    code: 'item_not_found',
-    param: 'after',
-  });
+  throw notFound(`Item with id '${itemId}' not found.`, 'item_not_found', 'after');
 }

@@ -79,10 +79,8 @@ export function isComplete(event: AnswerEvent): event is CompleteEvent {
 }
 
 /** Writes an answer in the protocol of a client. */
-export interface AnswerWriter<Wire, Whole> {
+export interface AnswerWriter<Whole> {
   take(event: AnswerEvent): void;
-  /** Returns and clears what was written since the last call. */
-  drain(): Wire[];
   /** Everything written so far, as one object. */
   readonly whole: Whole;
 }

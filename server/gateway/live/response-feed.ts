@@ -13,7 +13,12 @@ const MOST_EVENTS = 10_000;
 /** Some clients lose an event that a network read splits. */
 const MOST_IN_BATCH = 32;
 
-export type MakeWriter<Wire, Whole> = (head: ResponseHead, firstNumber?: number) => AnswerWriter<Wire, Whole>;
+/** What the writer writes goes to `emit`. */
+export type MakeWriter<Wire, Whole> = (
+  head: ResponseHead,
+  emit: (wire: Wire) => void,
+  firstNumber?: number,
+) => AnswerWriter<Whole>;
 
 export type FinishedResponse<Whole> = {
   whole: Whole;
@@ -73,7 +78,7 @@ export class ResponseFeed<Wire, Whole> {
   readonly #head: ResponseHead;
   readonly #options: FeedOptions<Wire, Whole>;
   readonly #answer: Answer;
-  readonly #writer: AnswerWriter<Wire, Whole>;
+  readonly #writer: AnswerWriter<Whole>;
   #end: Omit<FinishedResponse<Whole>, 'whole'> | null = null;
   readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
   readonly #readers = new Set<LiveResponse<Wire, Whole>>();
@@ -99,7 +104,7 @@ export class ResponseFeed<Wire, Whole> {
     const { from, write, firstNumber = 0 } = options;
     this.#first = firstNumber;
     this.#answer = new Answer(head.spec, { runId: run.id, from });
-    this.#writer = write(head, firstNumber);
+    this.#writer = write(head, wire => this.#events.push(wire), firstNumber);
     this.#happenings = run.eventBatches({ follow: true });
     this.#write(this.#answer.begin());
     options.closing.addEventListener('abort', this.#close);
@@ -171,7 +176,7 @@ export class ResponseFeed<Wire, Whole> {
     if (!this.#answer.isAhead) return { whole: this.#writer.whole, ...this.#end };
     const { from, write } = this.#options;
     const answer = new Answer(this.spec, { runId: this.run.id, from });
-    const writer = write(this.#head);
+    const writer = write(this.#head, () => {});
     let { end, retryAfter } = this.#end;
     for (const entry of await readJournal(this.run.source.store, this.run.id))
       for (const event of answer.takeEntry(entry)) {
@@ -254,7 +259,6 @@ export class ResponseFeed<Wire, Whole> {
       if (event.type === 'ended') this.#end = { end: event.end, retryAfter: event.retryAfter };
       this.#writer.take(event);
     }
-    this.#events.push(...this.#writer.drain());
     if (this.#options.keepsAll === true || this.#events.length <= 2 * MOST_EVENTS) return;
     this.#first += this.#events.length - MOST_EVENTS;
     this.#batches.clear();

@@ -41,27 +41,19 @@ export async function planRequest(
   conversation?: ConversationContext,
 ): Promise<Plan & { given?: number }> {
   const { previous, references, items, history } = await readRequest(request, library, conversation);
-  const { names } = request;
-  const plan = await planItems([...history, ...items], { previous, references, names });
+  const all = { items: [...history, ...items], previous, references };
+  const plan = (await planApprovals(all)) ?? (await planItems(all, request.names.input));
   if (conversation === undefined || plan.type === 'repeat') return plan;
   const given =
     plan.type === 'start' ? history.filter(item => plan.items.includes(item)) : messagesIn(history);
   return { ...plan, given: given.length };
 }
 
-async function planItems(
-  items: Item[],
-  {
-    previous,
-    references,
-    names,
-  }: Pick<ApprovalRequest, 'previous' | 'references'> & Pick<GatewayRequest, 'names'>,
-): Promise<Plan> {
-  const decided = await planApprovals({ items, previous, references });
-  if (decided !== undefined) return decided;
+/** `name`: the client's name of the input. */
+async function planItems({ items, previous, references }: ReadRequest, name: string): Promise<Plan> {
   if (previous !== undefined) return planAfter(previous, items, references);
   if (!items.some(item => item.type === 'message' || item.type === 'tool_result'))
-    throw emptyInputError(names.input);
+    throw emptyInputError(name);
   assertPaired(items);
   const refersTo = (await references.chain())?.head.span.id;
   return { type: 'start', items, origins: references.origins, ...omitUndefined({ refersTo }) };
@@ -181,8 +173,8 @@ export async function transcriptUpTo({ run, span }: FoundResponse, store: Store)
   return [...(await new InheritedTranscripts(store).load(continues)), ...transcript, ...results];
 }
 
-type ApprovalRequest = {
-  items: readonly Item[];
+type ReadRequest = {
+  items: Item[];
   previous: FoundResponse | undefined;
   references: References;
 };
@@ -197,7 +189,7 @@ type Located = AskedApproval & { approval: Approval };
  * request: nothing runs twice. `undefined` if none takes effect. Throws a `ResponsesError` for a response to an unknown
  * approval request, or to one that the client returns changed.
  */
-async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
+async function planApprovals(request: ReadRequest): Promise<Plan | undefined> {
   const passed = Map.groupBy(
     request.items.filter(item => item.type === 'approval_request'),
     ({ callId }) => callId,
@@ -272,7 +264,7 @@ function openApproval({ state }: RunResponses, callId: string): JsonOpenCall | u
   return openCallsOf(state.context, 'approval').find(call => call.callId === callId);
 }
 
-function decide(run: RunResponses, open: readonly Located[], request: ApprovalRequest): Plan {
+function decide(run: RunResponses, open: readonly Located[], request: ReadRequest): Plan {
   if (open.some(located => located.run.runId !== run.runId)) {
     throw invalid(
       'input',
@@ -293,7 +285,7 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
  * What the run does not have yet: all client items after a previous response. In a full history, the messages after the
  * last item that is not the client's, and the outputs that the run waits for, maybe sent before without the decision.
  */
-function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest): Item[] {
+function newItems({ state }: RunResponses, { items, previous }: ReadRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
   const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
   const waiting = new Set(openCallsOf(state.context, 'result').map(({ callId }) => callId));
@@ -303,7 +295,7 @@ function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest)
 }
 
 /** Whether the deciding request was sent again, rather than with the decision in its history. */
-function isRepeated({ run }: Located, { items, previous }: ApprovalRequest): boolean {
+function isRepeated({ run }: Located, { items, previous }: ReadRequest): boolean {
   const decided = items.findLastIndex(({ type }) => type === 'approval_response');
   if (previous === undefined) return !items.slice(decided + 1).some(isClientItem);
   const isWhereItWasMade = previous.run.runId === run.runId && previous.span.id !== run.spans.at(-1)?.id;
@@ -423,7 +415,6 @@ function unknownCallError(callId: string): ResponsesError {
   );
 }
 
-/** `name`: the client's name of the input. */
 function emptyInputError(name = 'input'): ResponsesError {
   const message = `'${name}' is empty. Send a message or a function call output.`;
   return invalid(name, 'input_items_empty', message);
