@@ -1,7 +1,7 @@
 /**
- * The content of the `signature` of a thinking block, and of the `data` of a redacted one: the id of the reasoning item,
- * and after a point the sealed reasoning itself, if it was complete when the block ended. The next request restores the
- * reasoning from the seal, or else from the stored run.
+ * The `signature` of a thinking block, and the `data` of a redacted one: the id of the reasoning item, and after a point
+ * the sealed reasoning, if it was complete when the block ended. The next request restores the reasoning from the seal,
+ * or else from the stored run.
  */
 import type { JsonObject } from '../../protocol/json.ts';
 import { openSeal } from '../gateway/answer/turn-items.ts';
@@ -27,9 +27,4 @@ export function readThinking(
   const { cache_control: _, ...kept } = block;
   const opaque = { provider: 'anthropic', data: { block: kept } };
   return { item: sent({ type: 'reasoning', text, opaque }) };
-  /**
-   * The `signature` of a thinking block, and the `data` of a redacted one: the id of the reasoning item, and after a point
-   * the sealed reasoning, if it was complete when the block ended. The next request restores the reasoning from the seal,
-   * or else from the stored run.
-   */
 }
