@@ -7,7 +7,6 @@ import { isOpen } from './run-record.ts';
 /** The driver that holds a run, and when the lease expires, in ms since the epoch. */
 export type Lease = { owner: Owner; until: number };
 
-/** Returns the lease in a record, expired or not; `undefined` if no driver has one. */
 export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): Lease | undefined {
   return owner && { owner, until: leaseUntil };
 }
@@ -98,7 +97,6 @@ export function nextWakeAt(
   return stored !== undefined && stored <= now ? stored : wakeAt;
 }
 
-/** Returns the earlier of two times, or the one that is known; `undefined` if neither is. */
 export function earlier(one: number | undefined, other: number | undefined): number | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return Math.min(one, other);

@@ -13,7 +13,6 @@ type ListPlace = { createdAt: number; runId: string };
 export type ListQuery = Omit<ListFilter, 'cursor' | 'onDamaged'> &
   Required<Pick<ListFilter, 'labels' | 'order' | 'limit'>> & {
     after?: ListPlace;
-    /** Returns the cursor for the page after a run. */
     cursorAt(place: ListPlace): string;
   };
 

@@ -58,7 +58,6 @@ export function memory(): Store {
   const { feed, ...places } = makeFeed(find);
   let isClosed = false;
 
-  /** The runs, as long as the store is open. */
   function open(): Map<string, Run> {
     if (isClosed) throw closedStore();
     return runs;

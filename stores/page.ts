@@ -26,7 +26,6 @@ const START: FeedPlace = { position: 0, seq: 0 };
 const DEFAULT_LIMIT = 100;
 const MOST_ENTRIES = 1_000;
 
-/** Returns a place as the cursor that `readFeedQuery` reads. */
 export function toCursor({ position, seq }: FeedPlace): string {
   return `${position}.${seq}`;
 }

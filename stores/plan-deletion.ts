@@ -6,7 +6,6 @@ import { readEvent } from './journal-text.ts';
 import { assertUndriven, leaseOf } from './lease.ts';
 import { isOpen, missingRun } from './run-record.ts';
 
-/** The relations between the runs of a store, for planning a deletion. */
 export type Kinship = {
   find(runId: string): RunRecord | undefined;
   childrenOf(runId: string): readonly string[];
@@ -14,15 +13,11 @@ export type Kinship = {
   waiting(): Iterable<Waiting>;
 };
 
-/** A run that has not ended, and the ids of the child runs that it waits for. */
 export type Waiting = { runId: string; awaited: ReadonlySet<string> };
 
 const DELETE_NAMES: NamesOf<DeleteOptions> = { cascade: true, now: true, isDead: true };
 
-/**
- * Returns the ids of the runs to delete together with `runId`, its own first. A fork has copies and is kept, unless it
- * still waits for a child run of its original. Throws `run-unknown`, and `refused` as described for `Store.delete`.
- */
+/** Its own id is first. A fork is kept, unless it still waits for a child run of its original. */
 export function planDeletion(kinship: Kinship, runId: string, options: DeleteOptions): string[] {
   refuseUnknownOptions('store.delete', options, DELETE_NAMES, 'input-invalid');
   const { cascade = false, now = Date.now(), isDead = () => false } = options;

@@ -18,15 +18,12 @@ import {
 } from '../protocol/store.ts';
 import { describeDamage, lostEntries } from './journal-text.ts';
 
-/** What `create` is given without a rest of the journal. */
 export const NO_REST: JournalRest = { events: [], status: 'running' };
 
-/** Whether the run has not ended: it is running or waiting. */
 export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {
   return status === 'running' || status === 'waiting';
 }
 
-/** Returns the `run-unknown` error for a run that the store does not have. */
 export function missingRun(runId: string): EngineError {
   return new EngineError('run-unknown', `This store has no run with the id "${runId}". List its runs.`, {
     runId,
@@ -42,7 +39,6 @@ export function missingInEmpty(runId: string): EngineError {
   );
 }
 
-/** Returns the `run-exists` error for creating a run whose id is taken. */
 export function existingRun(runId: string): EngineError {
   return new EngineError(
     'run-exists',
@@ -69,10 +65,7 @@ export function refuseAppend(
   return undefined;
 }
 
-/**
- * Throws an error of `isChangedRun` if the run is not there or was redacted another number of times than its reader
- * knows. `known`: what the reader knows; nothing is compared without it.
- */
+/** Throws an error of `isChangedRun` if the run is gone or was redacted another number of times than `known`. */
 export function assertUnredacted(
   runId: string,
   run: Pick<Source, 'redactions'> | undefined,
@@ -86,13 +79,11 @@ export function reopens(stored: RunStatus, events: readonly unknown[], status: R
   return events.length > 0 && !isOpen({ status: stored }) && isOpen({ status });
 }
 
-/** Returns the `refused` error for an append that would reopen a run that has ended. */
 export function endedRun(runId: string, status: RunStatus): EngineError {
   const message = `Run "${runId}" has ended and takes no further events. If it was migrated, its last note names its successor: use that run.`;
   return new EngineError('refused', message, { runId, status });
 }
 
-/** Returns the `store-unavailable` error for every call after `close`. */
 export function closedStore(): EngineError {
   return new EngineError('store-unavailable', 'The store is closed. Open it again to use it.');
 }
@@ -133,7 +124,6 @@ export function describeStart(event: RunStarted) {
   };
 }
 
-/** Returns the progress of a run that no append described. */
 export function unknownProgress(status: RunStatus): Progress {
   return { state: status, turns: 0, tokens: 0, cost: 0, activeMs: 0 };
 }

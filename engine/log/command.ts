@@ -25,7 +25,6 @@ import { recordRequest } from './request-ids.ts';
 
 /* Turns the commands of people and clients into input events of the chart. */
 
-/** How many unread items a run's inbox may have. */
 const MAX_UNREAD = 1_000;
 
 /** In bytes of UTF-8. */
@@ -33,10 +32,8 @@ const MAX_REASON_BYTES = 100_000;
 
 type Unstamped<Event> = Event extends RunStarted ? never : Omit<Event, 'at'>;
 
-/** The event of a command, without its time. */
 export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.noted' }>>;
 
-/** The call statuses that each command applies to. */
 export const APPLIES_TO: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
   approve: ['gated'],
   reject: ['gated'],
@@ -105,7 +102,6 @@ async function makeResolution(resolution: Resolution, call: Call | undefined, co
   return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
 }
 
-/** The input for a command that is not about a call. */
 export function makeInput(
   command: Exclude<RunCommand, CallCommand | { type: 'edit-turn' }>,
   { host, graceMs }: { host: Host; graceMs: number },
@@ -136,7 +132,6 @@ export function makeInput(
   }
 }
 
-/** The inputs that come from a command. */
 export type CommandInput = Exclude<
   InputEvent,
   { type: 'run.started' | 'run.quarantined' | 'cancel.requested' | 'transcript.edited' }
@@ -247,10 +242,7 @@ export type FoldedCommands = {
   effects: readonly Effect[];
 };
 
-/**
- * Folds commands into `before`, each built for the state after the previous one. Returns a refusal for an invalid
- * input, and for a message to a full inbox.
- */
+/** Builds and folds each command after the one before. Refuses invalid inputs, and messages to a full inbox. */
 export function foldCommands(
   before: ChartState,
   makes: readonly MakeCommand[],
@@ -351,11 +343,7 @@ export async function checkEdit(
   return refuse('input-invalid', `The edited input is not valid for ${name}: ${validation.message}`);
 }
 
-/**
- * Validates an output that a person or a client provides for a call. Returns it as the tool's output schema returns it,
- * or the reason to refuse it. Without an output schema, for an unknown tool, and for a call that needs no output, any
- * JSON is valid.
- */
+/** Without an output schema, for an unknown tool and for a settled call, any JSON is valid. */
 async function checkOutput(
   call: Call | undefined,
   output: unknown,

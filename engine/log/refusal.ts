@@ -25,15 +25,12 @@ export type CommandResult = { accepted: true; stranded?: Stranded } | Refusal;
 /** The outcome of `run.submit`. `index`: the refused command, from 0; none of the commands was applied. */
 export type SubmitResult = { accepted: true; stranded?: Stranded } | (Refusal & { index: number });
 
-/** The outcome of appending inputs to a `RunLog`. */
 export type AppendOutcome =
   | { type: 'appended' }
-  /** Nothing was appended: the chart does not accept one of the inputs. */
   | { type: 'refused'; refusal: Refusal & { index: number } }
   /** Nothing was appended: this process started or stopped driving the run meanwhile. */
   | { type: 'driver-changed' };
 
-/** The outcome of a submission of a single command. */
 export function withoutIndex(result: SubmitResult): CommandResult {
   if (result.accepted) return result;
   const { index: _, ...refusal } = result;
@@ -63,7 +60,6 @@ export function findRefusal(
   return null;
 }
 
-/** Tells the sender why the chart does not accept an input now, and what to do. */
 function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly JournalEntry[]): Refusal {
   const { runId } = state.context;
   if ('callId' in event) return explainCallRefusal(state, event, journal);
@@ -132,14 +128,12 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
 }
 
-/** Whether the call has changed since it was reviewed. */
 function isAboutOther(event: CallEvent, { status, digest }: Call): boolean {
   if (event.type === 'call.edited')
     return digest !== event.digest && (status === 'gated' || status === 'ready');
   return event.type === 'approval.decided' && status === 'gated' && digest !== event.digest;
 }
 
-/** What people can do about a call of this status. */
 const ADVICE: Partial<Record<CallStatus, string>> = {
   gated: 'Approve, reject or answer it.',
   waiting: 'Answer it with its result.',

@@ -16,10 +16,8 @@ import { refuse, type SubmitResult } from './refusal.ts';
 /** What an event has of its request. `asked`: a digest of each field of the request, by its name. */
 export type RequestRecord = { requestId: string; asked: Readonly<Record<string, string>> };
 
-/** How many ids are remembered. */
 const MOST_IDS = 2_000;
 
-/** How many hex digits of a digest are kept. */
 const DIGEST_DIGITS = 16;
 
 /** What is kept of a request with these fields; `undefined` if it has no id. */
@@ -33,10 +31,7 @@ export function recordRequest({
   return { requestId, asked: Object.fromEntries(asked) };
 }
 
-/**
- * What is kept of each command of a submission. The first one with an id stands for all of them: its fields are the
- * commands, if there are several.
- */
+/** The first command with an id stands for the submission: its fields are the commands, if there are several. */
 export function recordRequests(commands: readonly RunCommand[]): (RequestRecord | undefined)[] {
   const first = commands.findIndex(command => 'requestId' in pickRequestId(command));
   return commands.map((command, index) => {
@@ -50,13 +45,11 @@ function pickRequestId(command: RunCommand): { requestId?: string } {
   return 'requestId' in command && command.requestId !== undefined ? { requestId: command.requestId } : {};
 }
 
-/** The request that an event came with; `undefined` if it had no id. */
 export function requestOf(event: RunEvent): RequestRecord | undefined {
   if (!('requestId' in event) || event.requestId === undefined) return undefined;
   return { requestId: event.requestId, asked: event.asked ?? {} };
 }
 
-/** The names of the fields in which two requests with the same id differ; empty for a repetition. */
 function findDifferences(request: RequestRecord, earlier: RequestRecord | undefined): string[] {
   const { asked } = request;
   const before = earlier?.asked ?? {};
@@ -75,14 +68,10 @@ function describeReuse(requestId: string, fields: readonly string[]): string {
   return `The request id ${JSON.stringify(requestId)} belongs to another request, which differs in ${fields.join(', ')}. Send the same request again, or choose a new id.`;
 }
 
-/**
- * The requests in the entries that a log has read or written. A request that another process carries out at the same
- * time is found here before it is appended again.
- */
+/** The requests in a log's entries: one that another process carries out now is found before it is appended again. */
 export class RequestIds {
   readonly #known = new Map<string, RequestRecord>();
 
-  /** Remembers the request of an entry, if it had an id. */
   add(event: RunEvent): void {
     const request = event.type === 'run.started' ? undefined : requestOf(event);
     if (request === undefined) return;

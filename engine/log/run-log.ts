@@ -25,7 +25,6 @@ type LogFollower = {
   onDropped(effects: readonly Effect[]): void;
   /** Another process appended first: the state may differ from the one that produced the effects. */
   onRefolded(): void;
-  /** Another process drives the run now. */
   onSuperseded(): void;
   /** The store failed: nothing more can be committed under this lease. */
   onFailed(error: unknown): void;
@@ -34,7 +33,6 @@ type LogFollower = {
 /** Builds events for a state and folds them into it. */
 type Refold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
 
-/** Who waits for the outcome of admitted events. */
 type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
 
 const NO_WAITER: Waiter = { resolve() {}, reject() {} };
@@ -100,7 +98,6 @@ export class RunLog {
     return this.#durable;
   }
 
-  /** Whether nothing is pending. */
   get isDurable(): boolean {
     return this.#pending.length === 0;
   }
@@ -125,12 +122,10 @@ export class RunLog {
     return claim.epoch;
   }
 
-  /** From now on this process appends under `epoch`. */
   startDriving(epoch: number): void {
     this.#epoch = epoch;
   }
 
-  /** Sets the driver to notify until `stopDriving`. */
   follow(follower: LogFollower): void {
     this.#follower = follower;
   }
@@ -309,7 +304,6 @@ export class RunLog {
     return rest;
   }
 
-  /** Rejects everything pending with the store's error. */
   #fail(error: unknown): never {
     this.#failure = { error };
     for (const { waiter } of this.#pending.splice(0)) waiter.reject(error);

@@ -12,7 +12,6 @@ type SnapshotOptions = { store: Store; host: Host; runId: string };
 export class Snapshots {
   readonly #options: SnapshotOptions;
   readonly #inherited: readonly Item[] | undefined;
-  /** The seq of the latest snapshot. */
   #seq: number;
 
   /** `inherited`: only for a run that came from another store, the transcript of the runs that it continues. */
@@ -30,10 +29,7 @@ export class Snapshots {
     if (fold.seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save(fold);
   }
 
-  /**
-   * Saves a snapshot in the background while the run is driven, if one is due. Errors are ignored: a snapshot is
-   * only a cache.
-   */
+  /** Saves a snapshot while the run is driven, if one is due. Errors are ignored: a snapshot is only a cache. */
   saveInBackground(fold: StoredFold): void {
     const { seq } = fold;
     if (seq - this.#seq < Math.max(ACTIVE_INTERVAL, this.#seq / 3)) return;

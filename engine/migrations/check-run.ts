@@ -42,7 +42,6 @@ export function successorOf(runId: string): string {
   return `${base}_m${Number(count) + 1}`;
 }
 
-/** Returns the versions of an adopted run, from its snapshot. */
 async function readWriter(store: Store, runId: string): Promise<WrittenBy> {
   const snapshot = await store.loadSnapshot(runId);
   if (snapshot !== undefined) return writerOf(readImage(snapshot.state, runId));

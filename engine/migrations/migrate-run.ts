@@ -28,7 +28,6 @@ import { checkRun, successorOf } from './check-run.ts';
  *    the old program may have completed them, or still may.
  */
 
-/** What a migration needs from the engine. */
 type MigrateParts = {
   store: Store;
   host: Host;

@@ -51,7 +51,6 @@ export async function takeOverRun(parts: TakeOverParts, runId: string): Promise<
   }
 }
 
-/** The ids of the runs below a run that have not ended. */
 async function openBelow(store: Store, parent: string): Promise<string[]> {
   const below: RunRecord[] = [];
   for await (const record of listAll(store, { parent })) if (isOpen(record)) below.push(record);
@@ -72,10 +71,7 @@ async function claimOld(
   return claim.type === 'claimed' ? { runId, epoch: claim.epoch, seq: claim.seq } : null;
 }
 
-/**
- * Notes the successor in the journal of an old run, and ends the run if its successor was there before. The journal gets
- * a note only: this program may not know how to fold it.
- */
+/** Writes a note only, because this program may not know how to fold the journal, and ends the run. */
 async function noteEnd(
   { store, host }: TakeOverParts,
   { runId, epoch, seq }: Claimed,

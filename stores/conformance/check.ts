@@ -48,7 +48,6 @@ export const WAITING = { status: 'waiting' } as const;
 export const DIGEST = 'ab'.repeat(32);
 export const OTHER_DIGEST = 'cd'.repeat(32);
 
-/** Returns a message of the user. */
 export function say(text: string, id?: string): MessageItem {
   return { type: 'message', role: 'user', content: [{ type: 'text', text }], ...omitUndefined({ id }) };
 }
@@ -79,7 +78,6 @@ export function begin(runId: string, changes: Partial<RunStarted> = {}): RunStar
   };
 }
 
-/** Returns the event of a message from the user. `at` is in ms since the epoch. */
 export function receive(text: string, at = 2000): RunEvent {
   return { type: 'message.received', at, items: [say(text)] };
 }
@@ -107,17 +105,14 @@ export function request(id: string, changes: Partial<ClaimRequest> = {}): ClaimR
   return { owner: makeOwner(id), now: 5000, leaseMs: 1000, isDead: () => false, ...changes };
 }
 
-/** Asserts that `work` rejects with an `EngineError` of this code. */
 export async function rejectsWith(code: string, work: Promise<unknown>): Promise<void> {
   await assert.rejects(work, { name: 'EngineError', code });
 }
 
-/** Returns the ids of the listed runs, in their order. */
 export async function listIds(store: Store, filter?: ListFilter): Promise<string[]> {
   return (await store.list(filter)).runs.map(({ runId }) => runId);
 }
 
-/** Returns these fields of a run's record. */
 export async function fieldsOf(
   store: Store,
   runId: string,

@@ -25,7 +25,6 @@ type Claimed = { request: ClaimRequest; epoch: number; from: unknown };
 
 /** Writes journals. Each append is one statement, which counts once although its reply may be lost. */
 export function makeAppends(database: Database, now: () => number) {
-  /** How long it is until then by the clock of this process, in ms. */
   const untilOf = (time: number | undefined) => (time === undefined ? undefined : time - now());
 
   const findCommit = (key: string, seq: number, commit: string): Promise<Row[]> =>
@@ -254,10 +253,7 @@ export function insertAdopted({ seq, state, ...run }: AdoptedRun, wakeInMs: numb
   return [text, [null, wakeInMs ?? null, ...values, ...Object.values(columns)]];
 }
 
-/**
- * Inserts a run, with the length of its lease as $1, `wakeInMs` as $2, and its columns from the parameter `first` on. Does
- * nothing if the query `source` has no row.
- */
+/** $1 is the length of the lease, $2 `wakeInMs`. Inserts nothing if the query `source` has no row. */
 function insertSql(columns: Row, first: number, source?: string): string {
   const names = Object.keys(columns);
   const parameters = names.map((_, index) => `$${first + index}`);

@@ -17,7 +17,6 @@ type Client = {
 /** A connection that gets notifications. `ended` resolves when it has ended, whatever the reason. */
 export type Listening = { ended: Promise<void>; end(): void };
 
-/** The used part of a `Pool` of the package `pg`. */
 export interface PostgresPool {
   query(text: string, values?: unknown[]): Promise<Answer>;
   connect(): Promise<Client>;
@@ -33,9 +32,7 @@ const STATEMENT_MS = 30_000;
 export type DatabaseOptions = {
   source: string | PostgresPool;
   schema: string;
-  /** Where to listen, if not at `source`. */
   listen: string | undefined;
-  /** With false, the tables are used as they are. */
   migrates: boolean;
   patienceMs: number;
   warn(line: string): void;
@@ -64,7 +61,6 @@ export class Database {
     this.#options.warn(line);
   }
 
-  /** Runs one statement that may be repeated, and returns its rows. */
   async query(text: string, ...values: readonly unknown[]): Promise<Row[]> {
     const { rows } = await this.#persist(
       async pool => await pool.query(this.#inSchema(text), [...values]),

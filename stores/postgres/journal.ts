@@ -20,7 +20,6 @@ import { locateRun, saveSnapshotAs } from './runs.ts';
 
 export type Entry = { seq: number; text: string; stateHash: string | undefined };
 
-/** The largest value of an integer column. */
 const MOST = Number.MAX_SAFE_INTEGER;
 
 /** A journal row, with the last seq from the run's record; one row without `seq` if there are no entries to read. */
@@ -50,7 +49,6 @@ export async function readTexts(
   return takePage(entries, page, ({ text }) => text.length);
 }
 
-/** Parses the entries that a read returned. Throws `journal-damaged` for one that is no known event. */
 export function decodeEntries(runId: string, entries: readonly Entry[]): JournalEntry[] {
   return entries.map(({ seq, text, stateHash }) => decodeEntry(runId, seq, text, stateHash));
 }

@@ -38,7 +38,6 @@ export function recordOf(now: string): string {
   r.lease_until - @now_ms() + ${now}::float8 AS lease_until`;
 }
 
-/** Returns the rows of a page in the order of the list, and one more if there is a next page. */
 export async function findRuns(
   query: Transaction,
   { status, agent, parent, labels, since, before, text, after, order, limit }: ListQuery,
@@ -66,10 +65,7 @@ export async function findRuns(
   );
 }
 
-/**
- * Locks and reads the runs that a deletion of `runIds` may concern: child runs, continuations and parents, of these
- * too, and what the runs that have not ended wait for.
- */
+/** Locks and reads the runs that a deletion may concern: the kin of `runIds`, and their kin, and what open runs wait for. */
 export async function readKinship(
   query: Transaction,
   runIds: readonly string[],
@@ -207,7 +203,6 @@ export async function saveSnapshotAs(
   );
 }
 
-/** Returns the stored snapshot of a run, if any. Throws like `toSnapshot`. */
 export async function readSnapshot(query: Transaction, runId: string): Promise<StoredSnapshot | undefined> {
   const [row] = await query(
     `SELECT n.seq, n.sum, n.state, r.base FROM @runs r JOIN @snapshots n USING (run) WHERE r.run_id = $1`,
@@ -216,7 +211,6 @@ export async function readSnapshot(query: Transaction, runId: string): Promise<S
   return toSnapshot(runId, row);
 }
 
-/** The size of every part of a blob except the last. */
 const PART_BYTES = 256 * 1024;
 
 /** Stores the text for a run; the same digest again changes nothing. */
@@ -231,7 +225,6 @@ export async function writeBlob(
     );
 }
 
-/** Reads a range of a blob. Throws `store-damaged` for a part that does not match its checksum. */
 export async function readBytes(
   query: Transaction,
   { runId, digest, offset, length }: { runId: string; digest: string; offset: number; length: number },

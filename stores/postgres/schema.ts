@@ -1,10 +1,7 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { Transaction } from '../sql/rows.ts';
 
-/**
- * What takes tables to the next version, as SQL for a schema: the first those of version 1. Each renames what the
- * statements of the release before write to, so that its processes can no longer write.
- */
+/** Each step renames what the release before writes to, so that its processes can no longer write. */
 export type SchemaSteps = readonly ((schema: string) => string)[];
 
 const STEPS: SchemaSteps = [];
@@ -147,7 +144,6 @@ export function quoteSchema(name: string): string {
   return `"${name}"`;
 }
 
-/** Returns the name that `quoteSchema` was given. */
 export function nameOfSchema(schema: string): string {
   return schema.replaceAll('"', '');
 }

@@ -2,7 +2,6 @@ import { EngineError } from '../../protocol/error.ts';
 import { sumOfPart } from './checksum.ts';
 import type { Row } from './rows.ts';
 
-/** Divides a text into the parts of a blob, of `size` bytes except the last. */
 export function divideBlob(digest: string, text: string, size: number) {
   const bytes = Buffer.from(text);
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) => {
@@ -12,15 +11,11 @@ export function divideBlob(digest: string, text: string, size: number) {
   });
 }
 
-/** Returns where the part with the byte at `offset` begins. */
 export function startOfPart(offset: number, size: number): number {
   return offset - (offset % size);
 }
 
-/**
- * Returns a range of a blob. `parts` are in order and begin with the one that has the byte at `offset`. Throws
- * `store-damaged` for a part that is missing before another, or does not match its checksum.
- */
+/** `parts` begin with the one that has the byte at `offset`. Throws `store-damaged` for a missing or damaged part. */
 export function joinParts(
   parts: readonly Row[],
   blob: { runId: string; digest: string },

@@ -25,10 +25,7 @@ export function sumOfRecord({
   return digest(JSON.stringify([run_id, agent, created_at, base, continues]));
 }
 
-/**
- * Returns the checksum of an entry. `before` is the checksum of the previous entry or of the record. `stateHash` is the
- * state hash stored with the entry; JSON cannot end like one, so the concatenation is unambiguous.
- */
+/** `before`: the checksum of the entry before, or of the record. JSON cannot end like a `stateHash`. */
 export function sumOfEntry(before: string, text: string, stateHash = ''): string {
   return digest(before + text + stateHash);
 }

@@ -7,10 +7,7 @@ import { type Row, readOrReport, readOwner, unescapeText } from './rows.ts';
 
 const rowSchema = z.object({ position: z.coerce.number(), run_id: z.string(), seq: z.coerce.number() });
 
-/**
- * Returns the page of a query. `rows` are the appends from the position of its place on, in order; `seq` is that of the
- * last entry. `read` returns the entries of a row after the seq `from`, of which at most `left` are needed.
- */
+/** `rows`: the appends from the place of the query on. `read` returns those after `from`; `left` are needed. */
 export function fillPage(
   query: FeedQuery,
   rows: Iterable<Row>,
@@ -34,12 +31,10 @@ export function fillPage(
   return { entries, next: toCursor(last) };
 }
 
-/** Returns the cursor of a row with a place, or that of an empty feed. */
 export function cursorOf(row: Row | undefined): string {
   return toCursor({ position: Number(row?.position ?? 0), seq: Number(row?.seq ?? 0) });
 }
 
-/** Returns who holds the cursor in a row of `listeners`. */
 export function readHolder(row: Row): Lease | undefined {
   const owner = readOwner(row.owner);
   return owner && { owner, until: Number(row.until) };

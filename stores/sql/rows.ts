@@ -163,7 +163,6 @@ function readLease(row: Row): Lease | undefined {
   return owner && { owner, until: z.number().parse(row.lease_until) };
 }
 
-/** Returns the owner in a column, `undefined` for none. Throws a `ZodError` or a `SyntaxError` for an invalid one. */
 export function readOwner(column: unknown): Owner | undefined {
   return column === null ? undefined : ownerSchema.parse(JSON.parse(z.string().parse(column)));
 }
@@ -208,7 +207,6 @@ export function newRunOf(
   return { ...describeStart(event), status, base: 0, ...omitUndefined({ progress, wakeAt }) };
 }
 
-/** Returns the columns of a new run that the tables of all databases have. */
 export function columnsOf({ chart, parent, forkOf, progress, ...run }: NewRun) {
   return {
     run_id: escapeText(run.runId),
@@ -243,10 +241,7 @@ export function readRedaction({ entries }: Redaction): { texts: Replacements; ti
   };
 }
 
-/**
- * Returns the snapshot in a row, which also has the `base` of the run. A damaged snapshot is ignored if the journal is
- * complete; for an adopted run it throws `journal-damaged`.
- */
+/** Ignores a damaged snapshot of a complete journal; throws `journal-damaged` for an adopted run. */
 export function toSnapshot(runId: string, row: Row | undefined): StoredSnapshot | undefined {
   if (row === undefined) return undefined;
   const [seq, text, base] = [Number(row.seq), String(row.state), Number(row.base)];

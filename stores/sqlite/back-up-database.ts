@@ -7,7 +7,6 @@ import { refuseRemains } from './opened-file.ts';
 import { APPLICATION_ID } from './schema.ts';
 import { describeFault, isLocked, translateError } from './translate-error.ts';
 
-/** A finished backup: its absolute path, its size, and the number of runs in it. */
 export type Backup = { file: string; bytes: number; runs: number };
 
 const PAUSE_MS = 20;
@@ -66,7 +65,6 @@ async function copyTo(partial: string, source: string, until: number): Promise<n
   }
 }
 
-/** Renames the complete copy to its final name, without replacing a file that appeared there in the meantime. */
 function publish(partial: string, copy: string): void {
   try {
     linkSync(partial, copy);

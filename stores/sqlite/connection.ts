@@ -68,10 +68,7 @@ export class Connection {
     });
   }
 
-  /**
-   * Runs `work` in the next commit; if it throws, nothing is changed. `work` is repeated if the store is locked or if
-   * SQLite ended the transaction because of another write.
-   */
+  /** Runs `work` in the next commit; if it throws, nothing is changed. `work` may run more than once. */
   async write<Result>(work: (sql: Statements) => Result): Promise<Result> {
     if (this.#closed) throw closedStore();
     return await this.#writes.add(work);

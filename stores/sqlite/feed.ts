@@ -9,10 +9,7 @@ import type { Watchers } from '../watchers.ts';
 import type { Connection } from './connection.ts';
 import { readEntries } from './journal.ts';
 
-/**
- * The feed of a SQLite store. An append gets its position within its transaction. Only one transaction writes at a time,
- * so a position that becomes visible later is always higher.
- */
+/** An append gets its position in its transaction, and one writes at a time: later ones are always higher. */
 export function sqliteFeed(connection: Connection): StoreFeed {
   return {
     async read(query = {}) {
@@ -57,10 +54,7 @@ const rowSchema = z.object({ seq: z.number(), sums: z.number() });
 /** How often it looks for commits of other processes while anything is watched, in ms. */
 const LOOK_MS = 50;
 
-/**
- * Calls the watchers of a store when another process commits to its file. SQLite has no notifications, but a number
- * that changes with each commit of another connection, which costs a few microseconds to read.
- */
+/** Calls the watchers when another process commits, which changes a number that costs microseconds to read. */
 export class ChangeWatcher {
   readonly #connection: Connection;
   readonly #watchers: Watchers;

@@ -22,10 +22,7 @@ import type { Statements } from './statements.ts';
 /** The approximate maximum size of one row: what a reader of one entry has to read at most. */
 const ROW: Page = { ...WHOLE, chars: 64 * 1024 };
 
-/**
- * Appends `events` at `position` and updates the run's record; `texts` are their JSON, in the same order. Returns the
- * position after them. Throws `journal-damaged` if an entry is already there.
- */
+/** `texts` are the JSON of `events`. Throws `journal-damaged` if an entry is already there. */
 export function writeEvents(
   sql: Statements,
   runId: string,
@@ -113,7 +110,6 @@ export function readEntries(sql: Statements, runId: string, after: number, page?
   );
 }
 
-/** Returns the entries, all or the first `limit`, without checking that this version knows them. */
 export function readJsonEntries(
   sql: Statements,
   runId: string,
@@ -125,7 +121,6 @@ export function readJsonEntries(
 
 type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
 
-/** Like `readEntries`, but without parsing the events. */
 function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
   if (page.entries <= 0) return [];
   return takePage(checkEntries(sql, runId, after, page.redactions), page, ({ text }) => text.length);
@@ -193,10 +188,7 @@ function readSum(
   return String(row.sums).slice(-SUM_CHARS);
 }
 
-/**
- * Replaces the JSON and the state hashes of entries, by seq. Verifies the old checksums and recomputes all of them from
- * the first changed entry on. Returns the position with the new checksum. Throws `journal-damaged`.
- */
+/** Verifies the checksums, replaces entries by seq, and recomputes all checksums from the first changed one on. */
 export function rewriteEntries(
   sql: Statements,
   runId: string,

@@ -8,10 +8,7 @@ type Value = string | number;
 
 type Condition = { where: string; values: readonly Value[] };
 
-/**
- * An index that finds the runs of one condition in the order of the list. `from` reads the index, `join` adds the
- * records if it is of another table, and `key` is the table of the columns `created_at` and `run_id`.
- */
+/** An index with the runs of one condition in the order of the list. `key` has `created_at` and `run_id`. */
 type Path = Condition & { from: string; join: string; key: 'runs' | 'found' };
 
 const BY_AGE: Path = {
@@ -25,7 +22,6 @@ const BY_AGE: Path = {
 /** Up to how many runs of a condition are counted, to choose the narrowest one. */
 const MOST_COUNTED = 1_000;
 
-/** Returns the rows of a page in the order of the list, and one more if there is a next page. */
 export function findRuns(sql: Statements, query: ListQuery): Row[] {
   const { order, limit } = query;
   const paths = pathsOf(query);

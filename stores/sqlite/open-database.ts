@@ -46,10 +46,7 @@ function prepareTables(db: DatabaseSync, file: string, schema: Schema): void {
   db.exec('COMMIT');
 }
 
-/**
- * Returns the version of the tables. Throws `store-unavailable` for a database of another program or a newer version.
- * Needs a transaction, because another process may create the tables between two of its reads.
- */
+/** Throws `store-unavailable`. Needs a transaction: another process may create the tables now. */
 function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA): number | 'empty' {
   const version = Number(readPragma(db, 'user_version'));
   const application = readPragma(db, 'application_id');
@@ -71,10 +68,7 @@ function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA): numb
   );
 }
 
-/**
- * Returns the version of the tables in `file`, `null` for an empty database, and the version of this release. Changes
- * nothing. Throws `store-…` for a file that is not a store, or is of a newer release.
- */
+/** `version` is `null` for an empty database. Changes nothing. Throws `store-…` for what is no store, or newer. */
 export function describeDatabase(file: string): { version: number | null; current: number } {
   const { DatabaseSync } = loadSqlite();
   try {
@@ -112,7 +106,6 @@ export function loadSqlite(): typeof Sqlite {
   );
 }
 
-/** Returns the value of a pragma; `undefined` if SQLite does not know it. */
 export function readPragma(db: DatabaseSync, name: string): unknown {
   return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
 }

@@ -19,10 +19,7 @@ import {
 } from '../sql/rows.ts';
 import type { Statements } from './statements.ts';
 
-/**
- * A run's number, the start and the end of its journal, the checksum of its last entry, its epoch, its redactions and its
- * status; when it has to be driven again, in ms since the epoch; and whether rows exist after the recorded end of the journal.
- */
+/** Where a journal ends. `sum`: the checksum of its last entry. `hasRowsPastEnd`: rows follow the recorded end. */
 export type Position = {
   run: number;
   base: number;
@@ -53,7 +50,6 @@ export function locateRun(sql: Statements, runId: string): Position {
   };
 }
 
-/** Returns the lease of a run, expired or not, if any. Throws `store-damaged` for invalid columns. */
 export function findLease(sql: Statements, run: number): Lease | undefined {
   const row = sql.lease.get(run);
   return row && toLease(row);
@@ -115,7 +111,6 @@ export function dropBlob(sql: Statements, run: number, digest: string): void {
   if (sql.isBlobKept.get(digest) === undefined) sql.dropBlob.run(digest);
 }
 
-/** Returns the relations between the runs of the database. Each call reads them as they are now. */
 export function makeKinship(sql: Statements): Kinship {
   const idsOf = (rows: readonly Row[]) => rows.map(({ run_id }) => unescapeText(String(run_id)));
   return {
@@ -126,7 +121,6 @@ export function makeKinship(sql: Statements): Kinship {
   };
 }
 
-/** The size of every part of a blob except the last. */
 const PART_BYTES = 64 * 1024;
 
 /** A blob that another run has is only referenced. Throws `run-unknown`, and like `assertUnredacted`. */
@@ -144,7 +138,6 @@ export function writeBlob(
   sql.referBlob.run(run, digest);
 }
 
-/** Reads a range of a blob. Throws `store-damaged` for a part that does not match its checksum. */
 export function readBytes(
   sql: Statements,
   runId: string,

@@ -8,7 +8,6 @@ export type Schema = {
   steps: readonly string[];
 };
 
-/** Returns the version of the tables, from 1. */
 export function versionOf({ steps }: Schema): number {
   return steps.length + 1;
 }

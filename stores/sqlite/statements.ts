@@ -1,9 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/**
- * Looks up the number through the index of ids, then the row by its number. A damaged index that leads to another run's
- * row is detected, because `run_id` is read from that row.
- */
+/** The number through the index of ids, then the row: a damaged index is detected, because `run_id` is read from the row. */
 const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)';
 
 export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.created_at, runs.updated_at, runs.base,

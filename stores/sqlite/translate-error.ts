@@ -71,17 +71,14 @@ export function describeFault(
   return new EngineError(fault, `${file} ${state}: ${reason}. ${advice}`, { file }, options);
 }
 
-/** Returns the error for writes whose commit failed but may still be on disk. */
 export function describeLostReply(file: string, cause: unknown): EngineError {
   return describeFault('store-reply-lost', file, messageOf(cause), { cause });
 }
 
-/** Whether an error is `store-locked`: another process holds the lock. */
 export function isLocked(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'store-locked';
 }
 
-/** Whether an error is `store-full`: the disk has no room. */
 export function isFull(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'store-full';
 }

@@ -31,7 +31,6 @@ export class WriteQueue {
   #waiting: Waiting[] = [];
   /** How many attempts in a row found the store locked. */
   #failures = 0;
-  /** Cancels the scheduled `flush`; `undefined` while nothing waits. */
   #cancel: (() => void) | undefined;
 
   constructor(file: string, timeoutMs: number, commit: Commit) {

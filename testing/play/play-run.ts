@@ -80,7 +80,6 @@ const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['text.started', 'calls.started', 'tool.started'] as const),
 ]);
 
-/** Returns what reads the names of the events that a run has recorded so far. */
 function playedEvents(store: Store, runId: string): () => Promise<readonly string[]> {
   const names: string[] = [];
   let last = 0;
@@ -151,7 +150,6 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
   }
 }
 
-/** Submits the command that a recorded event came from. */
 async function submit(run: Run, event: RecordedInput): Promise<void> {
   const result =
     event.type === 'transcript.edited' ? await edit(run, event) : await run.submit([repeatCommand(event)]);
@@ -284,7 +282,6 @@ function judge(event: RecordedEvent | undefined): StandardSchemaV1.Result<unknow
   return { issues: [{ message }] };
 }
 
-/** Returns a recorded call by its id, and when it was qualified. */
 type KnownCall = (callId: string) => { call: QualifiedCall; at: number } | undefined;
 
 /** Returns a tool that accepts any input and repeats the recorded outcome of each call. */

@@ -4,10 +4,7 @@ import type { RecordedEvent } from '../../engine/replay/record-run.ts';
 /** Turns of the event loop after which nothing more happens: a played run does no I/O. */
 const IDLE_TURNS = 2_000;
 
-/**
- * Matches the requests of a played run with its recorded events: the model, the tools and the finishers request
- * their outcome, and receive it when the recording reaches it.
- */
+/** Matches the requests of the model, the tools and the finishers with the recorded events that fulfil them. */
 export class Stage {
   /** By source: what fulfils the request. */
   readonly #requests = new Map<string, (event: RecordedEvent) => void>();
@@ -53,7 +50,6 @@ export class Stage {
 export const MODEL = 'model call';
 export const FINISHER = 'finisher';
 
-/** The source of a tool call's outcome. */
 export function sourceOf(callId: string): string {
   return `running call ${callId}`;
 }
