@@ -4,7 +4,7 @@ import type { AgentOptions } from '../agent/agent-options.ts';
 import { moveListeners } from '../agent/listening/agent-listeners.ts';
 import { namesOf } from '../agent/sub-agents.ts';
 import { readStart } from '../engine/journal/read-journal.ts';
-import { checkRun } from '../engine/migrations/check-run.ts';
+import { checkRun } from '../engine/migrations/migrate-run.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { EngineError } from '../protocol/error.ts';

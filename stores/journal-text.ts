@@ -47,6 +47,11 @@ export function describeDamage(runId: string, seq: number, fault: string): Engin
   );
 }
 
+/** Returns the error for an entry that was changed. */
+export function describeChange(runId: string, seq: number): EngineError {
+  return describeDamage(runId, seq, 'does not match its checksum');
+}
+
 /** Returns the error for a journal that ends at `last`, although its entry `seen` was already read. */
 export function lostEntries(runId: string, last: number, seen: number): EngineError {
   return describeDamage(runId, last + 1, `is missing, although the journal had ${seen} entries`);

@@ -23,8 +23,15 @@ import {
   recordClaim,
   refuseClaim,
 } from './lease.ts';
-import { choose, readListFilter } from './list-query.ts';
-import { type FeedPlace, readFeedQuery, takePage, toCursor, WHOLE } from './page.ts';
+import {
+  choose,
+  type FeedPlace,
+  readFeedQuery,
+  readListFilter,
+  takePage,
+  toCursor,
+  WHOLE,
+} from './list-query.ts';
 import { findAwaited, type Kinship, planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
 import {
   assertUnredacted,

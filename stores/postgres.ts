@@ -4,13 +4,11 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { Store } from '../protocol/store.ts';
 import { decodeJson } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
-import { readListFilter } from './list-query.ts';
-import { WHOLE } from './page.ts';
+import { readListFilter, WHOLE } from './list-query.ts';
 import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
 import { insertAdopted, insertRun, makeAppends } from './postgres/appends.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
-import { postgresDeltas } from './postgres/deltas.ts';
-import { postgresFeed } from './postgres/feed.ts';
+import { postgresDeltas, postgresFeed } from './postgres/feed.ts';
 import { decodeEntries, readTexts, rewriteRun } from './postgres/journal.ts';
 import { Listener, NOTIFY_WORK, topicOf } from './postgres/listener.ts';
 import {

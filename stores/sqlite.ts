@@ -7,9 +7,9 @@ import { resolve } from 'node:path';
 import type { RunEvent } from '../protocol/event.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { AppendResult, ClaimResult, Store } from '../protocol/store.ts';
-import { encodeEvent } from './journal-text.ts';
+import { decodeJson, encodeEvent } from './journal-text.ts';
 import { assertUndriven, recordClaim, refuseClaim } from './lease.ts';
-import { foldText, readListFilter } from './list-query.ts';
+import { foldText, readListFilter, WHOLE } from './list-query.ts';
 import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
 import {
   assertUnredacted,
@@ -21,32 +21,29 @@ import {
   refuseAppend,
 } from './run-record.ts';
 import { sumOfSnapshot } from './sql/checksum.ts';
-import { escapeText, newRunOf, readRedaction, toRunList, toSnapshot } from './sql/rows.ts';
+import { escapeText, newRunOf, readRedaction, toLease, toRunList, toSnapshot } from './sql/rows.ts';
 import { Connection } from './sqlite/connection.ts';
-import { sqliteDeltas } from './sqlite/deltas.ts';
-import { ChangeWatcher, sqliteFeed } from './sqlite/feed.ts';
+import { ChangeWatcher, sqliteDeltas, sqliteFeed } from './sqlite/feed.ts';
 import {
   changeStanding,
   readEntries,
-  readJsonEntries,
+  readTexts,
   rewriteEntries,
   writeEvents,
   writeLease,
   writeWakeUps,
 } from './sqlite/journal.ts';
-import { findRuns } from './sqlite/list-runs.ts';
 import {
   chooseWork,
   describeRun,
   dropBlob,
   findCandidates,
-  findLease,
+  findRuns,
   insertRun,
   locateRun,
   makeKinship,
   readBytes,
   removeRuns,
-  reserveRuns,
   writeBlob,
 } from './sqlite/runs.ts';
 import type { Statements } from './sqlite/statements.ts';
@@ -135,13 +132,16 @@ function makeStore(connection: Connection): Store {
     read: (runId, after = 0, page) =>
       connection.query(sql => readEntries(sql, runId, Math.max(0, after), page)),
 
-    readJson: (runId, limit) => connection.query(sql => readJsonEntries(sql, runId, limit)),
+    async readJson(runId, entries = Number.POSITIVE_INFINITY) {
+      const texts = await connection.query(sql => readTexts(sql, runId, 0, { ...WHOLE, entries }));
+      return texts.map(({ seq, text }) => decodeJson(runId, seq, text));
+    },
 
     async claim(runId, request) {
       const result = await connection.write<ClaimResult>(sql => {
         const position = locateRun(sql, runId);
         if (request.unlessEnded === true && !isOpen(position)) return { type: 'ended' };
-        const lease = findLease(sql, position.run);
+        const lease = toLease(sql.lease.get(position.run));
         const refusal = refuseClaim(lease, request);
         if (refusal !== undefined) return refusal;
         const epoch = position.epoch + 1;
@@ -178,7 +178,11 @@ function makeStore(connection: Connection): Store {
       if (request.limit <= 0) return [];
       const candidates = await connection.query(sql => findCandidates(sql, request));
       if (candidates.length === 0) return [];
-      return await connection.write(sql => reserveRuns(sql, candidates, request));
+      return await connection.write(sql => {
+        const taken = chooseWork(sql, candidates, request);
+        for (const { runId } of taken) sql.reserve.run(request.now + request.reserveMs, escapeText(runId));
+        return taken;
+      });
     },
 
     countWork: request =>
@@ -250,7 +254,7 @@ function makeStore(connection: Connection): Store {
       const stateText = JSON.stringify(state);
       const result = await connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
         const position = locateRun(sql, runId);
-        const lease = findLease(sql, position.run);
+        const lease = toLease(sql.lease.get(position.run));
         assertUndriven(runId, lease, { now, isDead }, 'redacted');
         if (after !== position.seq || redactions !== position.redactions) return { type: 'conflict' };
         sql.countRedaction.run(position.run);

@@ -3,17 +3,23 @@ import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
-import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
-import { beginFold, foldEntry, standingOf } from '../journal/load-run.ts';
-import { describeRestored, readStart } from '../journal/read-journal.ts';
+import { beginFold, foldEntry, loadRun, readImage, standingOf, writerOf } from '../journal/load-run.ts';
+import { describeRestored, readPage, readStart, writerOfStart } from '../journal/read-journal.ts';
 import { beginDoubting } from '../run/forks/doubt-calls.ts';
 import { suspendedCalls } from '../sub-agents/sub-agent-runs.ts';
+import {
+  compareAgents,
+  compareJournal,
+  type PresentAgent,
+  type VersionReport,
+  type WrittenBy,
+} from '../versions/compare-versions.ts';
 import { findSteps, type JournalMigration, migrateJournal, versionsOf } from '../versions/migrate-journal.ts';
-import { versionMismatch } from '../versions/version-mismatch.ts';
-import { checkRun, successorOf } from './check-run.ts';
+import { adviseOn, versionMismatch } from '../versions/version-mismatch.ts';
 
 /**
  * Migration: creates a new run, the successor, that continues an old run in the current format.
@@ -66,11 +72,22 @@ export async function migrateRun(
   const { store, migrations } = parts;
   const report = await checkRun(store, runId, undefined, migrations);
   if (report.verdict === 'refused') throw versionMismatch(report);
-  if ((await store.get(as)) !== undefined) throw describeExisting(runId, as);
+  if ((await store.get(as)) !== undefined)
+    throw new EngineError(
+      'run-exists',
+      `Run ${runId} was already migrated: use run ${as}. To migrate it again, give another id for the new run.`,
+      { runId, migratedTo: as },
+    );
   const start = await readStart(store, runId);
   if (start === undefined) throw describeRestored(runId, 'Migrate', undefined);
   const steps = findSteps(versionsOf(start), migrations);
-  if (steps === null) throw report.opens ? describeNothing(runId) : versionMismatch(report);
+  if (steps === null && report.opens)
+    throw new EngineError(
+      'refused',
+      `Run ${runId} can be opened as it is, and no migration of the agent matches its version.`,
+      { runId },
+    );
+  if (steps === null) throw versionMismatch(report);
   await beginSuccessor(parts, { runId, as, steps, beside: [...(parts.beside ?? [])] });
   return as;
 }
@@ -205,18 +222,48 @@ function foldMigrated(runId: string, started: RunStarted, events: readonly RunEv
   return state;
 }
 
-function describeExisting(runId: string, as: string): EngineError {
-  return new EngineError(
-    'run-exists',
-    `Run ${runId} was already migrated: use run ${as}. To migrate it again, give another id for the new run.`,
-    { runId, migratedTo: as },
-  );
+/**
+ * Reports the compatibility of a stored run with this program and, if given, with the agent `present`. Writes nothing.
+ * Throws `run-unknown`, and `journal-damaged` for a journal that no program can read.
+ */
+export async function checkRun(
+  store: Store,
+  runId: string,
+  present?: PresentAgent,
+  migrations: readonly JournalMigration[] = [],
+): Promise<VersionReport> {
+  const start = await readStart(store, runId);
+  const written = start === undefined ? await readWriter(store, runId) : writerOfStart(start);
+  const journalReport = compareJournal(runId, written);
+  const report =
+    journalReport.opens && present !== undefined ? await compareWith(store, runId, present) : journalReport;
+  const successor = successorOf(runId);
+  const isMigrated = (await store.get(successor)) !== undefined;
+  const full = { ...report, ...(isMigrated && { migratedTo: successor }) };
+  const from = versionsOf(start ?? (toJson(written) as JsonObject));
+  return { ...full, ...omitUndefined({ advice: adviseOn(full, from, migrations) }) };
 }
 
-function describeNothing(runId: string): EngineError {
-  return new EngineError(
-    'refused',
-    `Run ${runId} can be opened as it is, and no migration of the agent matches its version.`,
-    { runId },
-  );
+/** Returns the id of the run's successor. It depends only on the run's id, so that no run is migrated twice. */
+export function successorOf(runId: string): string {
+  const [, base = runId, count = '1'] = /^(.*)_m(\d+)$/.exec(runId) ?? [];
+  return `${base}_m${Number(count) + 1}`;
+}
+
+async function readWriter(store: Store, runId: string): Promise<WrittenBy> {
+  const snapshot = await store.loadSnapshot(runId);
+  if (snapshot !== undefined) return writerOf(readImage(snapshot.state, runId));
+  throw new EngineError('journal-damaged', `The journal of run ${runId} is empty.`, { runId, seq: 1 });
+}
+
+async function compareWith(store: Store, runId: string, present: PresentAgent): Promise<VersionReport> {
+  const { state } = await loadRun(store, runId);
+  const { agent, config, calls } = state.context;
+  const openCalls = hasEnded(state) ? [] : calls.filter(({ status }) => status !== 'settled');
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
+  const tools = first?.event.type === 'run.started' ? first.event.tools : undefined;
+  const recorded = { agent, models: config.models, openCalls, ...omitUndefined({ tools }) };
+  // A fork on another model uses that one, whatever the agent's own models are.
+  const { models } = config.forkModel === undefined ? present : config;
+  return await compareAgents(runId, recorded, { ...present, models });
 }

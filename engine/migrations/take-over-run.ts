@@ -2,8 +2,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { isChangedRun, listAll, type Owner, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
 import type { JournalMigration } from '../versions/migrate-journal.ts';
-import { successorOf } from './check-run.ts';
-import { migrateRun } from './migrate-run.ts';
+import { migrateRun, successorOf } from './migrate-run.ts';
 
 type TakeOverParts = {
   store: Store;

@@ -29,8 +29,7 @@ import {
 } from '../../protocol/store.ts';
 import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text.ts';
 import { assertUndriven, leaseOf } from '../../stores/lease.ts';
-import { choose, readListFilter } from '../../stores/list-query.ts';
-import { WHOLE } from '../../stores/page.ts';
+import { choose, readListFilter, WHOLE } from '../../stores/list-query.ts';
 import {
   assertUnredacted,
   closedStore,

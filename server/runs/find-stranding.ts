@@ -1,7 +1,7 @@
 import type { Host } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { readStart, writerOfStart } from '../../engine/journal/read-journal.ts';
-import { successorOf } from '../../engine/migrations/check-run.ts';
+import { successorOf } from '../../engine/migrations/migrate-run.ts';
 import { compareJournal, type VersionReport } from '../../engine/versions/compare-versions.ts';
 import { findSteps, type JournalMigration, type Versions } from '../../engine/versions/migrate-journal.ts';
 import { canMigrate } from '../../engine/versions/plan-migration.ts';

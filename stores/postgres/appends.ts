@@ -37,24 +37,18 @@ export function makeAppends(database: Database, now: () => number) {
   /** Appends events, and takes the lease with `claimed`. Resolves to false if the run is not as expected. */
   async function write(
     runId: string,
-    { after, epoch, redactions }: Guard,
+    guard: Guard,
     events: readonly RunEvent[],
     standing: Partial<Standing>,
     claimed?: Claimed,
   ): Promise<boolean> {
     const key = escapeText(runId);
-    const json = events.map(encodeEvent).join('\n');
-    const at = events.at(-1)?.at ?? 0;
     const commit = randomUUID();
-    const values = valuesOf(
-      { key, after, epoch, redactions, json, count: events.length, at, standing },
-      commit,
-    );
     const wakeInMs = untilOf(standing.wakeAt) ?? null;
-    const [text, more] =
-      claimed === undefined ? appendSql(epoch, wakeInMs, standing.wakes) : claimSql(claimed);
-    const written = await database.queryOnce(text, [...values, ...more], () =>
-      findCommit(key, after + events.length, commit),
+    const beside = claimed ? claimBeside(claimed) : appendBeside(guard.epoch, wakeInMs, standing.wakes);
+    const written = await database.queryOnce(
+      ...appendSql({ key, commit, ...guard }, events, standing, beside),
+      () => findCommit(key, guard.after + events.length, commit),
     );
     return written.length > 0;
   }
@@ -96,11 +90,7 @@ export function makeAppends(database: Database, now: () => number) {
 }
 
 /** $13 is how long until the run is woken, in ms, and $14 the id of a run to wake, if there is one. */
-function appendSql(
-  epoch: number | null,
-  wakeInMs: number | null,
-  wakes: string | undefined,
-): [string, unknown[]] {
+function appendBeside(epoch: number | null, wakeInMs: number | null, wakes: string | undefined): Beside {
   const told = `, ${notifyRun('$1::text')} AS told,
       CASE WHEN $8 = 'running' AND (SELECT owner IS NULL OR lease_until <= @now_ms() FROM old)
       THEN ${NOTIFY_WORK} END AS work`;
@@ -108,44 +98,45 @@ function appendSql(
     woken AS (
       UPDATE @runs r SET wake_at = LEAST(r.wake_at, @now_ms()) FROM summed
       WHERE r.run_id = $14 AND r.status IN ('running', 'waiting') RETURNING ${NOTIFY_WORK} AS told)`;
-  const text = writeSql({
+  return {
     columns: setWakeAt('$13'),
     parts: wakes === undefined ? '' : woken,
     returning: `${epoch === null ? told : ''}${wakes === undefined ? '' : ', (SELECT count(told) FROM woken)'}`,
-  });
-  return [text, wakes === undefined ? [wakeInMs] : [wakeInMs, escapeText(wakes)]];
+    values: wakes === undefined ? [wakeInMs] : [wakeInMs, escapeText(wakes)],
+  };
 }
 
 /** $13 is the epoch, $14 the owner, $15 the length of the lease, and $16 the end of the lease before. */
-function claimSql({ request, epoch, from }: Claimed): [string, unknown[]] {
-  const text = writeSql({
+function claimBeside({ request, epoch, from }: Claimed): Beside {
+  return {
     columns: `epoch = $13, owner = $14, lease_until = @now_ms() + $15::float8, reserved_until = NULL,
         wake_at = CASE WHEN r.wake_at <= @now_ms() THEN NULL ELSE r.wake_at END`,
     condition: 'AND lease_until IS NOT DISTINCT FROM $16::float8',
     returning: `, ${notifyRun('$1::text')} AS told`,
-  });
-  return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
+    values: [epoch, JSON.stringify(request.owner), request.leaseMs, from],
+  };
 }
 
-export type Change = Guard & {
-  key: string;
-  json: string;
-  count: number;
-  at: number;
-  standing: Partial<Standing>;
+/** What a statement does beside an append: it sets columns of `runs r`, under a further condition. */
+type Beside = {
+  columns?: string;
+  condition?: string;
+  parts?: string;
+  returning?: string;
+  /** The parameters from $13 on. */
+  values?: readonly unknown[];
 };
 
-/** What a statement does beside an append: it sets columns of `runs r`, under a further condition. */
-type Beside = { columns?: string; condition?: string; parts?: string; returning?: string };
-
-/** Returns the statement of an append, for the parameters of `valuesOf`. It returns no row if it appends nothing. */
-export function writeSql({
-  columns = 'epoch = r.epoch',
-  condition = '',
-  parts = '',
-  returning = '',
-}: Beside = {}): string {
-  return `WITH old AS (
+/** Returns the statement of an append. It returns no row if it appends nothing. `commit`: a UUID that identifies it. */
+export function appendSql(
+  { key, commit, after, epoch, redactions }: Guard & { key: string; commit: string },
+  events: readonly RunEvent[],
+  { status, progress, stateHash }: Partial<Standing>,
+  { columns = 'epoch = r.epoch', condition = '', parts = '', returning = '', values = [] }: Beside = {},
+): Statement {
+  const json = events.map(encodeEvent).join('\n');
+  const at = events.at(-1)?.at ?? 0;
+  const text = `WITH old AS (
       SELECT run, last_sum, owner, lease_until FROM @runs
       WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
         AND ($12::int8 IS NULL OR redactions = $12)
@@ -161,6 +152,9 @@ export function writeSql({
     INSERT INTO @appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
     SELECT run, $2::int8 + $6::int4, $6, $10, @position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
     RETURNING seq${returning}`;
+  const appended = [key, after, epoch, json, stateHash ?? null, events.length, at];
+  const said = [status ?? null, textOf(progress), json.length, commit, redactions];
+  return [text, [...appended, ...said, ...values]];
 }
 
 function isOver(status: string): string {
@@ -170,16 +164,6 @@ function isOver(status: string): string {
 /** A time to wake the run that has come stays; otherwise the parameter, in ms from now, replaces it. */
 function setWakeAt(wakeInMs: string): string {
   return `wake_at = CASE WHEN r.wake_at <= @now_ms() THEN r.wake_at ELSE @now_ms() + ${wakeInMs}::float8 END`;
-}
-
-/** Returns the parameters $1 to $12 of `writeSql`. `commit` is a UUID that identifies the append. */
-export function valuesOf(
-  { key, after, epoch, redactions, json, count, at, standing }: Change,
-  commit: string,
-): unknown[] {
-  const { status = null, progress, stateHash = null } = standing;
-  const said = [status, textOf(progress), json.length];
-  return [key, after, epoch, json, stateHash, count, at, ...said, commit, redactions];
 }
 
 function textOf(progress: Standing['progress']): string | null {

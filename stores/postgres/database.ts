@@ -62,28 +62,32 @@ export class Database {
   }
 
   async query(text: string, ...values: readonly unknown[]): Promise<Row[]> {
-    const { rows } = await this.#persist(
-      async pool => await pool.query(this.#inSchema(text), [...values]),
-      () => true,
-    );
-    return rows;
+    return await this.#run(text, values, () => true);
   }
 
   /** Runs one statement once. After a lost reply, `find` looks for what it did. */
   async queryOnce(text: string, values: readonly unknown[], find: () => Promise<Row[]>): Promise<Row[]> {
     for (;;) {
       try {
-        const { rows } = await this.#persist(
-          async pool => await pool.query(this.#inSchema(text), [...values]),
-          error => !mayBeCommitted(error),
-        );
-        return rows;
+        return await this.#run(text, values, error => !mayBeCommitted(error));
       } catch (error) {
         if (!(error instanceof EngineError) || !mayBeCommitted(error.cause)) throw error;
         const found = await find();
         if (found.length > 0) return found;
       }
     }
+  }
+
+  async #run(
+    text: string,
+    values: readonly unknown[],
+    mayRepeat: (error: unknown) => boolean,
+  ): Promise<Row[]> {
+    const { rows } = await this.#persist(
+      async pool => await pool.query(this.#inSchema(text), [...values]),
+      mayRepeat,
+    );
+    return rows;
   }
 
   /** Runs `work` in one transaction, which is repeated if it surely was not committed. */

@@ -1,7 +1,7 @@
-import type { StoreFeed, TakenCursor } from '../../protocol/store.ts';
+import type { DeltaStore, StoreFeed, TakenCursor } from '../../protocol/store.ts';
 import { refuseClaim } from '../lease.ts';
-import { readFeedQuery } from '../page.ts';
-import { cursorOf, fillPage, readHolder } from '../sql/feed-page.ts';
+import { readFeedQuery } from '../list-query.ts';
+import { cursorOf, escapeText, fillPage, type Row, readHolder, type Transaction } from '../sql/rows.ts';
 import type { Database } from './database.ts';
 import { decodeEntries, readRow } from './journal.ts';
 
@@ -48,7 +48,7 @@ export function postgresFeed(database: Database, now: () => number): StoreFeed {
           `SELECT cursor, owner, until - @now_ms() + $2::float8 AS until FROM @listeners WHERE name = $1 FOR UPDATE`,
           ...[name, now],
         );
-        const refusal = refuseClaim(row && readHolder(row), { owner, now, isDead });
+        const refusal = refuseClaim(readHolder(row), { owner, now, isDead });
         if (refusal !== undefined) return refusal;
         await query(
           `UPDATE @listeners SET owner = $2, until = @now_ms() + $3::float8 WHERE name = $1`,
@@ -65,6 +65,56 @@ export function postgresFeed(database: Database, now: () => number): StoreFeed {
         ...[name, ownerId, cursor, until - now()],
       );
       return saved.length > 0;
+    },
+  };
+}
+
+/** How long a run keeps its row after its last follower has left, in ms. */
+const FORGET_MS = 60_000;
+
+/** The texts of turns in progress, in the table `deltas`. Reads come first: most calls then need no write. */
+export function postgresDeltas(query: Transaction): DeltaStore {
+  const read = async (key: string): Promise<Row | undefined> => {
+    const [row] = await query(
+      `SELECT d.followed_until - @now_ms() AS left_ms, d.seq, d.json
+       FROM @runs r JOIN @deltas d USING (run) WHERE r.run_id = $1`,
+      key,
+    );
+    return row;
+  };
+  return {
+    async follow(runId, { now, until }) {
+      const key = escapeText(runId);
+      const row = await read(key);
+      if (Number(row?.left_ms ?? 0) < (until - now) / 2) {
+        await query(`DELETE FROM @deltas WHERE followed_until < @now_ms() - ${FORGET_MS}`);
+        await query(
+          `INSERT INTO @deltas AS old (run, followed_until)
+           SELECT run, @now_ms() + $2::float8 FROM @runs WHERE run_id = $1
+           ON CONFLICT (run) DO UPDATE SET followed_until = GREATEST(old.followed_until, excluded.followed_until)`,
+          ...[key, until - now],
+        );
+      }
+      return typeof row?.json === 'string' ? { seq: Number(row.seq), json: row.json } : undefined;
+    },
+
+    async save(runId, { seq, json, redactions = 0 }) {
+      const key = escapeText(runId);
+      if (Number((await read(key))?.left_ms ?? 0) <= 0) return false;
+      const saved = await query(
+        `UPDATE @deltas d SET seq = $2, json = $3 FROM @runs r
+         WHERE r.run_id = $1 AND r.redactions = $4 AND d.run = r.run AND d.followed_until > @now_ms() RETURNING 1`,
+        ...[key, seq, json, redactions],
+      );
+      return saved.length > 0;
+    },
+
+    async clear(runId) {
+      await query(
+        `UPDATE @deltas d SET seq = NULL, json = NULL FROM @runs r
+         WHERE r.run_id = $1 AND d.run = r.run AND d.json IS NOT NULL`,
+        escapeText(runId),
+      );
     },
   };
 }

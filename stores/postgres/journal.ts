@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { AppendResult, Page, Redaction } from '../../protocol/store.ts';
-import { decodeEntry, describeDamage, encodeEvent } from '../journal-text.ts';
+import { decodeEntry, describeChange, describeDamage } from '../journal-text.ts';
 import { assertUndriven } from '../lease.ts';
-import { foldText } from '../list-query.ts';
-import { takePage, WHOLE } from '../page.ts';
+import { foldText, takePage, WHOLE } from '../list-query.ts';
 import { assertUnredacted, isOpen, missingRun } from '../run-record.ts';
 import { sumOfEntry } from '../sql/checksum.ts';
 import {
@@ -15,7 +14,7 @@ import {
   type Transaction,
   toLease,
 } from '../sql/rows.ts';
-import { valuesOf, writeSql } from './appends.ts';
+import { appendSql } from './appends.ts';
 import { locateRun, saveSnapshotAs } from './runs.ts';
 
 export type Entry = { seq: number; text: string; stateHash: string | undefined };
@@ -44,17 +43,14 @@ export async function readTexts(
   const [first] = rows;
   if (first === undefined) throw missingRun(runId);
   assertUnredacted(runId, { redactions: Number(first.redactions) }, page.redactions);
-  const isCut = rows.length >= page.entries || charsOf(rows) >= page.chars;
+  const chars = rows.reduce((sum, row) => sum + Number(row.chars ?? 0), 0);
+  const isCut = rows.length >= page.entries || chars >= page.chars;
   const entries = checkRows(runId, rows, { from: Math.max(after, Number(first.base)), isCut });
   return takePage(entries, page, ({ text }) => text.length);
 }
 
 export function decodeEntries(runId: string, entries: readonly Entry[]): JournalEntry[] {
   return entries.map(({ seq, text, stateHash }) => decodeEntry(runId, seq, text, stateHash));
-}
-
-function charsOf(rows: readonly Row[]): number {
-  return rows.reduce((sum, { chars }) => sum + Number(chars ?? 0), 0);
 }
 
 /** Splits rows into their entries after `from`. `isCut`: the journal may continue after them. */
@@ -97,10 +93,6 @@ export function readRow(runId: string, row: Row): Entry[] {
   }));
 }
 
-function describeChange(runId: string, seq: number): Error {
-  return describeDamage(runId, seq, 'does not match its checksum');
-}
-
 /** Replaces the JSON and the state hashes of entries, by seq, and returns the checksum of the journal's new end. */
 async function rewriteRows(
   query: Transaction,
@@ -138,7 +130,6 @@ export async function rewriteRun(
   const key = escapeText(runId);
   const { after, redactions, blobs, state, progress, event, now, isDead } = redaction;
   const { texts, title } = readRedaction(redaction);
-  const written = event && encodeEvent(event);
   const place = await locateRun(query, runId, 'FOR UPDATE');
   const lease = toLease(place.row);
   const until = (lease?.until ?? 0) - place.now + now;
@@ -151,19 +142,13 @@ export async function rewriteRun(
     `UPDATE @runs SET last_sum = COALESCE($2, last_sum), progress = $3, title = COALESCE($4, title),
        search = COALESCE($5, search), redactions = redactions + 1, owner = NULL, lease_until = NULL,
        wake_at = CASE WHEN owner IS NULL OR $6 THEN wake_at ELSE LEAST(wake_at, @now_ms()) END WHERE run = $1`,
-    ...[
-      run,
-      sum ?? null,
-      JSON.stringify(progress),
-      title ?? null,
-      title === undefined ? null : foldText(title),
-      !isOpen(place),
-    ],
+    ...[run, sum ?? null, JSON.stringify(progress), title ?? null],
+    ...[title === undefined ? null : foldText(title), !isOpen(place)],
   );
-  if (event && written) {
-    const guard = { after, epoch: null, redactions: redactions + 1 };
-    const change = { ...guard, key, json: written, count: 1, at: event.at, standing: {} };
-    await query(writeSql(), ...valuesOf(change, randomUUID()));
+  if (event) {
+    const guard = { key, commit: randomUUID(), after, epoch: null, redactions: redactions + 1 };
+    const [text, values] = appendSql(guard, [event], {});
+    await query(text, ...values);
   }
   const seq = after + (event === undefined ? 0 : 1);
   for (const table of ['snapshots', 'deltas']) await query(`DELETE FROM @${table} WHERE run = $1`, run);

@@ -1,13 +1,18 @@
+import { omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
 import type { ListQuery } from '../list-query.ts';
 import type { Kinship, Waiting } from '../plan-deletion.ts';
 import { missingRun } from '../run-record.ts';
-import { divideBlob, joinParts, startOfPart } from '../sql/blob-parts.ts';
 import { sumOfSnapshot } from '../sql/checksum.ts';
 import {
+  type Condition,
+  divideBlob,
   escapeText,
   hasDeadOwner,
+  joinParts,
   type Row,
+  rangesOf,
+  startOfPart,
   type Transaction,
   toRecord,
   toRecords,
@@ -38,30 +43,22 @@ export function recordOf(now: string): string {
   r.lease_until - @now_ms() + ${now}::float8 AS lease_until`;
 }
 
-export async function findRuns(
-  query: Transaction,
-  { status, agent, parent, labels, since, before, text, after, order, limit }: ListQuery,
-  now: number,
-): Promise<Row[]> {
-  const values: unknown[] = [now];
-  const param = (value: unknown) => `$${values.push(value)}`;
+export async function findRuns(query: Transaction, wanted: ListQuery, now: number): Promise<Row[]> {
+  const { status, agent, parent, labels, order, limit } = wanted;
+  const conditions = Object.entries(omitUndefined({ status, agent, parent })).map(
+    ([column, value]): Condition => ({ where: `r.${column} = ?`, values: [escapeText(value)] }),
+  );
+  if (Object.keys(labels).length > 0)
+    conditions.push({ where: 'r.labels @> ?::jsonb', values: [JSON.stringify(labels)] });
+  conditions.push(...rangesOf(wanted, 'r', 'position(? IN r.search)'));
+  const values = conditions.flatMap(condition => condition.values);
+  let last = 2;
+  const where = conditions.map(condition => condition.where.replaceAll('?', () => `$${++last}`));
   const direction = order === 'asc' ? 'ASC' : 'DESC';
-  const conditions: string[] = [];
-  for (const [column, value] of Object.entries({ status, agent, parent }))
-    if (value !== undefined) conditions.push(`r.${column} = ${param(escapeText(value))}`);
-  if (Object.keys(labels).length > 0) conditions.push(`r.labels @> ${param(JSON.stringify(labels))}::jsonb`);
-  if (since !== undefined) conditions.push(`r.created_at >= ${param(since)}`);
-  if (before !== undefined) conditions.push(`r.created_at < ${param(before)}`);
-  if (text !== undefined) conditions.push(`position(${param(text)} IN r.search) > 0`);
-  if (after !== undefined) {
-    const sign = order === 'asc' ? '>' : '<';
-    conditions.push(`(r.created_at, r.run_id) ${sign} (${param(after.createdAt)}, ${param(after.runId)})`);
-  }
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
   return await query(
-    `SELECT ${recordOf('$1')} FROM @runs r ${where}
-     ORDER BY r.created_at ${direction}, r.run_id ${direction} LIMIT ${param(limit + 1)}`,
-    ...values,
+    `SELECT ${recordOf('$1')} FROM @runs r WHERE ${where.join(' AND ') || 'TRUE'}
+     ORDER BY r.created_at ${direction}, r.run_id ${direction} LIMIT $2`,
+    ...[now, limit + 1, ...values],
   );
 }
 

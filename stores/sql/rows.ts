@@ -1,11 +1,14 @@
 // stores/sql: what SQLite and PostgreSQL have in common: how rows are read and written, and their checksums.
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
-import type { RunStarted } from '../../protocol/event.ts';
+import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { labelsSchema, titleOf } from '../../protocol/listing/label.ts';
 import {
   type AdoptedRun,
+  type FeedEntry,
+  type FeedPage,
+  type FeedQuery,
   type JournalRest,
   type ListFilter,
   type Owner,
@@ -18,10 +21,10 @@ import {
 } from '../../protocol/store.ts';
 import { describeDamage, encodeEvent } from '../journal-text.ts';
 import type { Lease } from '../lease.ts';
-import { foldText, type ListQuery } from '../list-query.ts';
+import { type FeedPlace, foldText, type ListQuery, readFeedQuery, toCursor } from '../list-query.ts';
 import { findAwaited, type Waiting } from '../plan-deletion.ts';
 import { describeStart, unknownProgress } from '../run-record.ts';
-import { sumOfSnapshot } from './checksum.ts';
+import { sumOfPart, sumOfSnapshot } from './checksum.ts';
 
 export type Row = Record<string, unknown>;
 
@@ -76,10 +79,11 @@ function escapeOptional(text: string | undefined): string | null {
   return text === undefined ? null : escapeText(text);
 }
 
-/** Converts a row of `runs` to a record. Throws `store-damaged` for an invalid column. */
+/** Throws `store-damaged` for an invalid column. */
 export function toRecord(row: Row): RunRecord {
   return readSafely(row, () => {
     const run = runRowSchema.parse(row);
+    const { parent, parent_call: callId, fork_of, fork_at, chart_version: version, chart_hash: hash } = run;
     const lease = readLease(row);
     return {
       runId: run.run_id,
@@ -95,22 +99,15 @@ export function toRecord(row: Row): RunRecord {
       seq: run.seq,
       epoch: run.epoch,
       redactions: run.redactions,
-      ...omitUndefined({
-        continues: run.continues ?? undefined,
-        parent: readParent(run),
-        forkOf: readOrigin(run),
-        owner: lease?.owner,
-        leaseUntil: lease?.until,
-        agentVersion: run.agent_version ?? undefined,
-        chart: readChart(run),
-        wakeAt: run.wake_at ?? undefined,
-      }),
+      ...(run.continues !== null && { continues: run.continues }),
+      ...(parent !== null && callId !== null && { parent: { runId: parent, callId } }),
+      ...(fork_of !== null && fork_at !== null && { forkOf: { runId: fork_of, at: fork_at } }),
+      ...(lease && { owner: lease.owner, leaseUntil: lease.until }),
+      ...(run.agent_version !== null && { agentVersion: run.agent_version }),
+      ...(version !== null && hash !== null && { chart: { version, hash } }),
+      ...(run.wake_at !== null && { wakeAt: run.wake_at }),
     };
   });
-}
-
-function readChart({ chart_version: version, chart_hash: hash }: z.infer<typeof runRowSchema>) {
-  return version === null || hash === null ? undefined : { version, hash };
 }
 
 /** Converts the rows of a list. Reports invalid rows to `onDamaged` and leaves them out; without it, throws. */
@@ -118,13 +115,33 @@ export function toRecords(rows: readonly Row[], query: Pick<ListFilter, 'onDamag
   return rows.flatMap(row => readOrReport(query, () => [toRecord(row)]));
 }
 
-/** Returns a page of a list from its rows, which are one more if there is a next page. */
+/** `found` has one row more than the page if there is a next page. */
 export function toRunList(found: readonly Row[], query: ListQuery, filter: ListFilter): RunList {
   const rows = found.slice(0, query.limit);
   const runs = toRecords(rows, filter);
   const last = rows.length < found.length ? rows.at(-1) : undefined;
   if (last === undefined) return { runs };
   return { runs, next: query.cursorAt({ createdAt: Number(last.created_at), runId: String(last.run_id) }) };
+}
+
+/** SQL with a `?` for each of its values. */
+export type Condition = { where: string; values: readonly (string | number)[] };
+
+/** The conditions of a list that no index answers alone. `key` is the table of the list's order, `found` finds the text. */
+export function rangesOf(
+  { since, before, after, order, text }: ListQuery,
+  key: string,
+  found: string,
+): Condition[] {
+  const ranges: Condition[] = [];
+  if (since !== undefined) ranges.push({ where: `${key}.created_at >= ?`, values: [since] });
+  if (before !== undefined) ranges.push({ where: `${key}.created_at < ?`, values: [before] });
+  if (after !== undefined) {
+    const where = `(${key}.created_at, ${key}.run_id) ${order === 'asc' ? '>' : '<'} (?, ?)`;
+    ranges.push({ where, values: [after.createdAt, after.runId] });
+  }
+  if (text !== undefined) ranges.push({ where: `${found} > 0`, values: [text] });
+  return ranges;
 }
 
 /** Returns what `read` returns. Reports its `EngineError` to `onDamaged` and returns nothing; without it, throws. */
@@ -141,20 +158,9 @@ export function readOrReport<Read>(
   }
 }
 
-type RunRow = z.infer<typeof runRowSchema>;
-
-function readParent({ parent, parent_call }: RunRow): RunRecord['parent'] {
-  if (parent === null || parent_call === null) return undefined;
-  return { runId: parent, callId: parent_call };
-}
-
-function readOrigin({ fork_of, fork_at }: RunRow): RunRecord['forkOf'] {
-  return fork_of === null || fork_at === null ? undefined : { runId: fork_of, at: fork_at };
-}
-
 /** Returns the lease in a row with `owner` and `lease_until`. Throws `store-damaged` for invalid columns. */
-export function toLease(row: Row): Lease | undefined {
-  return readSafely(row, () => readLease(row));
+export function toLease(row: Row | undefined): Lease | undefined {
+  return row && readSafely(row, () => readLease(row));
 }
 
 function readLease(row: Row): Lease | undefined {
@@ -260,4 +266,73 @@ export function toWaiting(rows: readonly Row[]): Waiting[] {
     runId: unescapeText(key),
     awaited: findAwaited(appends.flatMap(({ json }) => String(json).split('\n'))),
   }));
+}
+
+export function divideBlob(digest: string, text: string, size: number) {
+  const bytes = Buffer.from(text);
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) => {
+    const start = index * size;
+    const part = bytes.subarray(start, start + size);
+    return { start, bytes: part, sum: sumOfPart(digest, start, part) };
+  });
+}
+
+export function startOfPart(offset: number, size: number): number {
+  return offset - (offset % size);
+}
+
+/** `parts` begin with the one that has the byte at `offset`. Throws `store-damaged` for a missing or damaged part. */
+export function joinParts(
+  parts: readonly Row[],
+  blob: { runId: string; digest: string },
+  { offset, length, size }: { offset: number; length: number; size: number },
+): Uint8Array {
+  const { runId, digest } = blob;
+  const first = startOfPart(offset, size);
+  const pieces = parts.map(({ start, bytes, sum }, index) => {
+    const isInPlace = bytes instanceof Uint8Array && Number(start) === first + index * size;
+    if (isInPlace && sum === sumOfPart(digest, Number(start), bytes)) return bytes;
+    throw new EngineError(
+      'store-damaged',
+      `The result ${digest} of run "${runId}" does not match its checksum. Restore the store from a backup.`,
+      { runId, digest },
+    );
+  });
+  return new Uint8Array(Buffer.concat(pieces).subarray(offset - first, offset - first + length));
+}
+
+const rowSchema = z.object({ position: z.coerce.number(), run_id: z.string(), seq: z.coerce.number() });
+
+/** `rows`: the appends from the place of the query on. `read` returns those after `from`; `left` are needed. */
+export function fillPage(
+  query: FeedQuery,
+  rows: Iterable<Row>,
+  read: (row: Row, wanted: { runId: string; from: number; left: number }) => JournalEntry[],
+): FeedPage {
+  const { limit, ...after } = readFeedQuery(query);
+  const entries: FeedEntry[] = [];
+  let last: FeedPlace = after;
+  for (const row of rows) {
+    const { position, run_id, seq } = rowSchema.parse(row);
+    const from = position === after.position ? after.seq : 0;
+    const left = limit - entries.length;
+    if (seq <= from) continue;
+    if (left <= 0) break;
+    const runId = unescapeText(run_id);
+    const found = readOrReport(query, () => read(row, { runId, from, left })).slice(0, left);
+    for (const { seq, event } of found)
+      entries.push({ runId, seq, event, cursor: toCursor({ position, seq }) });
+    last = { position, seq: found.at(-1)?.seq ?? seq };
+  }
+  return { entries, next: toCursor(last) };
+}
+
+export function cursorOf(row: Row | undefined): string {
+  return toCursor({ position: Number(row?.position ?? 0), seq: Number(row?.seq ?? 0) });
+}
+
+/** The lease in a row of `listeners`. */
+export function readHolder(row: Row | undefined): Lease | undefined {
+  const owner = readOwner(row?.owner ?? null);
+  return owner && { owner, until: Number(row?.until) };
 }

@@ -2,10 +2,9 @@ import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'n
 import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EngineError } from '../../protocol/error.ts';
-import { loadSqlite, readPragma } from './open-database.ts';
-import { refuseRemains } from './opened-file.ts';
+import { loadSqlite, readPragma, refuseRemains } from './open-database.ts';
 import { APPLICATION_ID } from './schema.ts';
-import { describeFault, isLocked, translateError } from './translate-error.ts';
+import { describeFault, isFault, translateError } from './translate-error.ts';
 
 export type Backup = { file: string; bytes: number; runs: number };
 
@@ -49,7 +48,7 @@ async function copyTo(partial: string, source: string, until: number): Promise<n
         db.prepare('VACUUM INTO ?').run(partial);
         break;
       } catch (error) {
-        if (!isLocked(translateError(source, error)) || performance.now() > until) throw error;
+        if (!isFault(translateError(source, error), 'store-locked') || performance.now() > until) throw error;
         rmSync(partial, { force: true });
         await delay(PAUSE_MS);
       }

@@ -1,19 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { backOffMs } from '../../protocol/back-off.ts';
+import { messageOf } from '../../protocol/error.ts';
 import { closedStore } from '../run-record.ts';
-import { openDatabase, readPragma } from './open-database.ts';
-import { OpenedFile } from './opened-file.ts';
+import { OpenedFile, openDatabase, readPragma } from './open-database.ts';
 import { prepareStatements, type Statements } from './statements.ts';
-import {
-  describeFault,
-  describeLostReply,
-  isFull,
-  isLocked,
-  isRefusedCommit,
-  translateError,
-} from './translate-error.ts';
-import { LOCK_BACK_OFF, type Write, WriteQueue } from './write-queue.ts';
+import { describeFault, isFault, isRefusedCommit, translateError } from './translate-error.ts';
 
 type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined };
 
@@ -97,7 +89,7 @@ export class Connection {
   /** As `purge`, but leaves the space and the log to a later purge if other processes use the store without a break. */
   async purgeIfFree(): Promise<void> {
     await this.purge().catch((error: unknown) => {
-      if (!isLocked(error)) throw error;
+      if (!isFault(error, 'store-locked')) throw error;
     });
   }
 
@@ -117,7 +109,7 @@ export class Connection {
       for (const settle of this.#use(opened => this.#commitTogether(opened, writes))) settle();
       return [];
     } catch (error) {
-      if (isLocked(error)) return writes;
+      if (isFault(error, 'store-locked')) return writes;
       if (error instanceof TransactionEnded) return writes.flatMap(write => this.#commit([write]));
       for (const { reject } of writes) reject(error);
       return [];
@@ -140,7 +132,7 @@ export class Connection {
     } catch (error) {
       if (!isRefusedCommit(error)) {
         this.#disconnect();
-        throw describeLostReply(this.#file, error);
+        throw describeFault('store-reply-lost', this.#file, messageOf(error), { cause: error });
       }
       this.#end(sql.rollBack);
       throw error;
@@ -182,7 +174,7 @@ export class Connection {
         return attempt();
       } catch (error) {
         const left = this.#busyTimeoutMs - (performance.now() - calledAt);
-        if (!isLocked(error) || left <= 0) throw error;
+        if (!isFault(error, 'store-locked') || left <= 0) throw error;
         await delay(Math.min(backOffMs(failures, LOCK_BACK_OFF), left));
       }
     }
@@ -198,7 +190,7 @@ export class Connection {
 
   #translate(error: unknown): unknown {
     const translated = translateError(this.#file, error);
-    if (isFull(translated)) this.#isFull = true;
+    if (isFault(translated, 'store-full')) this.#isFull = true;
     return translated;
   }
 
@@ -254,4 +246,81 @@ function emptyLog(db: DatabaseSync, file: string): void {
       file,
       'the deleted data is still in its log, which another process is reading',
     );
+}
+
+const LOCK_BACK_OFF = { baseMs: 1, maxMs: 50 };
+
+/** One write: atomic, and repeated if its transaction failed. */
+type Write = {
+  /** Does the work in the open transaction. Call the returned function after the commit to acknowledge the write. */
+  run(sql: Statements): () => void;
+  reject(error: unknown): void;
+  calledAt: number;
+};
+
+/** Commits writes in order and settles each; returns those that found the store locked. */
+type Commit = (writes: readonly Write[]) => readonly Write[];
+
+/**
+ * The writes of one connection, in the order of their calls.
+ *
+ * 1. Writes added in one turn of the event loop are committed together, at its end.
+ * 2. While another process holds the lock, writes wait without blocking this process, and new writes join them. Each
+ *    write has its own timeout, after which it rejects with `store-locked`.
+ */
+export class WriteQueue {
+  readonly #file: string;
+  readonly #timeoutMs: number;
+  readonly #commit: Commit;
+  readonly #waiting: Write[] = [];
+  /** How many attempts in a row found the store locked. */
+  #failures = 0;
+  #cancel: (() => void) | undefined;
+
+  constructor(file: string, timeoutMs: number, commit: Commit) {
+    this.#file = file;
+    this.#timeoutMs = timeoutMs;
+    this.#commit = commit;
+  }
+
+  /** Resolves when `work` is on disk. `work` may run more than once. */
+  add<Result>(work: (sql: Statements) => Result): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const run = (sql: Statements) => {
+        const result = work(sql);
+        return () => resolve(result);
+      };
+      this.#waiting.push({ run, reject, calledAt: performance.now() });
+      if (this.#cancel !== undefined) return;
+      const immediate = setImmediate(() => this.#flush());
+      this.#cancel = () => clearImmediate(immediate);
+    });
+  }
+
+  /** Commits the waiting writes if the store is not locked; rejects the others. */
+  close(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    const waiting = this.#waiting.splice(0);
+    if (waiting.length === 0) return;
+    for (const { reject } of this.#commit(waiting)) reject(closedStore());
+  }
+
+  #flush(): void {
+    this.#cancel = undefined;
+    let longestMs: number = LOCK_BACK_OFF.maxMs;
+    for (const write of this.#commit(this.#waiting.splice(0))) {
+      const left = this.#timeoutMs - (performance.now() - write.calledAt);
+      if (left > 0) this.#waiting.push(write);
+      else write.reject(describeFault('store-locked', this.#file, 'database is locked'));
+      if (left > 0) longestMs = Math.min(longestMs, left);
+    }
+    this.#failures = this.#waiting.length === 0 ? 0 : this.#failures + 1;
+    if (this.#failures === 0) return;
+    const timer = setTimeout(
+      () => this.#flush(),
+      Math.min(backOffMs(this.#failures, LOCK_BACK_OFF), longestMs),
+    );
+    this.#cancel = () => clearTimeout(timer);
+  }
 }

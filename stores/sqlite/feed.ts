@@ -1,10 +1,9 @@
 import * as z from 'zod';
-import type { StoreFeed, TakenCursor } from '../../protocol/store.ts';
+import type { DeltaStore, StoreFeed, TakenCursor } from '../../protocol/store.ts';
 import { refuseClaim } from '../lease.ts';
-import { readFeedQuery, WHOLE } from '../page.ts';
+import { readFeedQuery, WHOLE } from '../list-query.ts';
 import { SUM_CHARS } from '../sql/checksum.ts';
-import { cursorOf, fillPage, readHolder } from '../sql/feed-page.ts';
-import { unescapeText } from '../sql/rows.ts';
+import { cursorOf, escapeText, fillPage, readHolder, unescapeText } from '../sql/rows.ts';
 import type { Watchers } from '../watchers.ts';
 import type { Connection } from './connection.ts';
 import { readEntries } from './journal.ts';
@@ -30,7 +29,7 @@ export function sqliteFeed(connection: Connection): StoreFeed {
     async take(name, request) {
       return await connection.write<TakenCursor>(sql => {
         const row = sql.listener.get(name);
-        const refusal = refuseClaim(row && readHolder(row), request);
+        const refusal = refuseClaim(readHolder(row), request);
         if (refusal !== undefined) return refusal;
         const cursor = row === undefined ? cursorOf(sql.feedEnd.get()) : String(row.cursor);
         sql.setListener.run(name, cursor, JSON.stringify(request.owner), request.until);
@@ -41,8 +40,8 @@ export function sqliteFeed(connection: Connection): StoreFeed {
     async save(name, ownerId, { cursor, until }) {
       return await connection.write(sql => {
         const row = sql.listener.get(name);
-        if (row === undefined || readHolder(row)?.owner.id !== ownerId) return false;
-        sql.setListener.run(name, cursor, String(row.owner), until);
+        if (readHolder(row)?.owner.id !== ownerId) return false;
+        sql.setListener.run(name, cursor, String(row?.owner), until);
         return true;
       });
     },
@@ -99,4 +98,40 @@ export class ChangeWatcher {
       // The file cannot be read now; the next look comes.
     }
   }
+}
+
+/** How long a run keeps its row after its last follower has left, in ms. */
+const FORGET_MS = 60_000;
+
+/** The texts of turns in progress, in the table `deltas`. Reads come first: most calls then need no write. */
+export function sqliteDeltas(connection: Connection): DeltaStore {
+  const read = (key: string) => connection.query(sql => sql.deltas.get(key));
+  return {
+    async follow(runId, { now, until }) {
+      const key = escapeText(runId);
+      const row = await read(key);
+      if (Number(row?.followed_until ?? 0) < (now + until) / 2) {
+        await connection.write(sql => {
+          sql.forgetDeltas.run(now - FORGET_MS);
+          sql.followDeltas.run(until, key);
+        });
+      }
+      return typeof row?.json === 'string' ? { seq: Number(row.seq), json: row.json } : undefined;
+    },
+
+    async save(runId, { seq, json, redactions = 0 }, now) {
+      const key = escapeText(runId);
+      const row = await read(key);
+      if (Number(row?.followed_until ?? 0) <= now) return false;
+      return await connection.write(
+        sql => Number(sql.saveDeltas.run(seq, json, key, redactions, now).changes) === 1,
+      );
+    },
+
+    async clear(runId) {
+      const key = escapeText(runId);
+      if (typeof (await read(key))?.json !== 'string') return;
+      await connection.write(sql => void sql.clearDeltas.run(key));
+    },
+  };
 }

@@ -2,7 +2,6 @@
 // its commits, `open-database.ts` and `schema.ts` the tables.
 
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import {
   type ClaimRequest,
   changedRun,
@@ -10,9 +9,9 @@ import {
   type Standing,
   type StandingChange,
 } from '../../protocol/store.ts';
-import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
+import { decodeEntry, describeChange, describeDamage } from '../journal-text.ts';
 import { grantLease, nextWakeAt } from '../lease.ts';
-import { takePage, WHOLE } from '../page.ts';
+import { takePage, WHOLE } from '../list-query.ts';
 import { assertUnredacted } from '../run-record.ts';
 import { SUM_CHARS, sumOfEntry, sumOfRecord } from '../sql/checksum.ts';
 import { escapeText, type Replacements, type Row } from '../sql/rows.ts';
@@ -110,18 +109,9 @@ export function readEntries(sql: Statements, runId: string, after: number, page?
   );
 }
 
-export function readJsonEntries(
-  sql: Statements,
-  runId: string,
-  limit?: number,
-): { seq: number; event: JsonValue }[] {
-  const page = { ...WHOLE, ...omitUndefined({ entries: limit }) };
-  return readTexts(sql, runId, 0, page).map(({ seq, text }) => decodeJson(runId, seq, text));
-}
-
 type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
 
-function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
+export function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
   if (page.entries <= 0) return [];
   return takePage(checkEntries(sql, runId, after, page.redactions), page, ({ text }) => text.length);
 }
@@ -170,10 +160,6 @@ function splitRow(runId: string, next: number, row: Row): Entry[] {
     sum: sums.slice(index * SUM_CHARS, (index + 1) * SUM_CHARS),
     stateHash: index < texts.length - 1 || row.state_hash === null ? undefined : String(row.state_hash),
   }));
-}
-
-function describeChange(runId: string, seq: number): Error {
-  return describeDamage(runId, seq, 'does not match its checksum');
 }
 
 /** Returns the checksum at `seq`, to which the next entry is bound; `seq` ends a row or is `base`. */

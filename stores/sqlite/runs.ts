@@ -1,39 +1,35 @@
 import { EngineError } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, RunStatus, WorkRequest } from '../../protocol/store.ts';
-import { isWork, type Lease } from '../lease.ts';
+import { isWork } from '../lease.ts';
+import type { ListQuery } from '../list-query.ts';
 import type { Kinship } from '../plan-deletion.ts';
 import { assertUnredacted, existingRun, missingRun } from '../run-record.ts';
-import { divideBlob, joinParts, startOfPart } from '../sql/blob-parts.ts';
 import { sumOfRecord } from '../sql/checksum.ts';
 import {
+  type Condition,
   columnsOf,
+  divideBlob,
   escapeText,
   hasDeadOwner,
+  joinParts,
   type NewRun,
   type Row,
+  rangesOf,
+  startOfPart,
   toLease,
   toRecord,
   toRecords,
   toWaiting,
   unescapeText,
 } from '../sql/rows.ts';
-import type { Statements } from './statements.ts';
+import { RECORD, type Statements } from './statements.ts';
 
 /** Where a journal ends. `sum`: the checksum of its last entry. `hasRowsPastEnd`: rows follow the recorded end. */
-export type Position = {
-  run: number;
-  base: number;
-  seq: number;
-  sum: string;
-  epoch: number;
-  redactions: number;
-  status: RunStatus;
-  wakeAt: number | undefined;
-  hasRowsPastEnd: boolean;
-};
+export type Position = ReturnType<typeof locateRun>;
 
 /** Returns the position of a run. Throws `run-unknown`, and `store-damaged` like `describeRun`. */
-export function locateRun(sql: Statements, runId: string): Position {
+export function locateRun(sql: Statements, runId: string) {
   const row = findRow(sql.position, sql, runId);
   if (row === undefined) throw missingRun(runId);
   const { run, base, seq, epoch, redactions, sum, status, wake_at: wakeAt } = row;
@@ -50,26 +46,17 @@ export function locateRun(sql: Statements, runId: string): Position {
   };
 }
 
-export function findLease(sql: Statements, run: number): Lease | undefined {
-  const row = sql.lease.get(run);
-  return row && toLease(row);
-}
-
 /** Returns the run's record. Throws `store-damaged` for invalid columns, or if only the run's journal exists. */
 export function describeRun(sql: Statements, runId: string): RunRecord | undefined {
   const row = findRow(sql.run, sql, runId);
   return row && toRecord(row);
 }
 
-function findRow(
-  statement: Statements['run'],
-  { journal }: Pick<Statements, 'journal'>,
-  runId: string,
-): Row | undefined {
+function findRow(statement: Statements['run'], sql: Statements, runId: string): Row | undefined {
   const key = escapeText(runId);
   const row = statement.get(key);
   if (row?.run_id === key) return row;
-  if (row === undefined && journal.get(key) === undefined) return undefined;
+  if (row === undefined && sql.journal.get(key) === undefined) return undefined;
   throw new EngineError(
     'store-damaged',
     `The record of run "${runId}" is missing, but its journal is not. Restore the store from a backup.`,
@@ -172,9 +159,76 @@ export function chooseWork(sql: Statements, candidates: readonly Row[], request:
   return taken;
 }
 
-/** Reserves those of the candidates that are work still, up to the limit, and returns their records. */
-export function reserveRuns(sql: Statements, candidates: readonly Row[], request: WorkRequest): RunRecord[] {
-  const taken = chooseWork(sql, candidates, request);
-  for (const { runId } of taken) sql.reserve.run(request.now + request.reserveMs, escapeText(runId));
-  return taken;
+/** An index with the runs of one condition in the order of the list. `key` has `created_at` and `run_id`. */
+type Path = Condition & { from: string; join: string; key: 'runs' | 'found' };
+
+const BY_AGE: Path = {
+  from: 'runs INDEXED BY runs_by_age',
+  join: '',
+  key: 'runs',
+  where: 'TRUE',
+  values: [],
+};
+
+/** Up to how many runs of a condition are counted, to choose the narrowest one. */
+const MOST_COUNTED = 1_000;
+
+export function findRuns(sql: Statements, query: ListQuery): Row[] {
+  const { order, limit } = query;
+  const paths = pathsOf(query);
+  const path = narrowest(sql, paths);
+  const others = paths.filter(other => other !== path).map(asCondition);
+  const conditions = [path, ...others, ...rangesOf(query, path.key, 'instr(runs.search, ?)')];
+  const where = conditions.map(condition => condition.where).join(' AND ');
+  const values = conditions.flatMap(condition => condition.values);
+  const direction = order === 'asc' ? 'ASC' : 'DESC';
+  return sql
+    .prepare(
+      `SELECT ${RECORD} FROM ${path.from} ${path.join} WHERE ${where}
+       ORDER BY ${path.key}.created_at ${direction}, ${path.key}.run_id ${direction} LIMIT ?`,
+    )
+    .all(...values, limit + 1);
+}
+
+function pathsOf({ status, agent, parent, labels }: ListQuery): Path[] {
+  const ofColumns = Object.entries(omitUndefined({ parent, status, agent })).map(
+    ([column, value]): Path => ({
+      ...BY_AGE,
+      from: `runs INDEXED BY runs_by_${column}`,
+      where: `runs.${column} = ?`,
+      values: [escapeText(value)],
+    }),
+  );
+  const ofLabels = Object.entries(labels).map(
+    (label): Path => ({
+      from: 'labels AS found INDEXED BY labels_by_value',
+      join: 'CROSS JOIN runs ON runs.run = found.run',
+      key: 'found',
+      where: 'found.name = ? AND found.value = ?',
+      values: label,
+    }),
+  );
+  return [...ofColumns, ...ofLabels];
+}
+
+/** Counts through the indexes alone; reads no record. */
+function narrowest(sql: Statements, paths: readonly Path[]): Path {
+  const [first = BY_AGE, ...others] = paths;
+  if (others.length === 0) return first;
+  let best = { path: first, count: Number.POSITIVE_INFINITY };
+  for (const path of paths) {
+    const { from, where, values } = path;
+    const counted = `SELECT count(*) AS count FROM (SELECT 1 FROM ${from} WHERE ${where} LIMIT ${MOST_COUNTED})`;
+    const count = Number(sql.prepare(counted).get(...values)?.count);
+    if (count < best.count) best = { path, count };
+  }
+  return best.path;
+}
+
+function asCondition({ key, where, values }: Path): Condition {
+  if (key === 'runs') return { where, values };
+  return {
+    where: `EXISTS (SELECT 1 FROM labels AS other WHERE other.run = runs.run AND ${where.replaceAll('found.', 'other.')})`,
+    values,
+  };
 }

@@ -1,12 +1,6 @@
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { EngineError } from '../../protocol/error.ts';
 
-type StoreFault =
-  | 'store-unavailable'
-  | 'store-locked'
-  | 'store-full'
-  | 'store-damaged'
-  | 'store-replaced'
-  | 'store-reply-lost';
+type StoreFault = keyof typeof EXPLANATIONS;
 
 /**
  * Faults by SQLite's primary result code (the lower eight bits of an extended code); all other codes are
@@ -32,33 +26,29 @@ const NO_SHARED_MEMORY = 4874;
  */
 const REFUSED_COMMITS: ReadonlySet<number> = new Set([5, 13, 778]);
 
-const EXPLANATIONS: Record<StoreFault, { state: string; advice: string }> = {
-  'store-unavailable': {
-    state: 'cannot be opened or written',
-    advice: 'Check that it is a file, that it and its folder are writable, and that the disk has space.',
-  },
-  'store-full': {
-    state: 'cannot grow',
-    advice: 'No acknowledged write is lost. Free space on its disk, then resume the runs.',
-  },
-  'store-locked': {
-    state: 'is locked by another process',
-    advice: 'Try again, or end the process that holds the lock.',
-  },
-  'store-replaced': {
-    state: 'is not the file that this process opened',
-    advice:
-      'No further write is acknowledged. Put the file back, or restart this process to use the current file.',
-  },
-  'store-reply-lost': {
-    state: 'did not report whether it committed',
-    advice: 'Read the run again to see whether the last write is there.',
-  },
-  'store-damaged': {
-    state: 'is not a database of runs, or is damaged',
-    advice: 'Restore it from a backup, name another file, or move it away to start a new one.',
-  },
-};
+const EXPLANATIONS = {
+  'store-unavailable': [
+    'cannot be opened or written',
+    'Check that it is a file, that it and its folder are writable, and that the disk has space.',
+  ],
+  'store-full': [
+    'cannot grow',
+    'No acknowledged write is lost. Free space on its disk, then resume the runs.',
+  ],
+  'store-locked': ['is locked by another process', 'Try again, or end the process that holds the lock.'],
+  'store-replaced': [
+    'is not the file that this process opened',
+    'No further write is acknowledged. Put the file back, or restart this process to use the current file.',
+  ],
+  'store-reply-lost': [
+    'did not report whether it committed',
+    'Read the run again to see whether the last write is there.',
+  ],
+  'store-damaged': [
+    'is not a database of runs, or is damaged',
+    'Restore it from a backup, name another file, or move it away to start a new one.',
+  ],
+} as const;
 
 /** Returns the error for a fault of the store in `file`; `reason` is what was found, without a full stop. */
 export function describeFault(
@@ -67,20 +57,13 @@ export function describeFault(
   reason: string,
   options?: { cause: unknown },
 ): EngineError {
-  const { state, advice } = EXPLANATIONS[fault];
+  const [state, advice] = EXPLANATIONS[fault];
   return new EngineError(fault, `${file} ${state}: ${reason}. ${advice}`, { file }, options);
 }
 
-export function describeLostReply(file: string, cause: unknown): EngineError {
-  return describeFault('store-reply-lost', file, messageOf(cause), { cause });
-}
-
-export function isLocked(error: unknown): boolean {
-  return error instanceof EngineError && error.code === 'store-locked';
-}
-
-export function isFull(error: unknown): boolean {
-  return error instanceof EngineError && error.code === 'store-full';
+/** Whether an error is of this fault. */
+export function isFault(error: unknown, fault: StoreFault): boolean {
+  return error instanceof EngineError && error.code === fault;
 }
 
 /** Whether a failed COMMIT surely wrote nothing. */

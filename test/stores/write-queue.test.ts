@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { WriteQueue } from '../../stores/sqlite/write-queue.ts';
+import { WriteQueue } from '../../stores/sqlite/connection.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { loadRun, makeImage } from '../../../engine/journal/load-run.ts';
-import { checkRun } from '../../../engine/migrations/check-run.ts';
+import { checkRun } from '../../../engine/migrations/migrate-run.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
