@@ -109,6 +109,23 @@ export async function rejectsWith(code: string, work: Promise<unknown>): Promise
   await assert.rejects(work, { name: 'EngineError', code });
 }
 
+/** Asserts that the methods of the store know no run with this id. */
+export async function isUnknown(store: Store, runId: string): Promise<void> {
+  const calls = [
+    store.read(runId),
+    store.read(runId, 1, { entries: 1, chars: 1 }),
+    store.append(runId, { after: 0, epoch: 0 }, [receive('x')], RUNNING),
+    store.claim(runId, request('one')),
+    store.release(runId, 0),
+    store.saveSnapshot(runId, { seq: 1, state: {} }),
+    store.putBlob(runId, DIGEST, '"abc"'),
+    store.chain(runId),
+  ];
+  await Promise.all(calls.map(call => rejectsWith('run-unknown', call)));
+  assert.deepEqual([await store.get(runId), await store.loadSnapshot(runId)], [undefined, undefined]);
+  assert.equal(await store.readBlob(runId, DIGEST, 0, 5), undefined);
+}
+
 export async function listIds(store: Store, filter?: ListFilter): Promise<string[]> {
   return (await store.list(filter)).runs.map(({ runId }) => runId);
 }

@@ -122,6 +122,10 @@ export const contentChecks = checksOf(store => store.create(begin('a')), {
   },
 });
 
+function bytesOf(text: string): Uint8Array {
+  return new Uint8Array(Buffer.from(text));
+}
+
 async function readAll(store: Store, runId: string, digest: string, length: number): Promise<Buffer> {
   const pages: Uint8Array[] = [];
   let offset = 0;
@@ -146,7 +150,7 @@ export const blobChecks = checksOf(store => store.create(begin('a')), {
   },
   'a page after the end of a blob is empty, and so is a page of length 0': async store => {
     await store.putBlob('a', DIGEST, '"abc"');
-    assert.deepEqual(await store.readBlob('a', DIGEST, 3, 100), new Uint8Array(Buffer.from('c"')));
+    assert.deepEqual(await store.readBlob('a', DIGEST, 3, 100), bytesOf('c"'));
     assert.deepEqual(await store.readBlob('a', DIGEST, 5, 100), new Uint8Array());
     assert.deepEqual(await store.readBlob('a', DIGEST, 1_000_000, 100), new Uint8Array());
     assert.deepEqual(await store.readBlob('a', DIGEST, 0, 0), new Uint8Array());
@@ -184,17 +188,14 @@ export const blobChecks = checksOf(store => store.create(begin('a')), {
     const rest = { events: [], status: 'running', blobs } as const;
     await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }), undefined, rest);
     assert.ok((await readAll(store, 'fork', DIGEST, BYTES.length)).equals(BYTES));
-    assert.deepEqual(
-      await store.readBlob('fork', OTHER_DIGEST, 0, 9),
-      new Uint8Array(Buffer.from('"other"')),
-    );
+    assert.deepEqual(await store.readBlob('fork', OTHER_DIGEST, 0, 9), bytesOf('"other"'));
     await rejectsWith('run-exists', store.create(begin('a'), undefined, rest));
     assert.equal(await store.readBlob('a', OTHER_DIGEST, 0, 9), undefined);
   },
   'changing a returned page does not change the blob': async store => {
     await store.putBlob('a', DIGEST, '"abc"');
     (await store.readBlob('a', DIGEST, 0, 5))?.fill(0);
-    assert.deepEqual(await store.readBlob('a', DIGEST, 0, 5), new Uint8Array(Buffer.from('"abc"')));
+    assert.deepEqual(await store.readBlob('a', DIGEST, 0, 5), bytesOf('"abc"'));
   },
 });
 
@@ -212,10 +213,14 @@ const TEXT = { seq: 3, json: '[{"type":"text.delta","text":"é漢👩"}]' };
 const LATER = { seq: 4, json: '[]' };
 const TIME = { now: 1_000, until: 11_000 };
 
+async function startedWithDeltas(store: Store) {
+  await store.create(begin('a'));
+  return store.deltas;
+}
+
 /** Checks of the texts of turns in progress. A store without `deltas` passes them. */
-export const deltaChecks = checksOf(({ deltas }) => deltas, {
+export const deltaChecks = checksOf(startedWithDeltas, {
   'a text is kept only while its run has a follower': async (store, deltas) => {
-    await store.create(begin('a'));
     await store.create(begin('b'));
     assert.equal(await deltas.save('a', TEXT, 1_000), false);
     assert.equal(await deltas.follow('a', TIME), undefined);
@@ -226,7 +231,6 @@ export const deltaChecks = checksOf(({ deltas }) => deltas, {
     assert.deepEqual(await deltas.follow('a', TIME), TEXT);
   },
   'a text replaces the one before it, and following longer keeps it': async (store, deltas) => {
-    await store.create(begin('a'));
     await deltas.follow('a', TIME);
     await deltas.save('a', TEXT, 2_000);
     assert.deepEqual(await deltas.follow('a', { now: 9_000, until: 19_000 }), TEXT);
@@ -234,7 +238,6 @@ export const deltaChecks = checksOf(({ deltas }) => deltas, {
     assert.deepEqual(await deltas.follow('a', { now: 18_000, until: 28_000 }), LATER);
   },
   'a cleared text is gone, and its run is still followed': async (store, deltas) => {
-    await store.create(begin('a'));
     await deltas.clear('a');
     await deltas.follow('a', TIME);
     await deltas.save('a', TEXT, 2_000);
@@ -246,7 +249,6 @@ export const deltaChecks = checksOf(({ deltas }) => deltas, {
     assert.equal(await deltas.follow('none', TIME), undefined);
     assert.equal(await deltas.save('none', TEXT, 2_000), false);
     await deltas.clear('none');
-    await store.create(begin('a'));
     await deltas.follow('a', TIME);
     await deltas.save('a', TEXT, 2_000);
     await store.delete('a');
@@ -254,7 +256,6 @@ export const deltaChecks = checksOf(({ deltas }) => deltas, {
     assert.equal(await deltas.follow('a', TIME), undefined);
   },
   'a text leaves the journal and the record of its run alone': async (store, deltas) => {
-    await store.create(begin('a'));
     const before = [await store.get('a'), await store.read('a')];
     await deltas.follow('a', TIME);
     await deltas.save('a', TEXT, 2_000);

@@ -85,10 +85,8 @@ export const listChecks: Checks = {
     await store.create(begin('b', { at: 2000, input: [say('x'.repeat(300))] }));
     await store.create(begin('c', { at: 3000, input: [] }));
     const { runs } = await store.list({ order: 'asc' });
-    assert.deepEqual(
-      runs.map(({ title }) => title),
-      ['Refund order A-1,', `${'x'.repeat(199)}…`, ''],
-    );
+    const titles = runs.map(({ title }) => title);
+    assert.deepEqual(titles, ['Refund order A-1,', `${'x'.repeat(199)}…`, '']);
     assert.deepEqual([runs[0]?.labels, runs[0]?.state, runs[0]?.turns], [{}, 'running', 0]);
   },
   'a list can be filtered by status, agent, labels, parent and time, together': async store => {

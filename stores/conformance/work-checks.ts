@@ -178,11 +178,8 @@ function takeFrom(store: Store): Take | undefined {
   if (store.takeWork === undefined) return undefined;
   return async changes => {
     const found = (await store.takeWork?.({ ...WORK, ...changes })) ?? [];
-    const times = found.map(({ updatedAt }) => updatedAt);
-    assert.deepEqual(
-      times,
-      times.toSorted((one, other) => one - other),
-    );
+    const byAge = found.toSorted((one, other) => one.updatedAt - other.updatedAt);
+    assert.deepEqual(found, byAge);
     return found.map(({ runId }) => runId).sort();
   };
 }
