@@ -27,7 +27,7 @@ import { ChangeWatcher, sqliteDeltas, sqliteFeed } from './sqlite/feed.ts';
 import {
   changeStanding,
   readEntries,
-  readTexts,
+  readRawEntries,
   rewriteEntries,
   writeEvents,
   writeLease,
@@ -133,7 +133,7 @@ function makeStore(connection: Connection): Store {
       connection.query(sql => readEntries(sql, runId, Math.max(0, after), page)),
 
     async readJson(runId, entries = Number.POSITIVE_INFINITY) {
-      const texts = await connection.query(sql => readTexts(sql, runId, 0, { ...WHOLE, entries }));
+      const texts = await connection.query(sql => readRawEntries(sql, runId, 0, { ...WHOLE, entries }));
       return texts.map(({ seq, text }) => decodeJson(runId, seq, text));
     },
 

@@ -111,7 +111,6 @@ const AMBIGUOUS: Readonly<Record<string, readonly string[]>> = {
     'server/route.ts',
   ],
   AnswerOf: ['agent/as-tool.ts', 'engine/run/call-reference.ts'],
-  Change: ['stores/postgres/appends.ts', 'visualizer/page/model/state-diff.ts'],
   ChartState: ['machines/agent.ts', 'visualizer/chart-graph.ts'],
   Connection: [
     'adapters/http/connection.ts',
@@ -198,7 +197,7 @@ const AMBIGUOUS: Readonly<Record<string, readonly string[]>> = {
   describeStart: ['stores/run-record.ts', 'visualizer/describe-exploration.ts'],
   describeTurn: ['cli/render/format.ts', 'runner/runner-turn.ts', 'visualizer/describe-event.ts'],
   findNonJson: ['engine/services/read-output.ts', 'explore/built-in-invariants.ts'],
-  findRuns: ['stores/postgres/runs.ts', 'stores/sqlite/list-runs.ts'],
+  findRuns: ['stores/postgres/runs.ts', 'stores/sqlite/runs.ts'],
   followRun: ['server/runs/live/event-stream.ts', 'visualizer/page/data/follow-run.ts'],
   fork: ['cli/commands/fork.ts', 'server/runs/commands/fork-route.ts'],
   formatClock: ['cli/render/format.ts', 'visualizer/page/render/format.ts'],

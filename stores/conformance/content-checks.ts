@@ -230,14 +230,14 @@ export const deltaChecks = checksOf(startedWithDeltas, {
     assert.equal(await deltas.save('a', LATER, 11_000), false);
     assert.deepEqual(await deltas.follow('a', TIME), TEXT);
   },
-  'a text replaces the one before it, and following longer keeps it': async (store, deltas) => {
+  'a text replaces the one before it, and following longer keeps it': async (_, deltas) => {
     await deltas.follow('a', TIME);
     await deltas.save('a', TEXT, 2_000);
     assert.deepEqual(await deltas.follow('a', { now: 9_000, until: 19_000 }), TEXT);
     assert.equal(await deltas.save('a', LATER, 18_000), true);
     assert.deepEqual(await deltas.follow('a', { now: 18_000, until: 28_000 }), LATER);
   },
-  'a cleared text is gone, and its run is still followed': async (store, deltas) => {
+  'a cleared text is gone, and its run is still followed': async (_, deltas) => {
     await deltas.clear('a');
     await deltas.follow('a', TIME);
     await deltas.save('a', TEXT, 2_000);

@@ -104,14 +104,14 @@ export function writeLease(sql: Statements, run: number, request: ClaimRequest, 
 
 /** Returns the entries after `after`, all or one page. Throws `journal-damaged` for an entry with a wrong checksum. */
 export function readEntries(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
-  return readTexts(sql, runId, after, page).map(({ seq, text, stateHash }) =>
+  return readRawEntries(sql, runId, after, page).map(({ seq, text, stateHash }) =>
     decodeEntry(runId, seq, text, stateHash),
   );
 }
 
 type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
 
-export function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
+export function readRawEntries(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
   if (page.entries <= 0) return [];
   return takePage(checkEntries(sql, runId, after, page.redactions), page, ({ text }) => text.length);
 }
@@ -184,7 +184,7 @@ export function rewriteEntries(
   if (changed.size === 0) return position;
   const { run, base, seq: last } = position;
   const before = Math.min(...changed.keys()) - 1;
-  readTexts(sql, runId, before);
+  readRawEntries(sql, runId, before);
   let sum = '';
   let next = before + 1;
   for (const found of sql.rows.all(run, before, run, last)) {
