@@ -159,7 +159,6 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     yield* this.#yieldTurn(new CurrentTurn(this.run.context, Promise.resolve(last)), from);
   }
 
-  /** Makes one model call, with all its attempts, and yields the turn. */
   async *#takeTurn(): AsyncGenerator<Given, void> {
     const { context } = this.run;
     const from = this.#seq;
@@ -303,11 +302,8 @@ class CurrentTurn {
   }
 }
 
-/** What a runner learns from the new entries of a run that rests or has ended. */
 type JournalProgress = {
-  /** The last entry that was read. */
   seq: number;
-  /** How many turns were completed. */
   turns: number;
   /** The last completed turn, unless it was a draft. */
   last: CompletedTurn | undefined;

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Outcome } from '../../engine/replay/describe-outcome.ts';
-import { exportRun } from '../../engine/replay/export-run.ts';
-import { exportBlobs } from '../../engine/replay/read-export.ts';
+import { exportBlobs, exportRun } from '../../engine/replay/export-run.ts';
 import { type Recording, recordRun } from '../../engine/replay/record-run.ts';
 import { findDifference } from '../../protocol/content/find-difference.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';

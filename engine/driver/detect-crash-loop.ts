@@ -25,11 +25,7 @@ const NO_PROGRESS: ReadonlySet<JournalEntry['event']['type']> = new Set([
   'run.redacted',
 ]);
 
-/**
- * Why a run has to be quarantined, as a text for people; `null` if it may be driven. It has to be once `MAX_CRASHES`
- * claims in a row replaced a process that had died, with no progress in between, not even by a sub-agent of an open
- * call.
- */
+/** Why a run has to be quarantined, for people: `MAX_CRASHES` drivers in a row died without progress, even of a sub-agent. */
 export async function detectCrashLoop(
   store: Store,
   { state, seq }: Fold,

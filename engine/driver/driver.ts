@@ -35,7 +35,6 @@ type DriverOptions = Pick<
   lease: Lease;
   snapshots: Snapshots;
   events: RunEvents;
-  /** Loads the transcript of the runs that the run continues. */
   inherited(): Promise<readonly Item[]>;
 };
 
@@ -116,7 +115,6 @@ export class Driver {
     return await this.#outcome.promise;
   }
 
-  /** Aborts the running services, waits up to the grace time until they end, then appends the cancellation. */
   async cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
     if (this.#isOver) return { type: 'driver-changed' };
     this.#cancelling ??= this.#cancel(options);
@@ -130,10 +128,7 @@ export class Driver {
     return await this.#log.append([state => cancelRun(state, options)]);
   }
 
-  /**
-   * Gives the run up between two events: waits up to `graceMs` until the model calls and tool calls in progress have
-   * ended, then aborts the others. Resolves once the lease is released, or driving has ended for another reason.
-   */
+  /** Waits up to `graceMs` for calls in progress, then aborts the others. Resolves once the lease is released. */
   async yield(graceMs: number): Promise<void> {
     if (!this.#yielding.signal.aborted) {
       this.#yielding.abort(new Yielding(graceMs));
@@ -281,7 +276,6 @@ export class Driver {
     if (!this.#isOver && !(await this.#lease.renewAfter(part))) this.#end('superseded');
   }
 
-  /** If there is nothing left to do: looks for new inputs once more, saves a snapshot and ends driving. */
   async #endIfQuiet(): Promise<void> {
     if (this.#isOver || this.#isChecking || !this.#isQuiet()) return;
     this.#isChecking = true;
@@ -308,7 +302,6 @@ export class Driver {
     if (!this.#isOver) this.#options.snapshots.saveInBackground(this.#log.durable);
   }
 
-  /** `saved` resolves once what has to be saved is. */
   #end(outcome: DriveOutcome, saved = Promise.resolve()): void {
     if (this.#isOver) return;
     this.#close();
@@ -345,11 +338,7 @@ export class Driver {
 /** How often a store that notifies of inputs and claims is looked at, in ms: for what it did not report. */
 const WATCHED_POLL_MS = 5_000;
 
-/**
- * Calls `look` when other processes may have appended to the run: when the store tells, and at intervals. The intervals
- * are also those at which a lease can be renewed in time. One call at a time; a change during a call causes another.
- * Returns a function that ends it.
- */
+/** Looks when the store tells of changes, and often enough to renew the lease. One look at a time; returns what ends it. */
 function lookForEntries(
   { store, host, runId, leaseMs }: Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'>,
   look: () => Promise<void>,

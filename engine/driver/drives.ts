@@ -21,7 +21,6 @@ export class Drives {
   readonly #drives = new Map<Drive, Promise<unknown>>();
   readonly #claims = new Set<Promise<unknown>>();
   #draining: { graceMs: number } | null = null;
-  /** How many runs another process took over from this one. */
   lostLeases = 0;
 
   /** Whether this process gives up all runs of the store, and claims none. */
@@ -39,7 +38,6 @@ export class Drives {
     return await claim.finally(() => this.#claims.delete(claim));
   }
 
-  /** Adds a run until `done` settles. */
   add(drive: Drive, done: Promise<DriveOutcome>): void {
     this.#drives.set(drive, done);
     const remove = () => void this.#drives.delete(drive);
@@ -50,15 +48,11 @@ export class Drives {
     if (this.#draining !== null) void drive.yield(this.#draining.graceMs);
   }
 
-  /** The sub-agents' runs that a run waits for. */
   below(runId: string): Drive[] {
     return [...this.#drives.keys()].filter(({ parentId }) => parentId === runId);
   }
 
-  /**
-   * Gives up all runs and claims no other from now on. Resolves once their leases are released. Returns how many could
-   * not be given up: the store did not answer in time.
-   */
+  /** Gives up all runs. Resolves once their leases are released, with how many the store did not release in time. */
   async drain(host: Pick<Host, 'setTimer'>, graceMs: number): Promise<number> {
     this.#draining = { graceMs };
     await settledWithin(host, graceMs + RELEASE_MS, [this.#yieldAll(graceMs)]);

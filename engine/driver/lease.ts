@@ -13,10 +13,7 @@ type Held = { leases: Set<Lease>; renewal: Promise<void> | null };
 
 const heldIn = new WeakMap<Store, Held>();
 
-/**
- * This process's lease on a run. It is valid for `leaseMs` from the moment of the last claim or renewal request. One
- * renewal renews all leases of this process in a store, so that drivers that only wait cost few calls.
- */
+/** A lease on a run, valid for `leaseMs` from its last claim or renewal. One renewal renews all of a store, to cost few calls. */
 export class Lease {
   readonly #options: LeaseOptions;
   #renewedAt: Moment;
@@ -35,7 +32,6 @@ export class Lease {
     return held;
   }
 
-  /** Whether the lease has not expired, by this process's clocks. */
   get isValid(): boolean {
     return !this.#isLost && this.#age < this.#options.leaseMs;
   }
@@ -92,7 +88,6 @@ export class Lease {
     host.reach?.('release.after');
   }
 
-  /** Stops renewing the lease. */
   end(): void {
     this.#held.leases.delete(this);
   }

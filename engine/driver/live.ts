@@ -53,9 +53,7 @@ export type LiveOptions = {
   persist?: (snapshot: JsonValue, options: { signal: AbortSignal }) => void | Promise<void>;
   /** How long a `persist` that fails is repeated, and one that does not return is awaited, in ms. Default 30 000. */
   patienceMs?: number;
-  /**
-   * Receives text and progress as they arrive; they do not pass through the machine. What it throws is ignored.
-   */
+  /** Receives text and progress as they arrive, past the machine. What it throws is ignored. */
   onDelta?: (delta: Delta) => void;
   /** Time, ids and randomness. Default: `systemHost`. */
   host?: Host;
@@ -107,13 +105,9 @@ function actorOf(service: Service, options: LiveOptions): ServiceActor {
   });
 }
 
-/** An event without its time, which the actor adds. */
 type Unstamped<Event> = Event extends ChartEvent ? Omit<Event, 'at'> : never;
 
-/**
- * One start of a service. The service reads the machine's current context rather than the actor's input, which is
- * outdated in a restored actor.
- */
+/** One start of a service, which reads the machine's current context: its input is outdated in a restored actor. */
 class LiveService {
   readonly #machine: AnyActorRef;
   readonly #sendBack: (event: ChartEvent) => void;
@@ -243,11 +237,9 @@ type PersistCalls = { returned: Promise<unknown> };
 type BarrierOptions = Required<Pick<LiveOptions, 'persist' | 'patienceMs' | 'host'>> & {
   calls: PersistCalls;
   snapshot(): JsonValue;
-  /** Aborted when the service has to stop. */
   stopped: AbortSignal;
 };
 
-/** The waits between calls of `persist` that fail. */
 const BACK_OFF = { baseMs: 200, maxMs: 5_000 };
 
 /**
@@ -268,10 +260,7 @@ class SnapshotBarrier {
     this.#options = options;
   }
 
-  /**
-   * Resolves once everything reported so far is stored. Rejects with the reason when patience ends, and when the service
-   * has to stop.
-   */
+  /** Rejects with the reason when patience ends, and when the service has to stop. */
   pass(): Promise<void> {
     if (this.#next === null) {
       this.#next = this.#latest.then(() => this.#store());
@@ -297,7 +286,6 @@ class SnapshotBarrier {
     }
   }
 
-  /** Calls `persist` once no earlier call is in progress, and waits for it up to `ms`. */
   async #call(ms: number): Promise<'stored' | 'unanswered' | { error: unknown }> {
     const { host, calls, persist, snapshot, stopped } = this.#options;
     if (stopped.aborted) return 'unanswered';

@@ -24,7 +24,6 @@ export type RunOptions = {
   runId: string;
   store: Store;
   host: Host;
-  /** The owner that this run's leases name. */
   owner: Owner;
   /** Whether an owner with an unexpired lease is known to be dead. */
   isDead(owner: Owner): boolean;
@@ -39,7 +38,6 @@ export type RunOptions = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
   /** The transcript of the chain of runs up to `continues`; empty for `null`. */
   loadInherited(continues: string | null): Promise<readonly Item[]>;
-  /** Change a model's text for readers. */
   textFilters: readonly (() => TextFilter)[];
   /** A model's text as readers see it, after the text filters. */
   showText(text: string): string;
@@ -68,10 +66,7 @@ export type RunParts = {
 /** Makes the supervisor of a run. */
 export type MakeSupervisor = (parts: RunParts) => RunSupervisor;
 
-/**
- * The interface through which a run's handle (`Run`) has the run driven. `Supervisor` drives the run in this process.
- * Another implementation may leave the driving to an external system, and only append inputs and follow the journal.
- */
+/** How a run's handle (`Run`) has the run driven: by `Supervisor` in this process, or by an external system. */
 export interface RunSupervisor {
   readonly driver: {
     cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome>;
@@ -84,7 +79,6 @@ export interface RunSupervisor {
   readonly inherited: readonly Item[] | undefined;
   /** Reads the entries of other processes, unless this process drives the run. */
   refresh(): Promise<void>;
-  /** Appends inputs, and has the run driven if they let it continue. */
   put(makes: readonly MakeCommand[]): Promise<SubmitResult>;
   /** Waits until the run rests or has ended. Rejects if driving fails. */
   settled(): Promise<Settled>;
@@ -94,10 +88,7 @@ export interface RunSupervisor {
   begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void;
   /** Has the run driven now, even if it rests. Returns false if another process drives it. */
   tryToDrive(): Promise<boolean>;
-  /**
-   * Releases the run within `graceMs` if this process drives it, so that another process can continue. Does nothing if
-   * an external system drives it.
-   */
+  /** Gives the run up within `graceMs`, if this process drives it. Does nothing if an external system drives it. */
   yield(graceMs: number): Promise<void>;
   /** Has the run driven at its deadline. Called when a handle begins to hold the run. */
   wakeAtExpiry(): void;

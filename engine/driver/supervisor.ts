@@ -66,7 +66,6 @@ export class Supervisor implements RunSupervisor {
     if (this.driver === null) await this.#log.catchUp();
   }
 
-  /** Appends inputs and drives the run. One whose model this process lacks is left to others. */
   async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
     const result = await this.#log.put(makes);
     if (!result.accepted || this.#log.isDriving) return result;
@@ -93,10 +92,7 @@ export class Supervisor implements RunSupervisor {
     return mayBeDriven ? undefined : { type: 'stranded', runId, ...missing };
   }
 
-  /**
-   * Waits until the run rests or has ended, and drives it if no other process does; once it was yielded, only waits.
-   * Rejects if driving fails.
-   */
+  /** Drives the run if no other process does; once it was yielded, only waits. */
   async settled(): Promise<Settled> {
     const yields = this.#yields;
     for (;;) {
@@ -115,7 +111,6 @@ export class Supervisor implements RunSupervisor {
     }
   }
 
-  /** Claims the run, even if it rests, and drives it until it rests, has ended or was yielded, or another process has it. */
   async drive(): Promise<void> {
     const yields = this.#yields;
     await this.refresh();
@@ -142,10 +137,7 @@ export class Supervisor implements RunSupervisor {
     return ended.length > 0;
   }
 
-  /**
-   * Gives the run up, and its sub-agents' runs, if this process drives them: see `Driver.yield`. Callers that wait for
-   * `settled()` now follows the run. Resolves once the leases are released.
-   */
+  /** Callers that wait for `settled()` now follow the run. See `Driver.yield`. */
   async yield(graceMs: number): Promise<void> {
     this.#yields += 1;
     const below = this.#drives.below(this.#log.runId).map(drive => drive.yield(graceMs));
@@ -157,7 +149,6 @@ export class Supervisor implements RunSupervisor {
     return this.#log.state.context.parent?.runId;
   }
 
-  /** Waits until all sub-agents rest and delivers the answers of those that ended. Returns whether there were any. */
   async #deliverAnswers(): Promise<boolean> {
     const ended = await this.#parts.children.settle(this.#log.state.context);
     for (const command of ended) await this.put([() => command]);
@@ -302,10 +293,7 @@ export class Supervisor implements RunSupervisor {
     void this.#deliverToParent().catch(() => {});
   }
 
-  /**
-   * Drives again if there is work left: inputs that arrived between the driver's last check and its end, a run whose
-   * lease expired without a new driver, or answers of sub-agents that ended before this run waited for them.
-   */
+  /** Drives again for inputs after the driver's last look, an expired lease, or answers of sub-agents that came early. */
   async #checkForWork(): Promise<void> {
     if (hasEnded(this.#log.state)) return;
     try {
@@ -318,7 +306,6 @@ export class Supervisor implements RunSupervisor {
     if (this.driver === null) this.driveInBackground();
   }
 
-  /** Delivers the answer of an ended sub-agent's run to its parent, and drives the parent if its agent is here. */
   async #deliverToParent(): Promise<void> {
     const { store, host, openParent, isAwaited } = this.#options;
     const { state } = this.#log;

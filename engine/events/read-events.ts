@@ -18,11 +18,8 @@ export type EventSource = {
   readPage(after: number): Promise<readonly RunHappening[]>;
   /** Whether more events are expected, as far as this process has read the journal. */
   activity(): 'running' | 'at-rest' | 'ended';
-  /** The error that stopped driving in this process; `null` without one. */
   failure(): { error: unknown } | null;
-  /** Reads and publishes the entries of other processes. */
   refresh(): Promise<void>;
-  /** Waits for one polling interval. */
   nap(): Promise<void>;
 };
 
@@ -67,10 +64,7 @@ export function readEvents(source: EventSource, options: ReadOptions & Until): A
   return stoppable(readEach(source, queue, options), () => queue.close());
 }
 
-/**
- * Like `readEvents`, in batches of everything available. What one network read brings is one batch: the deltas of a
- * provider's chunk arrive in the same turn of the event loop, one after the other.
- */
+/** Like `readEvents`, in batches of everything available: the deltas of one network read are one batch. */
 export function readBatches(
   source: EventSource,
   options: BatchOptions,

@@ -1,5 +1,3 @@
-// engine/events/readers: what the readers of a run in this process share: the pages of its journal, and the event loop.
-
 import { runSoon } from '../host/host.ts';
 
 /** How long readers may work in one turn of the event loop, in ms, and how many of them at most. */
@@ -16,7 +14,6 @@ const MOST_READERS = 32;
 export class ReaderTurns {
   readonly #now: () => number;
   #waiting: (() => void)[] = [];
-  /** The next of `#waiting`. */
   #next = 0;
   #isScheduled = false;
 

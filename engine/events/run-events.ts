@@ -7,13 +7,9 @@ export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 /** A delta that adds to the text of a turn. */
 export type TextDelta = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' | 'call.delta' }>;
 
-/**
- * The text of the current turn; adjacent deltas of one type (and of one call) are merged. Each text has another `number`.
- * `since` is the seq of the last entry before it.
- */
+/** The current turn's text, with adjacent deltas of a type (or call) merged. `since`: the seq of the last entry before it. */
 type PartialText = { number: number; since: number; parts: readonly TextDelta[] };
 
-/** How a reader waits for entries of other processes. */
 type Refresh = { nap(): Promise<void>; refresh(): Promise<void> };
 
 type Subscriber = { receive(happening: RunHappening): void; wake(): void };
@@ -40,7 +36,6 @@ export class RunEvents {
     this.#partialText = { number: 0, since: seq, parts: [] };
   }
 
-  /** A copy of the current turn's text. */
   get partialText(): PartialText {
     const { parts, ...text } = this.#partialText;
     return { ...text, parts: parts.map(part => ({ ...part })) };
@@ -77,7 +72,6 @@ export class RunEvents {
     return this.#refreshing;
   }
 
-  /** Returns a function that unsubscribes. */
   subscribe(subscriber: Subscriber): () => void {
     this.#subscribers.add(subscriber);
     return () => {

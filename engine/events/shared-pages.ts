@@ -30,7 +30,6 @@ export function jsonOf(happening: RunHappening): string {
 
 type PagesOptions = {
   runId: string;
-  /** Reads the page after a seq. */
   read(after: number): Promise<JournalEntry[]>;
   /** Reads the entries of other processes: `clear` follows if one of them is a redaction. Rejects if the run is gone. */
   refresh(): Promise<void>;
@@ -62,7 +61,6 @@ export class SharedPages {
     return from === after ? happenings : happenings.filter(one => isAfter(one, after));
   }
 
-  /** Drops everything, because the journal was rewritten or has no reader any more. */
   clear(): void {
     this.#reading.clear();
     for (const page of this.#pages) forget(page);
@@ -91,7 +89,6 @@ export class SharedPages {
     }
   }
 
-  /** The kept page with the entry after `seq`. */
   #pageWith(seq: number): SharedPage | undefined {
     return this.#pages.find(page => page.from <= seq && seq < page.last);
   }

@@ -17,10 +17,7 @@ import {
 const WRITE_MS = 200;
 /** How often the store is asked whether the run has followers, in ms. */
 const ASK_MS = 500;
-/**
- * The size limit of a shared text, in characters of JSON. Readers get a longer text from the journal when its turn is
- * complete.
- */
+/** In characters of JSON. Readers get a longer text from the journal when its turn is complete. */
 const MOST_CHARS = 1024 * 1024;
 
 type SharedTextOptions = {
@@ -47,7 +44,6 @@ export class SharedText {
   #saving: Promise<void> = Promise.resolve();
   #isSaving = false;
   #nextAt = 0;
-  /** Whether the store may hold a text of this run. */
   #isStored = false;
   #isClosed = false;
 
@@ -59,7 +55,6 @@ export class SharedText {
     });
   }
 
-  /** Stops sharing and deletes the stored text. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#unsubscribe();
@@ -163,7 +158,6 @@ export class FollowedText {
     this.#options = options;
   }
 
-  /** Publishes new text. Errors of the store are ignored. */
   async read(): Promise<void> {
     const { store, runId, host, isFollowing } = this.#options;
     const { deltas } = store;

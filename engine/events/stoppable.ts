@@ -1,7 +1,4 @@
-/**
- * Makes `return()` end a generator at once, by `stop`, which ends what the generator waits for. By default `return()`
- * waits for the next value first.
- */
+/** Makes `return()` end a generator at once, by `stop`, which ends what it waits for, instead of after the next value. */
 export function stoppable<Value>(
   generator: AsyncGenerator<Value, void>,
   stop: () => void,

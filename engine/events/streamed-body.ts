@@ -18,11 +18,9 @@ type Framed = string | Uint8Array;
 export type BodyFormat<Value> = {
   /** What the reader gets of a value, in one chunk; nothing is sent for an empty one. */
   frame(value: Value): Framed;
-  /** Sent at once, before any value. */
   begin?: Framed;
   /** The text that is sent after each `ms` (default 15 s) without a value. Default: none. */
   keepAlive?: { text: string; host: Pick<Host, 'setTimer'>; ms?: number };
-  /** Sent after the last value. */
   end?: string;
   /** What the reader gets when the values fail, before `end`. By default, or if it throws, the body fails too. */
   failed?(error: unknown): Framed;
@@ -30,17 +28,13 @@ export type BodyFormat<Value> = {
   leave?(): void;
 };
 
-/**
- * Returns a response body of values, such as server-sent events, at the reader's pace: a value is requested when the
- * reader asks for bytes, and is never split. The values are ended when the reader leaves.
- */
+/** A response body of values at the reader's pace: none is requested early or split. Ends the values when the reader leaves. */
 export function streamedBody<Value>(
   values: AsyncGenerator<Value>,
   format: BodyFormat<Value>,
 ): ReadableStream<Uint8Array> {
   const { frame, begin = '', keepAlive, end = '' } = format;
   let cancelTimer = () => {};
-  /** What to send next; `null` at the end. */
   const read = async (): Promise<Framed | null> => {
     try {
       for (;;) {

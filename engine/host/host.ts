@@ -65,10 +65,7 @@ export function momentOf(host: Host): Moment {
   return { wall: host.now(), monotonic: host.monotonic() };
 }
 
-/**
- * The time since a moment, in ms. Uses the clock that shows more: the monotonic clock may stop while the machine
- * sleeps, and the wall clock may be set back.
- */
+/** The time since a moment, in ms, by the clock that shows more: each may stop while the machine sleeps, or be set back. */
 export function elapsedSince(moment: Moment, host: Host): number {
   return Math.max(host.monotonic() - moment.monotonic, host.now() - moment.wall);
 }

@@ -12,10 +12,7 @@ import type { BoundOutput } from './run-blobs.ts';
 /** The outcome of an attempt that ended after its run had moved on. */
 export type LateOutcome = { callId: string; attempt: number; isError: boolean } & BoundOutput;
 
-/**
- * The outcomes of `once` calls among events that the run no longer accepts. `before`: the state that the events were
- * first folded into.
- */
+/** The outcomes of `once` calls among events that the run no longer accepts; `before` is the state they were first folded into. */
 export function lateOutcomes(events: readonly CommandEvent[], before: ChartState): LateOutcome[] {
   return events.flatMap(event => {
     const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
@@ -25,10 +22,7 @@ export function lateOutcomes(events: readonly CommandEvent[], before: ChartState
   });
 }
 
-/**
- * Journals, in the background, an outcome that arrived after the run had moved on, and which entry it contradicts.
- * If the store fails, the outcome is lost.
- */
+/** Journals in the background an outcome that came too late, and what it contradicts. Lost if the store fails. */
 export function recordLate(
   { store, host }: { store: Store; host: Host },
   runId: string,
@@ -47,10 +41,7 @@ function makeLateEvent(journal: readonly JournalEntry[], outcome: LateOutcome, a
   return contradicts === null ? event : { ...event, contradicts };
 }
 
-/**
- * Describes how a late outcome contradicts the journal, for people: the call is recorded as failed, or another attempt
- * was started. `null` without a contradiction; an error never contradicts the journal.
- */
+/** How a late success contradicts the journal, for people: the call failed, or another attempt began. `null` if it does not. */
 export function findContradiction(entries: readonly JournalEntry[], late: LateOutcome): string | null {
   if (late.isError) return null;
   let recorded: string | null = null;
@@ -78,10 +69,7 @@ export function findContradiction(entries: readonly JournalEntry[], late: LateOu
   return recorded;
 }
 
-/**
- * Appends an event that the chart ignores: a late outcome or a note. The run's state and status stay the same.
- * Returns the seq of the new entry, or `undefined` if the store has no such run.
- */
+/** Appends an event that the chart ignores. Returns the seq of its entry, or `undefined` if the store has no such run. */
 export async function appendEvidence(
   store: Store,
   runId: string,

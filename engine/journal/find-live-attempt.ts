@@ -48,7 +48,6 @@ export async function findLateSuccess(store: JournalStore, runId: string, callId
 /** `by`: the driver that started it; `undefined` if the journal has no claim before it, as for entries copied by a fork. */
 type Attempt = { by: string | undefined; attempt: number };
 
-/** The attempts whose end is not in the journal. */
 function listAttempts(events: readonly RunEvent[], callId: string): Attempt[] {
   let open: Attempt[] = [];
   let by: string | undefined;

@@ -6,7 +6,6 @@ import { loadRun } from './load-run.ts';
 
 type FindCached = (runId: string) => Promise<readonly Item[]> | undefined;
 
-/** How many items the cached transcripts may have together. */
 const MOST_ITEMS = 20_000;
 
 type Cached = { chainKey: string; items: Promise<readonly Item[]>; size: number };
@@ -66,7 +65,6 @@ export class InheritedTranscripts {
     return await items;
   }
 
-  /** Counts the items of a transcript that is loaded by now, and drops those not used for longest. */
   #grow(cached: Cached, count: number): void {
     cached.size += count;
     this.#size += count;

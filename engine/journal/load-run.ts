@@ -1,4 +1,4 @@
-import type { Call, Context } from '../../machines/context.ts';
+import type { Context } from '../../machines/context.ts';
 import { isOfChart } from '../../machines/fold.ts';
 import { OPEN_KINDS } from '../../machines/settled.ts';
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
@@ -29,73 +29,60 @@ export type StoredFold = Fold & { redactions: number };
 
 /** A run, loaded from its store. */
 export type LoadedRun = StoredFold & {
-  /** The seq of the latest snapshot; 0 without one. */
   snapshotSeq: number;
   /** Only for a run that came from another store: the transcript of the runs that it continues. */
   inherited?: readonly Item[];
 };
 
-/**
- * The content of a snapshot: the journal's format and the state. `inherited` is the transcript of the runs that
- * this one continues; present only if the store does not have them.
- */
+/** The content of a snapshot. `inherited`: the transcript of the runs that this one continues, if the store lacks them. */
 type RunImage = { format: number; state: StoredState; inherited?: readonly Item[] };
 
-/**
- * Loads a run: folds its journal from the latest snapshot on. Throws `run-unknown`, `journal-damaged`, or
- * `chart-mismatch` for a run of another chart or format.
- */
+/** Folds a run from its latest snapshot on. Throws `run-unknown`, `journal-damaged` and `chart-mismatch`. */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   return await readUnredacted(store, runId, async span => {
-    const snapshot = await store.loadSnapshot(runId);
-    if (snapshot === undefined) return await loadFromStart(store, runId, span);
-    const image = readImage(snapshot.state, runId);
-    if (!compareJournal(runId, writerOf(image)).opens)
-      return await loadWithoutSnapshot(store, runId, image, span);
-    const { seq } = snapshot;
     const { last = 0, redactions = 0 } = span;
-    const folded = await foldAfter(store, runId, { state: fromStored(image.state), seq }, span);
+    const { base, image } = await loadBase(store, runId);
+    const seq = base?.seq ?? 0;
+    if (image !== undefined && base === null && !(await hasStart(store, runId)))
+      assertReadable(runId, writerOf(image));
+    const folded = await foldAfter(store, runId, base, span);
     if (last < seq) await assertNotTruncated(store, runId, seq);
-    return { ...folded, redactions, snapshotSeq: seq, ...omitUndefined({ inherited: image.inherited }) };
+    return { ...folded, redactions, snapshotSeq: seq, ...omitUndefined({ inherited: base?.inherited }) };
   });
 }
 
 /** The fold of a run's entries up to `at`. Throws like `loadRun`, and `refused` where the store has only later entries. */
 export async function loadRunAt(store: Store, runId: string, at: number): Promise<Fold> {
   return await readUnredacted(store, runId, async ({ redactions }) => {
-    const span = { last: at, redactions };
-    const snapshot = await store.loadSnapshot(runId);
-    const image = snapshot === undefined ? undefined : readImage(snapshot.state, runId);
-    const isBase = image !== undefined && compareJournal(runId, writerOf(image)).opens;
-    if (snapshot !== undefined && isBase && snapshot.seq <= at)
-      return await foldAfter(store, runId, { state: fromStored(image.state), seq: snapshot.seq }, span, at);
-    const [first] = await readPage(store, runId, 0, { entries: 1 });
-    if (first?.seq !== 1) throw describeRestored(runId, 'Read', first?.seq);
-    return await foldAfter(store, runId, null, span, at);
+    const { base } = await loadBase(store, runId);
+    const isBefore = base !== null && base.seq <= at;
+    if (!isBefore) {
+      const [first] = await readPage(store, runId, 0, { entries: 1 });
+      if (first?.seq !== 1) throw describeRestored(runId, 'Read', first?.seq);
+    }
+    return await foldAfter(store, runId, isBefore ? base : null, { last: at, redactions }, at);
   });
+}
+
+/** The latest snapshot. `base` is `null` if another version wrote it: the full journal may still be compatible. */
+async function loadBase(store: Store, runId: string) {
+  const snapshot = await store.loadSnapshot(runId);
+  if (snapshot === undefined) return { base: null };
+  const image = readImage(snapshot.state, runId);
+  const { inherited, state } = image;
+  if (!compareJournal(runId, writerOf(image)).opens) return { base: null, image };
+  return { image, base: { state: fromStored(state), seq: snapshot.seq, inherited } };
+}
+
+async function hasStart(store: Store, runId: string): Promise<boolean> {
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
+  return first?.event.type === 'run.started';
 }
 
 /** Throws `journal-damaged` for a journal shorter than its snapshot: further entries would never fit. */
 async function assertNotTruncated(store: Store, runId: string, seq: number): Promise<void> {
   const last = (await store.get(runId))?.seq ?? 0;
   if (last < seq) throw damagedJournal(runId, last + 1, `is missing, but the snapshot is of entry ${seq}`);
-}
-
-async function loadFromStart(store: Store, runId: string, span: Span): Promise<LoadedRun> {
-  const { redactions = 0 } = span;
-  return { ...(await foldAfter(store, runId, null, span)), redactions, snapshotSeq: 0 };
-}
-
-/** Ignores a snapshot that another version wrote and folds the full journal, which may still be compatible. */
-async function loadWithoutSnapshot(
-  store: Store,
-  runId: string,
-  image: RunImage,
-  span: Span,
-): Promise<LoadedRun> {
-  const [first] = await readPage(store, runId, 0, { entries: 1 });
-  if (first?.event.type !== 'run.started') assertReadable(runId, writerOf(image));
-  return await loadFromStart(store, runId, span);
 }
 
 /** The format and chart version that wrote an image. */
@@ -109,10 +96,7 @@ export function restoreImage(image: RunImage, runId: string): ChartState {
   return fromStored(image.state);
 }
 
-/**
- * The state after a run's first entry. Throws `chart-mismatch`, with a `VersionReport` in its details, for a
- * journal of another chart or format.
- */
+/** The state after a run's first entry. Throws `chart-mismatch`, with a `VersionReport` in its details. */
 export function beginFold(started: RunStarted): ChartState {
   assertReadable(started.runId, started);
   return initial(started).state;
@@ -125,23 +109,19 @@ async function foldAfter(
   span: Span,
   at = Number.POSITIVE_INFINITY,
 ): Promise<Fold> {
-  let fold = base;
+  let fold = base && { state: base.state, seq: base.seq };
+  const missingStart = () => damagedJournal(runId, 1, 'does not begin with run.started');
   for await (const page of readPages(store, runId, base?.seq, span)) {
-    for (const entry of page.filter(({ seq }) => seq <= at))
-      fold = { state: foldNext(fold, entry, runId), seq: entry.seq };
+    for (const entry of page) {
+      const { seq, event } = entry;
+      if (seq > at) break;
+      if (fold !== null) fold = { state: foldEntry(fold.state, entry, runId), seq };
+      else if (event.type === 'run.started') fold = { state: beginFold(event), seq };
+      else throw missingStart();
+    }
   }
-  if (fold === null) throw missingStart(runId);
+  if (fold === null) throw missingStart();
   return fold;
-}
-
-function foldNext(fold: Fold | null, entry: JournalEntry, runId: string): ChartState {
-  if (fold !== null) return foldEntry(fold.state, entry, runId);
-  if (entry.event.type !== 'run.started') throw missingStart(runId);
-  return beginFold(entry.event);
-}
-
-function missingStart(runId: string): EngineError {
-  return damagedJournal(runId, 1, 'does not begin with run.started');
 }
 
 /** The state after one more entry. Throws `journal-damaged` for an entry that the chart does not accept. */
@@ -171,10 +151,7 @@ function isRunImage(image: unknown): image is RunImage {
   return isJsonObject(chart) && isJsonObject(context) && value !== undefined && status !== undefined;
 }
 
-/**
- * A run gets no snapshot until its journal is this long, in entries. Until then, each rest records a hash of the
- * state instead.
- */
+/** How long a journal gets, in entries, before it has snapshots. Until then each rest records a hash of the state. */
 export const SHORT_JOURNAL = 64;
 
 /** What the store records with an append that leads to `state` and whose last entry is `seq`. */
@@ -194,7 +171,6 @@ export function standingOf(state: ChartState): Pick<Standing, 'status' | 'wakeAt
   };
 }
 
-/** The run that waits for the end of this one, if it has ended. */
 function wokenBy(state: ChartState): string | undefined {
   return hasEnded(state) ? state.context.parent?.runId : undefined;
 }
@@ -222,14 +198,11 @@ export function progressOf(state: ChartState): Progress {
   return progress;
 }
 
-type Awaited = NonNullable<Progress['waitsFor']>[number];
-
-function listAwaited({ calls }: Context): Awaited[] {
-  return calls.flatMap(awaitedIn).slice(0, MOST_AWAITED);
-}
-
-function awaitedIn({ callId, name, childRunId, status }: Call): Awaited[] {
-  const type = OPEN_KINDS[status];
-  if (type === undefined) return [];
-  return [{ type, callId, name, ...(type === 'result' && omitUndefined({ runId: childRunId })) }];
+function listAwaited({ calls }: Context): NonNullable<Progress['waitsFor']> {
+  const awaited = calls.flatMap(({ callId, name, childRunId, status }) => {
+    const type = OPEN_KINDS[status];
+    if (type === undefined) return [];
+    return { type, callId, name, ...(type === 'result' && omitUndefined({ runId: childRunId })) };
+  });
+  return awaited.slice(0, MOST_AWAITED);
 }

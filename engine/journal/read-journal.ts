@@ -15,7 +15,6 @@ import { assertReadable } from '../versions/version-mismatch.ts';
 /** What journals are read from. */
 export type JournalStore = Pick<Store, 'get' | 'read' | 'readJson'>;
 
-/** Takes a few ms to read. */
 const PAGE: Page = { entries: 256, chars: 256 * 1024 };
 
 /** Pages read before the event loop gets a turn: a short journal needs none. */
@@ -24,10 +23,7 @@ const PAGES_AT_ONCE = 2;
 /** Which entries to read: those after `last` may be left out. `redactions` as in `Page`. */
 export type Span = { last?: number | undefined; redactions?: number | undefined };
 
-/**
- * The entries after seq `after`, page by page. If an entry is unreadable, throws `chart-mismatch` when another version
- * wrote the journal, else `journal-damaged`.
- */
+/** The entries after seq `after`, page by page. Throws `journal-damaged`, or `chart-mismatch` if another version wrote them. */
 export async function* readPages(
   store: JournalStore,
   runId: string,
@@ -69,10 +65,7 @@ export async function readJournal(store: JournalStore, runId: string, after = 0)
   });
 }
 
-/**
- * What `read` returns, which is called again for as long as redactions commit meanwhile. It is given what the run has at
- * first: nothing that it reads is older than that.
- */
+/** Calls `read` again while redactions commit meanwhile. Nothing that it reads is older than the span it is given. */
 export async function readUnredacted<Result>(
   store: Pick<Store, 'get'>,
   runId: string,
@@ -92,10 +85,7 @@ function yieldToEventLoop(): Promise<void> {
   return new Promise(resolve => runSoon(resolve));
 }
 
-/**
- * The `run.started` of a run as unvalidated JSON, which another release may have written; `undefined` for a run
- * that came from another store. Throws `journal-damaged` if entry 1 is another event.
- */
+/** The unvalidated `run.started`; `undefined` for a run from another store. Throws `journal-damaged` for another entry 1. */
 export async function readStart(store: JournalStore, runId: string): Promise<JsonObject | undefined> {
   const [first] = (await store.readJson?.(runId, 1)) ?? (await store.read(runId, 0, { ...PAGE, entries: 1 }));
   if (first?.seq !== 1) return undefined;
@@ -112,10 +102,7 @@ export function writerOfStart({ format, chart }: JsonObject): WrittenBy {
 /** A journal that begins with the start of its run. */
 export type WholeJournal = [JournalEntry & { event: RunStarted }, ...JournalEntry[]];
 
-/**
- * The full journal of a run. Throws `refused` for a run that was restored from a snapshot: its store has only
- * the later entries. `verb` starts the advice in the message, such as `Fork`.
- */
+/** Throws `refused` for a run whose store has only the entries after a snapshot. `verb` begins the advice, such as `Fork`. */
 export async function readFromStart(store: JournalStore, runId: string, verb: string): Promise<WholeJournal> {
   const [first, ...rest] = await readJournal(store, runId);
   if (first !== undefined && isStart(first)) return [first, ...rest];

@@ -1,11 +1,11 @@
-import type { Call, Context } from '../../machines/context.ts';
+import { resultOf } from '../../machines/calls.ts';
+import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { toolResults } from '../../machines/tool-results.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { callsOf } from '../../protocol/event.ts';
-import type { BlobReference } from '../../protocol/item.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
@@ -18,14 +18,8 @@ import { RunBlobs } from './run-blobs.ts';
  * of the original.
  */
 
-/** A result in a journal, with the seq of its entry. */
-type RecordedResult = {
-  seq: number;
-  output: JsonValue;
-  isError: boolean;
-  shown?: string;
-  blob?: BlobReference;
-};
+/** `seq`: of the entry that has it. */
+type RecordedResult = CallResult & { seq: number };
 
 /** A call of a journal, with the input that it ran with. A rejected or unfinished call has no result. */
 type RecordedCall = { callId: string; digest: string; result?: RecordedResult };
@@ -46,7 +40,7 @@ export function listRecordedCalls(entries: readonly JournalEntry[]): RecordedCal
       calls.set(callId, { ...calls.get(callId), callId, name, digest });
     const call = 'callId' in event ? calls.get(event.callId) : undefined;
     if (call === undefined) continue;
-    const result = resultOf(event);
+    const result = resultIn(event);
     if (result !== undefined) call.result = { seq, ...result };
     if (event.type === 'approval.decided' && event.decision.type === 'approve') {
       const { input } = event.decision;
@@ -56,16 +50,16 @@ export function listRecordedCalls(entries: readonly JournalEntry[]): RecordedCal
   return [...calls.values()];
 }
 
-function resultOf(event: RunEvent): Omit<RecordedResult, 'seq'> | undefined {
+function resultIn(event: RunEvent): CallResult | undefined {
   switch (event.type) {
     case 'tool.settled':
     case 'result.received':
-      return pickResult(event);
+      return resultOf(event);
     case 'approval.decided':
-      return event.decision.type === 'answer' ? pickResult(event.decision) : undefined;
+      return event.decision.type === 'answer' ? resultOf(event.decision) : undefined;
     case 'doubt.resolved': {
       const { resolution } = event;
-      if (resolution.type === 'happened') return pickResult(resolution);
+      if (resolution.type === 'happened') return resultOf(resolution);
       return resolution.type === 'failed' ? { output: resolution.reason, isError: true } : undefined;
     }
     default:
@@ -73,37 +67,23 @@ function resultOf(event: RunEvent): Omit<RecordedResult, 'seq'> | undefined {
   }
 }
 
-function pickResult(event: {
-  output: JsonValue;
-  isError?: boolean;
-  shown?: string;
-  blob?: BlobReference;
-}): Omit<RecordedResult, 'seq'> {
-  const { output, isError = false, shown, blob } = event;
-  return {
-    output,
-    isError,
-    ...omitUndefined({ shown, blob }),
-  };
-}
-
-/**
- * Returns a function that finds results in the journal of the run that `config.playsResultsOf` names. It reads the
- * journal once: a result that is recorded later is missing.
- */
+/** Finds results in the journal of the run that `config.playsResultsOf` names, which is read once. */
 export function playFrom(store: Store, host: Host): PlayCall {
   let reading: Promise<RecordedCall[] | null> | undefined;
   return async (context, call) => {
     const original = context.config.playsResultsOf ?? '';
-    reading ??= readCalls(store, original);
+    reading ??= store.get(original).then(async record => {
+      return record === undefined ? null : listRecordedCalls(await readJournal(store, original));
+    });
     const calls = await reading;
     const none = (why: string) => ({ missing: `Not executed: ${why}. Retry executes the call.` });
     if (calls === null) return none(`run ${original}, whose results this fork plays, was deleted`);
     const equal = calls.filter(({ digest }) => digest === call.digest);
     const place = countEarlier(context, call);
     const result = equal[place]?.result;
+    const which = place === 0 ? '' : `, which the fork makes for the ${place + 1}th time`;
     if (result === undefined)
-      return none(`run ${original}, whose results this fork plays, has no result for ${describe(place)}`);
+      return none(`run ${original}, whose results this fork plays, has no result for this call${which}`);
     if (countRedactions(result.output) > 0)
       return none(`its result in entry ${result.seq} of run ${original} was redacted`);
     const output = await loadOutput(store, host, original, result);
@@ -111,15 +91,6 @@ export function playFrom(store: Store, host: Host): PlayCall {
       return none(`the full result of entry ${result.seq} of run ${original} is no longer stored`);
     return { output, isError: result.isError, from: { runId: original, seq: result.seq } };
   };
-}
-
-function describe(place: number): string {
-  return place === 0 ? 'this call' : `this call, which the fork makes for the ${place + 1}th time`;
-}
-
-async function readCalls(store: Store, runId: string): Promise<RecordedCall[] | null> {
-  if ((await store.get(runId)) === undefined) return null;
-  return listRecordedCalls(await readJournal(store, runId));
 }
 
 async function loadOutput(

@@ -57,10 +57,7 @@ export class RunBlobs {
     this.#redactions = redactions;
   }
 
-  /**
-   * Stores what repeats the run's transcript as a blob. Rejects with an error of `isChangedRun` if the run was redacted
-   * since its driver read it.
-   */
+  /** Stores what repeats the transcript. Rejects as changed if the run was redacted since its driver read it. */
   async capture(value: JsonValue): Promise<BlobReference> {
     return await this.#put(value, this.#redactions);
   }
@@ -74,10 +71,7 @@ export class RunBlobs {
     return blob;
   }
 
-  /**
-   * Stores the full output as a blob. Returns the part that the journal keeps: the content parts that fit, or the head and
-   * tail of `text`, the output as the model reads it.
-   */
+  /** Stores the full output. Returns what the journal keeps: the parts of content that fit, or the head and tail of `text`. */
   async put(output: JsonValue, text: string, maxBytes: number): Promise<BoundOutput> {
     const content = readContent(output);
     const kept = content

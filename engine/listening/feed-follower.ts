@@ -10,8 +10,6 @@ import {
 } from '../../protocol/store.ts';
 import { type Host, POLL_MS, sleep } from '../host/host.ts';
 
-// engine/listening: following all runs of a store, for webhooks, listeners and metrics.
-
 /** How long a process keeps the cursor of a named reader before it must save it again, in ms. */
 const LEASE_MS = 15_000;
 const PAGE = 100;
@@ -20,7 +18,6 @@ const PAGE = 100;
 export type FeedReader = {
   /** The name of the cursor in the store. Without a name, the reader begins at the end of the feed. */
   name?: string;
-  /** Whether the reader wants the runs of this agent. */
   concerns(agent: string): boolean;
   /** Handles an entry. The run's record may already include later entries. Errors are only reported. */
   take(entry: FeedEntry, run: RunRecord, signal: AbortSignal): unknown;
@@ -49,7 +46,6 @@ export class FeedFollower {
   readonly #reader: FeedReader;
   readonly #stop = new AbortController();
   #wake = () => {};
-  /** Whether the reader is still handling an entry. */
   #isBusy = false;
   #waiting: (() => void)[] = [];
 
@@ -72,7 +68,6 @@ export class FeedFollower {
     await promise;
   }
 
-  /** Stops passing entries to the reader. */
   stop(): void {
     this.#stop.abort();
     this.#wake();
@@ -85,7 +80,6 @@ export class FeedFollower {
     return this.#reader.name === undefined ? feed.end() : this.#takeCursor(this.#reader.name);
   }
 
-  /** Takes the named cursor. Returns `null` while another process holds it. */
   async #takeCursor(name: string): Promise<string | null> {
     const { feed, host, owner, isDead } = this.#options;
     const now = host.now();
@@ -144,10 +138,7 @@ export class FeedFollower {
     await this.#save(cursor, 0).catch(() => false);
   }
 
-  /**
-   * Passes an entry to the reader and renews the lease while the reader works. Returns `lost` if another process took
-   * the cursor.
-   */
+  /** Renews the lease while the reader works. Returns `lost` if another process took the cursor. */
   async #give(
     entry: FeedEntry,
     records: Map<string, RunRecord | undefined>,
@@ -203,7 +194,6 @@ export class FeedFollower {
     for (const resolve of waiting) resolve();
   }
 
-  /** Waits until woken, for at most `ms`. */
   async #nap(ms: number): Promise<void> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
@@ -221,7 +211,6 @@ function isClosed(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'store-unavailable';
 }
 
-/** The most waiting runs that are counted. */
 const MOST_WAITING = 10_000;
 
 /** Returns how many runs of the store have each status, as they are now. */

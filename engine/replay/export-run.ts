@@ -1,38 +1,17 @@
-import type { StoredState } from '../../machines/snapshot.ts';
 import { statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
-import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
+import { blobsOf, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
 import { canonicalJson, type JsonValue, toJson } from '../../protocol/json.ts';
-import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
 import { checkDigests } from '../journal/check-digests.ts';
 import { beginFold, foldEntry, hashState } from '../journal/load-run.ts';
 import { damagedJournal, readFromStart, type WholeJournal } from '../journal/read-journal.ts';
+import { RunBlobs } from '../journal/run-blobs.ts';
+import { EXPORT_FORMAT, type ExportedPart, type UncheckedRun } from './read-export.ts';
 
-/** The format of an export; the number changes with the format. Not frozen before 1.0. */
-export const EXPORT_FORMAT = 'agentchart-run/1';
-
-/** The run after the last entry of its journal. */
-type ExportedEnd = {
-  status: RunStatus;
-  /** The epoch of the last claim in the journal; 0 without a claim. */
-  epoch: number;
-  /** The time of the last entry, in ms since the epoch. */
-  at: number;
-  /** The hash of the state after the last entry. */
-  stateHash: string;
-};
-
-/** An exported run: its journal, and hashes that detect changes. */
-type ExportedRun = {
-  run: { runId: string; agent: { name: string; version?: string }; chart: StoredState['chart'] };
-  journal: JournalEntry[];
-  /** The hash of each entry; each hash covers the previous one. */
-  hashes: string[];
-  end: ExportedEnd;
-  /** `hashSeal` of `end`. */
-  seal: string;
-};
+/** An exported run: its journal, and hashes that detect changes. Those of entries and the seal form a chain. */
+type ExportedRun = Omit<UncheckedRun, 'journal'> & { journal: JournalEntry[] };
 
 /** `chain`: the runs that this one continues, oldest first. */
 export type RunExport = { format: typeof EXPORT_FORMAT; chain?: ExportedRun[] } & ExportedRun;
@@ -44,12 +23,29 @@ export type RunExport = { format: typeof EXPORT_FORMAT; chain?: ExportedRun[] } 
  */
 export async function exportRun(store: Store, runId: string): Promise<RunExport> {
   const chain: ExportedRun[] = [];
-  for (const record of await store.chain(runId)) {
+  for (const record of await store.chain(runId))
     chain.push(await exportOne(store, record, chain.at(-1)?.seal));
-  }
   const exported = chain.pop();
   if (exported === undefined) throw damagedJournal(runId, 1, 'is missing');
   return { format: EXPORT_FORMAT, ...exported, ...(chain.length > 0 && { chain }) };
+}
+
+/** The large results of exported runs, each once and in parts, which fit in memory. Throws `result-missing`. */
+export async function* exportBlobs(
+  store: Store,
+  { chain = [], ...last }: RunExport,
+): AsyncGenerator<ExportedPart> {
+  const written = new Set<string>();
+  for (const { run, journal } of [...chain, last]) {
+    const blobs = new RunBlobs({ store, host: {}, runId: run.runId });
+    for (const blob of journal.flatMap(({ event }) => blobsOf(event))) {
+      if (written.has(blob.digest)) continue;
+      written.add(blob.digest);
+      const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+      for await (const page of blobs.pages(blob))
+        yield { blob: blob.digest, text: decoder.decode(page, { stream: true }) };
+    }
+  }
 }
 
 async function exportOne(
@@ -63,20 +59,13 @@ async function exportOne(
   const run = { runId, agent: started.agent, chart: started.chart };
   const state = foldChecked(journal, record);
   const hashes: string[] = [];
-  for (const { seq, event } of journal) {
+  for (const { seq, event } of journal)
     hashes.push(hashNext(hashes.at(-1) ?? hashHead(run, continued), seq, event));
-  }
   const end = describeEnd(journal, state);
-  return {
-    run,
-    journal: journal.map(({ seq, event }) => ({ seq, event })),
-    hashes,
-    end,
-    seal: hashSeal(hashes.at(-1) ?? '', end),
-  };
+  const entries = journal.map(({ seq, event }) => ({ seq, event }));
+  return { run, journal: entries, hashes, end, seal: hashSeal(hashes.at(-1) ?? '', end) };
 }
 
-/** Folds a journal, and checks its digests and the run's record. */
 function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
   const [{ event: started }] = journal;
   const { runId } = record;
@@ -94,7 +83,7 @@ function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
 }
 
 /** Describes the end of a journal for an export. */
-export function describeEnd(journal: readonly JournalEntry[], state: ChartState): ExportedEnd {
+export function describeEnd(journal: readonly JournalEntry[], state: ChartState): UncheckedRun['end'] {
   const { status, epoch, updatedAt: at } = standingOf(journal, state);
   return { status, epoch, at, stateHash: hashState(state) };
 }
@@ -112,27 +101,21 @@ export function standingOf(entries: readonly JournalEntry[], state: ChartState):
   };
 }
 
-/**
- * Compares a store's record with the journal up to the record's last entry. Returns the first difference, such as
- * `status is "finished", but "waiting" according to the journal`, or `null`. Leases are not journaled and not compared.
- */
+/** The first difference of a store's record from its journal, in words, or `null`. Leases are not journaled. */
 export function compareRecord(record: RunRecord, started: RunStarted, standing: Standing): string | null {
-  const { agent, continues } = started;
-  const journaled = { ...standing, agent: agent.name, continues };
-  const { labels } = record;
-  const isLabelled = canonicalJson(labels) === canonicalJson(started.labels ?? {});
-  if (!isLabelled) return describe('labels', labels, started.labels ?? {});
-  for (const key of KEYS) {
-    if (record[key] !== journaled[key]) return describe(key, record[key], journaled[key]);
-  }
-  return null;
+  const { agent, continues, labels = {} } = started;
+  const journaled = { ...standing, agent: agent.name, continues, labels };
+  const isEqual = (key: keyof typeof journaled) =>
+    key === 'labels'
+      ? canonicalJson(record.labels) === canonicalJson(labels)
+      : record[key] === journaled[key];
+  const key = KEYS.find(name => !isEqual(name));
+  if (key === undefined) return null;
+  const [was, is] = [record[key], journaled[key]].map(value => JSON.stringify(value));
+  return `${key} is ${was}, but ${is} according to the journal`;
 }
 
-function describe(key: string, recorded: unknown, journaled: unknown): string {
-  return `${key} is ${JSON.stringify(recorded)}, but ${JSON.stringify(journaled)} according to the journal`;
-}
-
-const KEYS = ['agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt'] as const;
+const KEYS = ['labels', 'agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt'] as const;
 
 /*
  * The hash chain of an export: the hash of each entry covers the previous hash, so an entry that was changed, removed,

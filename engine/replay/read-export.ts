@@ -1,13 +1,12 @@
 import * as z from 'zod';
 import { makeHash } from '../../protocol/content/hash-text.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { blobsOf } from '../../protocol/event.ts';
 import type { BlobReference } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { RunStatus, Store } from '../../protocol/store.ts';
-import { RunBlobs } from '../journal/run-blobs.ts';
-import type { RunExport } from './export-run.ts';
-import { EXPORT_FORMAT } from './export-run.ts';
+import type { RunStatus } from '../../protocol/store.ts';
+
+/** The format of an export; the number changes with the format. Not frozen before 1.0. */
+export const EXPORT_FORMAT = 'agentchart-run/1';
 
 const run = {
   run: z.strictObject({
@@ -43,10 +42,7 @@ export type UncheckedRun = z.infer<typeof runSchema>;
 /** An export as read from a file; its events are not validated. */
 export type UncheckedExport = z.infer<typeof exportSchema>;
 
-/**
- * Parses an export without validating its events. Throws `input-invalid` for any other text or an unknown format;
- * `name` names the export in the error.
- */
+/** Events are not validated. Throws `input-invalid` for any other text; `name` names the export in the error. */
 export function readExport(text: string, name: string): UncheckedExport {
   const value = parse(text, name);
   const { format } = z
@@ -80,28 +76,7 @@ function invalid(name: string, problem: string): EngineError {
 
 /** A part of a large result, one line after an export; the parts of one result are in order. */
 const partSchema = z.strictObject({ blob: z.string(), text: z.string() });
-type ExportedPart = z.infer<typeof partSchema>;
-
-/**
- * Yields the large results of the exported runs, each once and in parts, so that none is in memory in full. Throws
- * `result-missing` if the store lacks one.
- */
-export async function* exportBlobs(
-  store: Store,
-  { chain = [], ...last }: RunExport,
-): AsyncGenerator<ExportedPart> {
-  const written = new Set<string>();
-  for (const { run, journal } of [...chain, last]) {
-    const blobs = new RunBlobs({ store, host: {}, runId: run.runId });
-    for (const blob of journal.flatMap(({ event }) => blobsOf(event))) {
-      if (written.has(blob.digest)) continue;
-      written.add(blob.digest);
-      const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-      for await (const page of blobs.pages(blob))
-        yield { blob: blob.digest, text: decoder.decode(page, { stream: true }) };
-    }
-  }
-}
+export type ExportedPart = z.infer<typeof partSchema>;
 
 /** Hashes the large results of an export while reading it; keeps no text. */
 export class ExportedBlobs {

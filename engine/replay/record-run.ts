@@ -100,7 +100,6 @@ class Recorder {
     this.#suspended = suspended;
   }
 
-  /** Records an event, if it is part of a recording; `state` is the state after it. */
   take(event: RunEvent, state: ChartState): void {
     for (const { callId, name } of callsOf(event)) this.#names.set(callId, name);
     switch (event.type) {
@@ -136,10 +135,8 @@ class Recorder {
   }
 }
 
-const RECORDED: ReadonlySet<string> = new Set(REPORTS);
-
 function isRecorded(event: ReportEvent): event is RecordedReport {
-  return RECORDED.has(event.type);
+  return REPORTS.some(type => type === event.type);
 }
 
 function unmark<Event extends ReportEvent>({ generation: _, ...event }: Event): Unmarked<Event> {
@@ -150,7 +147,6 @@ function asResult({ at, callId, output, isError }: Extract<ReportEvent, { type: 
   return { type: 'result.received', at, callId, output, isError } as const;
 }
 
-/** Returns the names of the tools to whose calls the events of a type refer. */
 function namesOf(
   events: readonly (RunEvent | RecordedEvent)[],
   type: 'tool.suspended' | 'tool.doubted',
@@ -160,10 +156,7 @@ function namesOf(
   return calls.map(({ name }) => name);
 }
 
-/**
- * Returns the agent's tools as far as the journal shows, in the order in which they were listed to a model. Of tools
- * that were never called, only the name is known.
- */
+/** The agent's tools, in the order in which a model saw them. Of those never called, only the name is known. */
 function collectTools(events: readonly RunEvent[], listed: readonly string[]): RecordedTool[] {
   const calls = events.flatMap(callsOf);
   const lists = calls.map(offeredTools).filter(names => names !== undefined);

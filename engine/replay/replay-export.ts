@@ -38,7 +38,6 @@ export function replayExport(
   return replayJournal(recordingOf(exported, journal, continued, blobs), observe);
 }
 
-/** Returns the recording of all entries of a run, or of the first ones. */
 function recordingOf(
   exported: UncheckedRun,
   entries: readonly Recorded[],
@@ -46,7 +45,7 @@ function recordingOf(
   blobs: ExportedBlobs | undefined,
 ): Recording {
   const { run, journal, hashes } = exported;
-  const hash = chainHashes(run, continued);
+  let hash = hashHead(run, continued?.seal);
   const isComplete = entries.length === journal.length;
   return {
     runId: run.runId,
@@ -57,51 +56,32 @@ function recordingOf(
       if (entry.seq !== place) return `is missing: entry ${entry.seq} is in its place`;
       const difference = place === 1 ? checkHead(run, entry.event, continued?.run.runId) : null;
       if (difference !== null) return difference;
-      if (hash(entry) !== hashes[place - 1]) return 'was changed after the export: its hash differs';
-      return findBlobFault(entry.event, blobs);
+      hash = hashNext(hash, entry.seq, entry.event);
+      if (hash !== hashes[place - 1]) return 'was changed after the export: its hash differs';
+      const named = blobs !== undefined && isRunEvent(entry.event) ? blobsOf(entry.event) : [];
+      return named.map(blob => blobs?.findFault(blob) ?? null).find(fault => fault !== null) ?? null;
     },
     ...(isComplete && { checkEnd: state => checkEnd(exported, state) }),
   };
 }
 
-function chainHashes(run: UncheckedRun['run'], continued: UncheckedRun | undefined) {
-  let last = hashHead(run, continued?.seal);
-  return ({ seq, event }: Recorded): string => {
-    last = hashNext(last, seq, event);
-    return last;
-  };
-}
-
 function checkEnd(exported: UncheckedRun, state: ChartState): Problem | null {
   const { journal, hashes } = exported;
-  const { length } = journal;
-  if (hashes.length > length)
-    return { seq: length + 1, message: `is missing: ${hashes.length} entries were exported` };
+  const { length: seq } = journal;
+  if (hashes.length > seq)
+    return { seq: seq + 1, message: `is missing: ${hashes.length} entries were exported` };
   const hash = hashState(state);
-  if (hash !== exported.end.stateHash)
-    return {
-      seq: length,
-      message: `leads to a state with the hash ${hash}, but the export has ${exported.end.stateHash}`,
-    };
+  const { stateHash } = exported.end;
+  if (hash !== stateHash)
+    return { seq, message: `leads to a state with the hash ${hash}, but the export has ${stateHash}` };
   const entries = journal.filter((entry): entry is JournalEntry => isRunEvent(entry.event));
   const end = describeEnd(entries, state);
   const difference = findDifference(toJson(exported.end), toJson(end));
-  if (difference !== null)
-    return { seq: length, message: `leads to a different ${difference} than the export has` };
+  if (difference !== null) return { seq, message: `leads to a different ${difference} than the export has` };
   if (exported.seal === hashSeal(hashes.at(-1) ?? '', end)) return null;
-  return { seq: length, message: 'is not the last entry that was exported: the seal differs' };
+  return { seq, message: 'is not the last entry that was exported: the seal differs' };
 }
 
-function findBlobFault(event: JsonValue | RunEvent, blobs: ExportedBlobs | undefined): string | null {
-  if (blobs === undefined || !isRunEvent(event)) return null;
-  return (
-    blobsOf(event)
-      .map(blob => blobs.findFault(blob))
-      .find(fault => fault !== null) ?? null
-  );
-}
-
-/** Compares the head of an exported run with its first entry. */
 function checkHead(
   run: UncheckedRun['run'],
   event: JsonValue | RunEvent,

@@ -57,7 +57,6 @@ export type Recorded = { seq: number; event: RunEvent | JsonValue };
 export type Recording = {
   runId: string;
   entries: readonly Recorded[];
-  /** The number of entries in the full journal. */
   of: number;
   comparedWith: string | null;
   /** Returns the fault of an entry, before it is replayed. */
@@ -136,10 +135,7 @@ function findFault(check: () => string | null): string | null {
   }
 }
 
-/**
- * Returns the entries up to `until`, counted from 1; all without `until`. Throws `input-invalid`, with the valid range
- * in its details, if `until` is not an entry of the journal.
- */
+/** The entries up to `until`, counted from 1. Throws `input-invalid`, with the valid range in its details. */
 export function cutJournal<Entry>(
   entries: readonly Entry[],
   until: number | undefined,

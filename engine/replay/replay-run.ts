@@ -10,7 +10,7 @@ import { findBlobFaults, RunBlobs } from '../journal/run-blobs.ts';
 import { compareRecord, standingOf } from './export-run.ts';
 import {
   cutJournal,
-  type Recorded,
+  type Recording,
   type ReplayObserver,
   type ReplayOptions,
   type ReplayReport,
@@ -40,41 +40,37 @@ export async function replayRun(
     return { record, snapshot, journal, entries, faults };
   });
   const { record, snapshot, journal, entries, faults } = stored;
-  const checkRecord = (state: ChartState): string | null => {
-    const standing = standingOf(journal.slice(0, record?.seq), state);
-    const difference = record === undefined ? null : compareRecord(record, journal[0].event, standing);
+  const checkAt = (state: ChartState, at: number): string | null => {
+    const { stateHash } = journal[at - 1] ?? {};
+    if (stateHash !== undefined && stateHash !== hashState(state))
+      return `leads to a state with another hash than the recorded one: ${stateHash}`;
+    if (at !== record?.seq) return null;
+    const difference = compareRecord(record, journal[0].event, standingOf(journal.slice(0, at), state));
     return difference === null ? null : `contradicts the run's record: ${difference}`;
   };
-  const recorded = entries.flatMap(({ seq, stateHash }) => (stateHash === undefined ? [] : [seq]));
-  const checkHash = (state: ChartState, at: number): string | null => {
-    const { stateHash } = journal[at - 1] ?? {};
-    if (stateHash === undefined || stateHash === hashState(state)) return null;
-    return `leads to a state with another hash than the recorded one: ${stateHash}`;
-  };
-  const checkAt = (state: ChartState, at: number) =>
-    checkHash(state, at) ?? (at === record?.seq ? checkRecord(state) : null);
-  const checkEntry = ({ seq }: Recorded) => faults.get(seq) ?? null;
-  const recording = {
+  const hashed = entries.flatMap(({ seq, stateHash }) => (stateHash === undefined ? [] : [seq]));
+  const recording: Recording = {
     runId,
     entries,
     of: journal.length,
-    comparedWith: describeHashes(recorded),
-    checkEntry,
+    comparedWith: describeHashes(hashed),
+    checkEntry: ({ seq }) => faults.get(seq) ?? null,
     checkState: checkAt,
   };
   if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
     return replayJournal(recording, observe);
   const { seq } = snapshot;
-  const compare = (state: ChartState) => compareStates(readStored(snapshot.state, runId), toStored(state));
+  const compareFrom = (rest: readonly JournalEntry[], state: ChartState) =>
+    compareStates(foldOn(snapshot.state, rest, runId), toStored(state));
   return replayJournal(
     {
       ...recording,
-      comparedWith: [`the snapshot at entry ${seq}`, describeHashes(recorded)].filter(Boolean).join(' and '),
-      checkState: (state, at) => (at === seq ? compare(state) : null) ?? checkAt(state, at),
+      comparedWith: [`the snapshot at entry ${seq}`, describeHashes(hashed)].filter(Boolean).join(' and '),
+      checkState: (state, at) => (at === seq ? compareFrom([], state) : null) ?? checkAt(state, at),
       checkEnd: state => {
         if (seq > entries.length)
           return { seq: entries.length + 1, message: `is missing: the snapshot is of entry ${seq}` };
-        const message = compareStates(foldOn(snapshot.state, entries.slice(seq), runId), toStored(state));
+        const message = compareFrom(entries.slice(seq), state);
         return message === null ? null : { seq: entries.length, message };
       },
     },
@@ -82,7 +78,6 @@ export async function replayRun(
   );
 }
 
-/** The states that were recorded by their hash, for people; `null` for none. */
 function describeHashes(places: readonly number[]): string | null {
   const last = places.at(-1);
   if (last === undefined) return null;
@@ -91,19 +86,12 @@ function describeHashes(places: readonly number[]): string | null {
     : `the hashes of ${places.length} states up to entry ${last}`;
 }
 
-function readStored(image: JsonValue, runId: string): StoredState | null {
-  try {
-    return readImage(image, runId).state;
-  } catch {
-    return null;
-  }
-}
-
 /** Folds the entries after a snapshot; returns `null` if the snapshot or a fold fails. */
 function foldOn(image: JsonValue, rest: readonly JournalEntry[], runId: string): StoredState | null {
   try {
-    const restored = fromStored(readImage(image, runId).state);
-    return toStored(rest.reduce((state, entry) => foldEntry(state, entry, runId), restored));
+    const { state: stored } = readImage(image, runId);
+    if (rest.length === 0) return stored;
+    return toStored(rest.reduce((state, entry) => foldEntry(state, entry, runId), fromStored(stored)));
   } catch {
     return null;
   }

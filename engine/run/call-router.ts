@@ -84,7 +84,6 @@ export class CallRouter {
     );
   }
 
-  /** The run that a command of a submission is for, as far as it is known. */
   async #ownerOf(command: RunCommand, context: Context): Promise<string | undefined> {
     if (!('callId' in command)) return 'runId' in command ? command.runId : undefined;
     if (isOwnCall(command, this.#runId, context)) return this.#runId;

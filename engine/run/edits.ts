@@ -14,7 +14,6 @@ import { type Refusal, refuse } from '../log/refusal.ts';
 import { qualifyCalls } from '../services/qualify-calls.ts';
 import { knownOptions } from './known-commands.ts';
 
-/** The run that people edit, and what qualifies its calls. */
 type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
 
 /**
@@ -96,7 +95,6 @@ function answerEarlierCalls(items: readonly Item[], known: ReadonlyMap<string, T
   return [...repaired, ...missing];
 }
 
-/** The calls among items. */
 function callsIn(items: readonly Item[]): ToolCallItem[] {
   return items.filter(item => item.type === 'tool_call');
 }
@@ -197,7 +195,6 @@ async function qualify(
   });
 }
 
-/** The call of an item, with its parsed arguments or what is wrong with them. */
 function toolCallOf({ callId, name, arguments: text }: ToolCallItem): ToolCall {
   const call = { callId, name, arguments: text, executedBy: 'engine' } as const;
   if (isTooDeep(text)) return { ...call, error: `they are nested more than ${DEEPEST_JSON} levels deep` };
@@ -209,10 +206,6 @@ function toolCallOf({ callId, name, arguments: text }: ToolCallItem): ToolCall {
   }
 }
 
-// engine/run/edits: changes that people make to a held run: its latest reply, the input of a call, its
-// transcript.
-
-/** More calls than a turn has. */
 const MOST_CALLS = 1_000;
 
 type NamedCall = { callId: string; name: string; input: JsonValue };
@@ -271,7 +264,6 @@ export async function editCall(
   return { type: 'call.edited', callId, digest: seen, call: qualified, ...omitUndefined({ by }) };
 }
 
-/** Gives new calls ids. Refuses an id that another call of the run has. */
 function nameCalls(
   calls: NonNullable<EditTurnOptions['calls']>,
   before: readonly Item[],
@@ -295,7 +287,6 @@ function nameCalls(
   return named;
 }
 
-/** The items with the new text and calls. New calls follow the others. */
 function rewriteItems(
   before: readonly Item[],
   text: string | undefined,

@@ -18,8 +18,6 @@ import {
 import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
 
-/* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
-
 const COMMAND: NamesOf<CommandOptions> = { by: true, requestId: true };
 
 type OtherOptions = {

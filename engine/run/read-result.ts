@@ -12,12 +12,8 @@ type ResultText = {
   bytes: number;
   /** Only for a result that is stored as a blob. */
   digest?: string;
-  /**
-   * Up to `length` bytes from `offset` on, without split characters. Returns where the text starts, and in `next`
-   * the offset of the next page, if there is one.
-   */
+  /** Up to `length` bytes from `offset` on, without split characters; `offset` is where the text starts, `next` the next page's. */
   page(offset: number, length: number): Promise<{ offset: number; text: string; next?: number }>;
-  /** The full text, page by page. */
   pages(): AsyncGenerator<Uint8Array, void>;
 };
 
@@ -37,10 +33,7 @@ export async function openResult(store: Store, runId: string, callId: string): P
   return textOf(isError, json.length, async (offset, length) => json.subarray(offset, offset + length));
 }
 
-/**
- * Opens the captured requests of the model call that ended with entry `seq`: the JSON of `CapturedExchange[]`, page by
- * page. Throws `run-unknown`, and `result-missing` if nothing was captured or it was deleted.
- */
+/** The captured requests of the model call that ended with entry `seq`, as pages of JSON. Throws `result-missing`. */
 export async function openCapture(
   store: Store,
   runId: string,

@@ -433,7 +433,6 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return isRequested ? { accepted: true } : withoutIndex(result);
   }
 
-  /** Appends an input that is made already. */
   async #putInput(input: Command | Refusal): Promise<CommandResult> {
     return await this.#put(await boundInput(input, this.context, this.#options));
   }
@@ -442,7 +441,6 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return 'accepted' in prepared ? prepared : withoutIndex(await this.#supervisor.put([prepared]));
   }
 
-  /** Prepares the commands of a fork of this run. */
   readonly #checkForFork: CheckCommands = async (commands, context, { runId, store }) => {
     const router = new CallRouter({ ...this.#options, runId }, this.#children);
     return await prepareCommands(
@@ -453,7 +451,6 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     );
   };
 
-  /** The context, including the entries of other processes. */
   async #readContext(): Promise<Context> {
     await this.#supervisor.refresh();
     return this.context;

@@ -35,10 +35,7 @@ export function makeServices(
   };
 }
 
-/**
- * Reports `timer.fired` when the wall clock reaches `until`, even if the machine slept. A wait before a retry also ends
- * after its duration by the monotonic clock, in case the wall clock was set back.
- */
+/** Fires by the wall clock, even if the machine slept; before a retry also by the monotonic one, as the other may be set back. */
 const timer: Service = async scope => {
   const { host, until = 0 } = scope;
   const { signal } = scope.stop;

@@ -246,7 +246,6 @@ class TurnDisplay {
     this.#held = context.config.finalAnswer === 'held' && !context.turn.final;
   }
 
-  /** Handles a delta of a streamed turn. */
   take(delta: Exclude<TurnDelta, { type: 'turn' }>): void {
     switch (delta.type) {
       case 'text':
@@ -267,7 +266,6 @@ class TurnDisplay {
     }
   }
 
-  /** Shows the rest of the complete turn. */
   finish(turn: ModelTurn): void {
     let refusals = 0;
     for (const item of turn.items) {

@@ -77,10 +77,7 @@ async function askApproval(
   return { required: true, reason: 'the approval predicate gave neither a boolean nor { required }' };
 }
 
-/**
- * Returns new ids, by index, for the calls whose id the run has already used: the id with a number as suffix. Adds the
- * ids of all calls to `taken`.
- */
+/** New ids, by index, for calls whose id is in `taken`: the id with a number. Adds the ids of all calls to `taken`. */
 export function makeIdsUnique(calls: readonly ToolCall[], taken: Set<string>): ReadonlyMap<number, string> {
   const copies = new Map<string, number>();
   const renamed = new Map<number, string>();

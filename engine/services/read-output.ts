@@ -44,7 +44,6 @@ export function describeNonJson(value: unknown): string {
 const BYTES = 'Return content([{ type: "file", data: bytes, mediaType }]) for a file or an image.';
 const STREAM = 'Read it and return its content; report parts in the meantime with context.progress().';
 
-/** What to return instead, by the kind that `Object.prototype.toString` names. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['Date', 'Return its text: date.toISOString().'],
   ['Map', 'Return a plain object: Object.fromEntries(map).'],
@@ -73,10 +72,7 @@ function adviceFor(value: object, kind: string): string {
   );
 }
 
-/**
- * Converts a tool's return value to JSON; returns it with its text, or a fault that says what to return instead. Nested
- * objects with a `toJSON` method, such as dates, are replaced by its result.
- */
+/** A tool's return value as JSON with its text, or a fault that says what to return instead. `toJSON` is called below. */
 export function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
   try {
     const foreign = findNonJson(output, isLost);

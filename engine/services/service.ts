@@ -67,7 +67,6 @@ export class Stop {
     return this.#abort.signal;
   }
 
-  /** Aborts what the service still does. */
   abort(reason: Stopped): void {
     this.isStopped = true;
     this.#abort.abort(reason);

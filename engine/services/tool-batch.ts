@@ -30,7 +30,6 @@ import {
   Yielding,
 } from './service.ts';
 
-/** The parts of an agent that run its tool batches. */
 type ToolBatchParts = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
   concurrency: number;
@@ -144,7 +143,6 @@ type Ended =
 /** `text`: the JSON of the output, if it is known. */
 type FullResult = { output: JsonValue; isError: boolean; text?: string };
 
-/** Runs one call until it has a result, is in doubt, or waits. */
 class CallRun {
   readonly #call: Call;
   readonly #scope: ServiceScope;
@@ -165,7 +163,6 @@ class CallRun {
     this.#attempt = call.attempt;
   }
 
-  /** Runs the call, with retries, and reports its outcome. */
   async execute(): Promise<void> {
     if (this.isPlayed) return await this.play();
     const tool = this.#tool;
@@ -208,10 +205,7 @@ class CallRun {
     }
   }
 
-  /**
-   * Recovers a call that another process started: asks the tool whether it happened, and runs it only if it did not and
-   * can no longer happen.
-   */
+  /** Asks the tool whether the call happened, and runs it only if it did not and can no longer happen. */
   async recover(): Promise<void> {
     if (this.isPlayed) return await this.play();
     await this.#reconcile(`${INTERRUPTED}.`, () => this.execute());
@@ -234,10 +228,7 @@ class CallRun {
       this.#scope.report({ type: 'tool.doubted', callId, reason: played.missing, returned: true });
   }
 
-  /**
-   * Without a definite answer, the call becomes in doubt. `happened: false` is definite only if no attempt could still
-   * be running when the tool was asked, or if the answer is `final`.
-   */
+  /** `happened: false` is definite only if `final`, or if no attempt could still run when the tool was asked. Else: doubt. */
   async #reconcile(reason: string, whenNot: () => Promise<void>): Promise<void> {
     const { callId, name, input } = this.#call;
     const tool = this.#tool;
@@ -348,7 +339,6 @@ class CallRun {
     return called;
   }
 
-  /** Drives the run of a sub-agent until it rests or has ended. */
   async #askSubAgent(input: unknown): Promise<Outcome> {
     const { stop, yielding } = this.#scope;
     const { subAgents } = this.#parts;
@@ -424,10 +414,7 @@ class CallRun {
     });
   }
 
-  /**
-   * Reports the outcome of an abandoned attempt if the chart still accepts it, and otherwise records it as late. A
-   * failure of a `once` call is recorded too: it shows that the attempt can have no further side effect.
-   */
+  /** A failure of a `once` call is evidence too: its attempt can have no further side effect. */
   async #keepEvidence(outcome: Outcome): Promise<void> {
     const late = resultIfReturned(outcome);
     if (late === null) return;

@@ -15,7 +15,6 @@ const CHILD_WAIT_MS = 50;
 type FamilyOptions = {
   store: Store;
   host: Pick<Host, 'setTimer'>;
-  /** The top run, and its agent. */
   runId: string;
   agent: StoryAgent;
   /** The entry of the top run after which its story begins; default 0. */
@@ -26,7 +25,6 @@ type Readable = Pick<RunHandle, 'eventBatches'>;
 type Started = Pick<Extract<StoryEvent, { type: 'call.started' }>, 'callId' | 'name' | 'key'>;
 
 export type FollowOptions = {
-  /** The top run. */
   run: Readable;
   /** Opens the run of a sub-agent, without driving it. */
   open(runId: string): Promise<Readable>;
@@ -90,10 +88,7 @@ export class FamilyStory {
     return this.#readStored(this.#top);
   }
 
-  /**
-   * Tells the rest as it happens, and at its end what was stored then. Each value is what one entry tells, or several
-   * deltas. `return()` ends a generator that waits for more.
-   */
+  /** Tells the rest as it happens, and at its end what was stored then: what one entry tells, or several deltas, per value. */
   follow(options: FollowOptions): AsyncGenerator<readonly StoryEvent[]> {
     return stoppable(this.#follow(options), this.#stop);
   }

@@ -12,25 +12,17 @@ import { type StoryEvent, type StoryOptions, StoryTeller } from './tell-story.ts
 export class Story {
   readonly #runId: string;
   readonly #teller: StoryTeller;
-  #state: ChartState | null;
-  #seq: number;
+  /** The state after the last entry; `null` before the first. */
+  state: ChartState | null;
+  /** The seq of the last entry; 0 before the first. */
+  seq: number;
 
   /** `begin`: the fold that the first entry follows; by default the run's start. */
   constructor(options: StoryOptions, begin?: { state: ChartState; seq: number }) {
     this.#runId = options.runId;
     this.#teller = new StoryTeller(options, begin?.state);
-    this.#state = begin?.state ?? null;
-    this.#seq = begin?.seq ?? 0;
-  }
-
-  /** The state after the last entry; `null` before the first. */
-  get state(): ChartState | null {
-    return this.#state;
-  }
-
-  /** The seq of the last entry; 0 before the first. */
-  get seq(): number {
-    return this.#seq;
+    this.state = begin?.state ?? null;
+    this.seq = begin?.seq ?? 0;
   }
 
   /** Tells an entry or a delta. A repeated entry tells nothing. */
@@ -42,7 +34,6 @@ export class Story {
     return this.takeEntry({ seq, event: known } as JournalEntry);
   }
 
-  /** Tells a delta. */
   takeDelta(delta: Delta): StoryEvent[] {
     return this.#teller.takeDelta(delta);
   }
@@ -50,14 +41,14 @@ export class Story {
   /** Tells an entry. Throws like `foldEntry`. */
   takeEntry(entry: JournalEntry): StoryEvent[] {
     const { seq, event } = entry;
-    if (seq <= this.#seq) return [];
-    const before = this.#state;
+    if (seq <= this.seq) return [];
+    const before = this.state;
     const after =
       event.type === 'run.started' && before === null
         ? beginFold(event)
         : foldEntry(before as ChartState, entry, this.#runId);
-    this.#state = after;
-    this.#seq = seq;
+    this.state = after;
+    this.seq = seq;
     return this.#teller.takeEntry(event, seq, { before, after });
   }
 }

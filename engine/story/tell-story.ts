@@ -23,8 +23,8 @@ import type {
 
 /*
  * engine/story: what happens in a run, as a conversation. Every surface writes its wire from these events:
- * `tell-story.ts` makes them of entries and deltas, `turn-parts.ts` compares a streamed turn with its entry,
- * `read-story.ts` folds a journal and follows a run, and `family-story.ts` merges the stories of sub-agents.
+ * `tell-story.ts` makes them of entries and deltas, `read-story.ts` folds a journal and follows a run, and
+ * `family-story.ts` merges the stories of sub-agents.
  */
 
 export type * from './story-event.ts';
@@ -76,7 +76,6 @@ export class StoryTeller {
     if (begin !== null) this.#over = overIn(begin);
   }
 
-  /** Tells an entry. */
   takeEntry(event: RunEvent, seq: number, around: Around): StoryEvent[] {
     const from = { seq, at: event.at };
     const live = this.#attempt;
@@ -92,10 +91,7 @@ export class StoryTeller {
     return this.#drain();
   }
 
-  /**
-   * Tells the text of the running attempt so far, which replaces what readers have of the attempt. Its reasoning follows
-   * in deltas, and comes before the text.
-   */
+  /** Replaces what readers have of the running attempt. Its reasoning follows in deltas, and comes before the text. */
   takeTextSoFar(soFar: Place & { text: string }): StoryEvent[] {
     if (isAt(this.#attempt, soFar)) this.#discard('restarted');
     if (this.#begin(soFar)) {
@@ -106,7 +102,6 @@ export class StoryTeller {
     return this.#drain();
   }
 
-  /** Tells a delta. */
   takeDelta(delta: Delta): StoryEvent[] {
     switch (delta.type) {
       case 'text.delta':
@@ -246,7 +241,6 @@ export class StoryTeller {
     this.#add(kind, '');
   }
 
-  /** Adds to a streamed part, by default the last. */
   #add(type: 'text' | 'reasoning', text: string, place?: number): void {
     const { turn, attempt, parts } = this.#attempt as Attempt;
     const part = place ?? parts.length - 1;
@@ -302,7 +296,6 @@ export class StoryTeller {
     this.#tell({ type: 'turn.closed', ...place, ...from, draft, parts, completed });
   }
 
-  /** Whether the entry of the turn continues what was streamed. */
   #fits(parts: readonly TurnPart[], { parts: streamed, calls }: Attempt, completed: Of<'turn.completed'>) {
     if (!alignParts(parts, streamed)) return false;
     return [...calls].every(([index, { callId, text }]) => {
@@ -387,10 +380,8 @@ export class StoryTeller {
   #tellEnd(from: Entry, { before, after }: Around): void {
     if (before === after || statusOf(after) === 'running') return;
     const settled = describeEnd(after, this.#filters);
-    if (before !== null && settled.status === 'waiting' && statusOf(before) === 'waiting') {
-      const was = listOpen(before.context);
-      if (isSameList(was, settled.open)) return;
-    }
+    if (before !== null && settled.status === 'waiting' && statusOf(before) === 'waiting')
+      if (isSameList(listOpen(before.context), settled.open)) return;
     this.#tell({ type: 'settled', ...from, settled });
   }
 }
@@ -501,15 +492,10 @@ type StreamedPart = { kind: 'text' | 'reasoning'; text: string; isRefused: boole
 
 type Visibility = { text: boolean; reasoning: boolean; filters: readonly (() => TextFilter)[] };
 
-/**
- * The parts of a turn, in the model's order. Messages that only calls or items of the provider separate are one text, and
- * so is reasoning, because deltas do not tell them apart either. With `exact`, for readers who take no deltas, items of the
- * provider separate them.
- */
+/** Texts that only calls or items separate are one, and so is reasoning, because deltas do not tell them apart either. */
 function partsOf(
   { items, calls }: { items: readonly Item[]; calls: readonly QualifiedCall[] },
-  visible: Visibility,
-  { exact = false }: { exact?: boolean } = {},
+  { text, reasoning, filters }: Visibility,
 ): TurnPart[] {
   const parts: TurnPart[] = [];
   const byId = new Map(calls.map(call => [call.callId, call]));
@@ -517,15 +503,16 @@ function partsOf(
   for (const item of items) {
     switch (item.type) {
       case 'message': {
-        const text = textOf(item);
+        const words = textOf(item);
         const refusal = refusalOf(item);
-        if (last?.kind === 'text' && (text === '' || last.refusal === '')) {
+        if (last?.kind === 'text' && (words === '' || last.refusal === '')) {
           last.items.push(item);
           last.refusal += refusal;
-        } else if (text !== '' || refusal !== '') {
-          last = { kind: 'text', part: null, text: '', refusal, items: [item] };
-          parts.push(last);
-        } else parts.push({ kind: 'text', part: null, text: '', refusal, items: [item] });
+        } else {
+          const part: TextPart = { kind: 'text', part: null, text: '', refusal, items: [item] };
+          parts.push(part);
+          if (words !== '' || refusal !== '') last = part;
+        }
         break;
       }
       case 'reasoning':
@@ -544,15 +531,8 @@ function partsOf(
       }
       default:
         parts.push({ kind: 'item', item });
-        if (exact) last = null;
     }
   }
-  showTexts(parts, visible);
-  return parts;
-}
-
-/** Filters the texts and numbers what readers see. */
-function showTexts(parts: readonly TurnPart[], { text, reasoning, filters }: Visibility): void {
   const texts = parts.filter(part => part.kind === 'text');
   const shown = filterTexts(
     texts.map(({ items }) => items.map(textOf).join('')),
@@ -562,24 +542,17 @@ function showTexts(parts: readonly TurnPart[], { text, reasoning, filters }: Vis
   let number = 0;
   for (const part of parts) {
     if (part.kind !== 'text' && part.kind !== 'reasoning') continue;
-    const isSeen = part.kind === 'text' ? text && hasWords(part) : reasoning;
+    const isSeen = part.kind === 'text' ? text && (part.text !== '' || part.refusal !== '') : reasoning;
     if (isSeen) part.part = number++;
   }
+  return parts;
 }
 
-function hasWords({ text, refusal }: Extract<TurnPart, { kind: 'text' }>): boolean {
-  return text !== '' || refusal !== '';
-}
-
-/**
- * Numbers the parts as they were streamed, those that were not streamed after them. Returns false if a streamed text is
- * not the beginning of its part.
- */
+/** Numbers the parts as they were streamed, then the others. False if a streamed text is not the beginning of its part. */
 function alignParts(parts: readonly TurnPart[], streamed: readonly StreamedPart[]): boolean {
-  const seen = parts.filter(
-    part => (part.kind === 'text' || part.kind === 'reasoning') && part.part !== null,
+  const open = parts.filter(
+    (part): part is TextPart => (part.kind === 'text' || part.kind === 'reasoning') && part.part !== null,
   );
-  const open = seen.filter((part): part is TextPart => part.kind === 'text' || part.kind === 'reasoning');
   const numbers = new Map<TextPart, number>();
   for (const [number, { kind, text }] of streamed.entries()) {
     const match = open.find(

@@ -79,10 +79,7 @@ export class Children {
     return ended;
   }
 
-  /**
-   * Returns the children with such an open call, at any depth below them: by digest if one matches, otherwise by id.
-   * More than one result means that the id is ambiguous.
-   */
+  /** The children with such an open call at any depth, by digest if one matches, else by id. Several: it is ambiguous. */
   async findWith(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
     const matching = sought.digest === undefined ? [] : await this.#findAll(context, sought);
     return matching.length > 0 ? matching : await this.#findAll(context, { ...sought, digest: undefined });
@@ -189,10 +186,7 @@ function ignoreUnknown(error: unknown): undefined {
   return undefined;
 }
 
-/**
- * Delivers the result of a child to its parent run, from any process, as an input event. Returns false if the parent
- * does not wait for it (yet).
- */
+/** Delivers the result of a child to its parent's journal. Returns false if the parent does not wait for it (yet). */
 export async function deliverToParent(
   where: Stored,
   child: Context,
@@ -223,7 +217,6 @@ export async function endRun(
   };
 }
 
-/** Cancels a child and its children, even if another process drives them. */
 async function cancelStored(
   where: Cancelling,
   runId: string,
@@ -248,10 +241,7 @@ export async function findOrphan(store: Store, { parent }: Context): Promise<str
   return await findOrphan(store, state.context);
 }
 
-/**
- * The children of a run as they are stored, at any depth, each before its own. `idsIn`: which children of a run to visit.
- * A fork of the parent is not a child's parent.
- */
+/** Children as stored, at any depth, each before its own; `idsIn` chooses. Those of a run that this one forks are not its. */
 export async function* childrenBelow(
   store: Store,
   state: ChartState,
@@ -266,10 +256,7 @@ export async function* childrenBelow(
   }
 }
 
-/**
- * Adds what the children wait for, or their unsettled calls if the run was cancelled. With a paused child, the run is
- * paused too.
- */
+/** Adds what the children wait for, or their unsettled calls if the run was cancelled. A paused child pauses it. */
 export async function addChildren(store: Store, state: ChartState, settled: Settled): Promise<Settled> {
   if (settled.status === 'waiting') {
     const awaitedBy = (above: ChartState) =>

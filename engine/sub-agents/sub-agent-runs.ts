@@ -47,7 +47,6 @@ export type ChildRequest = {
   /** The parent's; the child takes it if its agent has a `runContext`. */
   runContext: JsonValue | undefined;
   limits: Partial<Limits>;
-  /** The labels of the parent run. */
   inheritedLabels?: Labels;
   stream: boolean;
   /** Whether the parent's batch is waiting for the child; if so, its end need not be delivered to the parent. */
@@ -155,7 +154,6 @@ export function shareLimits(context: Context, isChild: (tool: string) => boolean
 
 type SpentLimit = { limit: 'turns' | 'tokens' | 'cost' | 'activeMs'; used: number; open: number };
 
-/** Names the limit, its value, whose it is and where it is from. */
 function spent(context: Context, { limit, used, open }: SpentLimit): Share {
   const { runId, agent } = context;
   const isShared = limit === 'turns' && open > 1;

@@ -105,7 +105,6 @@ type RecordedAgent = {
   agent: RunStarted['agent'];
   models: RunStarted['config']['models'];
   tools?: readonly ToolDigest[];
-  /** The calls without a result. */
   openCalls: readonly Call[];
 };
 
@@ -128,18 +127,10 @@ export async function compareAgents(
     const reason = `it belongs to agent "${recorded.agent.name}", but this is agent "${present.agent.name}"`;
     return { runId, verdict: 'refused', opens: false, differences, reason };
   }
-  if (conflicts.length === 0) {
-    const verdict = differences.length === 0 ? 'same' : 'compatible';
-    return { runId, verdict, opens: true, differences };
-  }
+  const found = { runId, opens: true, differences };
+  if (conflicts.length === 0) return { ...found, verdict: differences.length === 0 ? 'same' : 'compatible' };
   const names = [...new Set(conflicts.map(({ name }) => name))].join(', ');
-  return {
-    runId,
-    verdict: 'needs-migration',
-    opens: true,
-    differences,
-    reason: `open calls of ${names} no longer fit their tools`,
-  };
+  return { ...found, verdict: 'needs-migration', reason: `open calls of ${names} no longer fit their tools` };
 }
 
 function compareNames(was: RunStarted['agent'], is: RunStarted['agent']): VersionDifference[] {
@@ -148,13 +139,9 @@ function compareNames(was: RunStarted['agent'], is: RunStarted['agent']): Versio
     version: 'the run continues with the current version',
   };
   const changed = (['name', 'version'] as const).filter(name => was[name] !== is[name]);
-  return changed.map(name => ({
-    what: 'agent',
-    name,
-    was: was[name] ?? null,
-    is: is[name] ?? null,
-    effect: effects[name],
-  }));
+  return changed.map(name => {
+    return { what: 'agent', name, was: was[name] ?? null, is: is[name] ?? null, effect: effects[name] };
+  });
 }
 
 /** The run continues with the agent's models, by their places. An agent without models gets one when it resumes. */
@@ -196,13 +183,9 @@ function describeToolChange(before: string | null, after: string | null, hasOpen
 async function findConflict(call: Call, tool: Tool | undefined): Promise<VersionDifference | null> {
   const { callId, name, input, sideEffect, executedBy } = call;
   if (executedBy === 'client') return null;
-  const conflict = (was: string, is: string | null, effect: string): VersionDifference => ({
-    what: 'tool',
-    name,
-    was,
-    is,
-    effect: `call ${callId}: ${effect}`,
-  });
+  const conflict = (was: string, is: string | null, effect: string): VersionDifference => {
+    return { what: 'tool', name, was, is, effect: `call ${callId}: ${effect}` };
+  };
   if (tool === undefined) return conflict('a tool', null, 'it cannot run and gets an error as its result');
   if (tool.run === undefined)
     return conflict('run by the agent', 'run by the client', 'it cannot run and gets an error as its result');

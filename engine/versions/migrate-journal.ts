@@ -1,4 +1,4 @@
-import { chartIdentity } from '../../machines/snapshot.ts';
+import { chartIdentity, compareChart } from '../../machines/snapshot.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { findDifference } from '../../protocol/content/find-difference.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
@@ -17,6 +17,7 @@ import {
   omitUndefined,
   toJson,
 } from '../../protocol/json.ts';
+import type { RunRecord } from '../../protocol/store.ts';
 
 /** The versions from which or to which a step migrates. Versions not given match any, or stay unchanged. */
 export type JournalVersion = {
@@ -43,10 +44,7 @@ const OWN_MIGRATIONS: readonly JournalMigration[] = [];
 /** The versions recorded in a journal. */
 export type Versions = { format: number; chart: number; agent?: string };
 
-/**
- * Returns the steps from a version to this program's: at each version the first matching step, each step at most once.
- * Returns `null` if they do not lead to this program's version.
- */
+/** The first matching step at each version, each at most once; `null` if they do not lead to this program's versions. */
 export function findSteps(
   from: Versions,
   migrations: readonly JournalMigration[],
@@ -62,31 +60,43 @@ export function findSteps(
   }
 }
 
-function fits(from: JournalVersion, { format, chart, agent }: Versions): boolean {
-  if (from.format === undefined && from.chart === undefined && from.agent === undefined) return false;
-  return (
-    (from.format === undefined || from.format === format) &&
-    (from.chart === undefined || from.chart === chart) &&
-    (from.agent === undefined || from.agent === agent)
-  );
+function fits(from: JournalVersion, at: Versions): boolean {
+  const named = (['format', 'chart', 'agent'] as const).filter(name => from[name] !== undefined);
+  return named.length > 0 && named.every(name => from[name] === at[name]);
 }
 
 function isCurrent({ format, chart }: Versions): boolean {
   return format === JOURNAL_FORMAT && chart === chartIdentity().version;
 }
 
-/** Returns the versions in an unchecked `run.started`; `NaN` for missing ones. */
-export function versionsOf({ format, chart, agent }: JsonObject): Versions {
-  const version = isJsonObject(agent) ? agent.version : undefined;
-  return {
-    format: numberOf(format),
-    chart: numberOf(isJsonObject(chart) ? chart.version : undefined),
-    ...(typeof version === 'string' && { agent: version }),
-  };
+/** What can continue a migrated run: the versions of its agent that are here (default any), and its migrations. */
+export type MigrationTarget = { versions?: readonly string[]; migrations: readonly JournalMigration[] };
+
+/** Whether migrations lead from a run's chart and agent version to this chart and one of `versions`. False without a chart. */
+export function canMigrate(
+  { chart, agentVersion }: Pick<RunRecord, 'chart' | 'agentVersion'>,
+  { versions, migrations }: MigrationTarget,
+): boolean {
+  if (chart === undefined) return false;
+  const relation = compareChart(chart);
+  if (relation !== 'same' && relation !== 'older') return false;
+  const agent = omitUndefined({ agent: agentVersion });
+  const steps = findSteps({ format: JOURNAL_FORMAT, chart: chart.version, ...agent }, migrations);
+  if (steps === null) return false;
+  const reached = steps.findLast(({ to }) => to.agent !== undefined)?.to.agent ?? agentVersion;
+  return reached === undefined || versions === undefined || versions.includes(reached);
 }
 
-function numberOf(value: JsonValue | undefined): number {
-  return typeof value === 'number' ? value : Number.NaN;
+/** Returns the versions in an unchecked `run.started`; `NaN` for missing ones. */
+export function versionsOf({ format, chart, agent }: JsonObject): Versions {
+  const versionIn = (value: JsonValue | undefined) => (isJsonObject(value) ? value.version : undefined);
+  const numberOf = (value: JsonValue | undefined) => (typeof value === 'number' ? value : Number.NaN);
+  const version = versionIn(agent);
+  return {
+    format: numberOf(format),
+    chart: numberOf(versionIn(chart)),
+    ...(typeof version === 'string' && { agent: version }),
+  };
 }
 
 /** Applies the steps to a journal and validates the result. Throws `input-invalid` for an invalid result. */
@@ -177,7 +187,6 @@ function readEvent(event: JsonObject, index: number): RunEvent {
 }
 
 function damageError(entry: number, problem: string): EngineError {
-  return new EngineError('input-invalid', `The migrated journal cannot be used: entry ${entry} ${problem}.`, {
-    entry,
-  });
+  const message = `The migrated journal cannot be used: entry ${entry} ${problem}.`;
+  return new EngineError('input-invalid', message, { entry });
 }

@@ -3,8 +3,12 @@ import { isOwnerDead } from '../../engine/host/owner.ts';
 import { readStart, writerOfStart } from '../../engine/journal/read-journal.ts';
 import { successorOf } from '../../engine/migrations/migrate-run.ts';
 import { compareJournal, type VersionReport } from '../../engine/versions/compare-versions.ts';
-import { findSteps, type JournalMigration, type Versions } from '../../engine/versions/migrate-journal.ts';
-import { canMigrate } from '../../engine/versions/plan-migration.ts';
+import {
+  canMigrate,
+  findSteps,
+  type JournalMigration,
+  type Versions,
+} from '../../engine/versions/migrate-journal.ts';
 import { adviseOn } from '../../engine/versions/version-mismatch.ts';
 import { JOURNAL_FORMAT } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';

@@ -1,7 +1,7 @@
 import type { Host } from '../../engine/host/host.ts';
 import { isOwnerDead, makeOwner } from '../../engine/host/owner.ts';
 import { takeOverRun } from '../../engine/migrations/take-over-run.ts';
-import { canMigrate, type MigrationTarget } from '../../engine/versions/plan-migration.ts';
+import { canMigrate, type MigrationTarget } from '../../engine/versions/migrate-journal.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { isDriven, listAll, type RunRecord, type Store, type WorkRequest } from '../../protocol/store.ts';

@@ -2,10 +2,7 @@ import { matchesInput } from '../../../machines/breakpoints.ts';
 import { callsOf, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 
-/**
- * Returns a journal in which every `breakpoints.set` says which of the run's calls meet its conditions. Its chart takes
- * the same course with and without the values that the conditions compare.
- */
+/** Notes in each `breakpoints.set` which calls meet it, so that the chart takes the same course without the values compared. */
 export function withMatches(journal: readonly JournalEntry[]): JournalEntry[] {
   const inputs = new Map(journal.flatMap(({ event }) => inputsOf(event)));
   return journal.map(entry => {

@@ -32,7 +32,6 @@ type RedactionPlan = {
   entries: JournalEntry[];
   /** The digests of the blobs that no entry names any more. */
   blobs: string[];
-  /** The fold of the redacted journal. */
   state: ChartState;
   /** JSON Pointers to the values that this plan redacts. */
   redacted: string[];
@@ -65,7 +64,6 @@ export function planRedaction(journal: WholeJournal, paths: readonly string[]): 
   };
 }
 
-/** The values to redact, without duplicates and without values inside another one. */
 function findPlaces(journal: WholeJournal, paths: readonly string[]): Place[] {
   const found = paths
     .map(path => followPointer(journal, path))
@@ -85,10 +83,7 @@ function describeUse([member]: readonly string[]): string {
   return 'it determines the course of the run. To remove it, delete the run';
 }
 
-/**
- * Returns the places that must be redacted together with a value: for an `output`, its `shown` (the part that the model
- * read); for a part of the first entry, the run's title.
- */
+/** What is redacted together with a value: the `shown` of an `output`, and the title for a part of the first entry. */
 function findDerived(journal: WholeJournal, { seq, path }: Place): Place[] {
   if (seq === 1) return findPlace(journal, { seq, path: ['title'] });
   return path.at(-1) === 'output' ? findPlace(journal, { seq, path: [...path.slice(0, -1), 'shown'] }) : [];
@@ -199,10 +194,7 @@ function redactionError(what: string, why: string): EngineError {
 /** A value in a journal: `path` has the keys that lead to it from the event of entry `seq`. */
 export type Place = { seq: number; path: readonly string[]; value: JsonValue };
 
-/**
- * Resolves a JSON Pointer (RFC 6901) into a journal. Its first key is an entry's seq: `/1/input/0/content/0/text`.
- * Throws `input-invalid` if it leads nowhere.
- */
+/** Follows a JSON Pointer (RFC 6901) that begins with the seq of an entry. Throws `input-invalid` if it leads nowhere. */
 function followPointer(entries: readonly JournalEntry[], pointer: string): Place {
   const [start, seq = '', ...path] = pointer.split('/').map(decodeKey);
   const entry = start === '' ? entries.find(found => String(found.seq) === seq) : undefined;
@@ -223,7 +215,6 @@ export function pointerTo({ seq, path }: Pick<Place, 'seq' | 'path'>): string {
   return ['', String(seq), ...path.map(key => key.replaceAll('~', '~0').replaceAll('/', '~1'))].join('/');
 }
 
-/** A copy of `value` with `replacement` at the given path of keys. */
 function replaceAt(value: JsonValue, [key, ...rest]: readonly string[], replacement: JsonValue): JsonValue {
   if (key === undefined) return replacement;
   if (Array.isArray(value))

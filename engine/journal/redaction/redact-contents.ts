@@ -1,6 +1,7 @@
 import { hashOf } from '../../../protocol/content/digest.ts';
 import { isContent, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
-import { type JsonValue, toJson } from '../../../protocol/json.ts';
+import { isRunEvent } from '../../../protocol/is-run-event.ts';
+import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
 import { withMatches } from './match-breakpoints.ts';
 
@@ -11,19 +12,20 @@ const PRIVATE: Readonly<Record<string, readonly string[]>> = {
   'params.changed': ['providerOptions'],
 };
 
-/**
- * Returns a copy of a journal for strangers: all content, the values of labels and notes are replaced by their digests.
- * The course of the run stays: the chart folds the copies to the same states.
- */
+/** A journal for strangers: contents, labels and notes are digests. The chart folds it to the same states. */
 export function redactContents(journal: readonly JournalEntry[]): JournalEntry[] {
-  return withMatches(journal).map(({ seq, event }) => ({
-    seq,
-    event: redact(event.type, toJson(event), []) as unknown as RunEvent,
-  }));
+  return withMatches(journal).map(({ seq, event }) => {
+    const copy = redact(event.type, toJson(event), []);
+    if (isRunEvent(copy)) return { seq, event: copy };
+    throw new Error(`The copy of entry ${seq} (${event.type}) without contents is no event.`);
+  });
 }
 
 function redact(type: RunEvent['type'], value: JsonValue, path: readonly string[]): JsonValue {
-  if (path.length > 0 && (isContent(type, path) || isPrivate(type, path))) return digestOf(value);
+  if (path.length > 0 && (isContent(type, path) || isPrivate(type, path)))
+    return isJsonObject(value) && path.at(-1) === 'providerOptions'
+      ? { redacted: digestOf(value) }
+      : digestOf(value);
   if (isInputPath(type, path)) return value === 'input' ? value : `input.${digestOf(value)}`;
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((part, index) => redact(type, part, [...path, String(index)]));

@@ -46,10 +46,7 @@ export type Copy = {
 /** `isOwn`: the copy is held by a pause that the original did not have. */
 type Release = { isOwn: boolean; type: 'run.unpaused' | 'step.requested' };
 
-/**
- * Copies a journal up to entry `at`, without its claims and late outcomes, as the beginning of a fork. Throws as
- * `forkRun` does for `at` and for redacted values.
- */
+/** A fork's beginning: the journal up to entry `at`, without claims and late outcomes. Throws as `forkRun` does. */
 export function copyJournal(entries: WholeJournal, options: CopyOptions): Copy {
   const { forkId, at, isHeld, replayTools, model, request, decided } = options;
   const { parent: _, requestId: __, asked: ___, ...original } = entries[0].event;

@@ -56,10 +56,7 @@ function isLastRetry(
   return events.findLastIndex(later => later.type === event.type && later.callId === event.callId) === index;
 }
 
-/**
- * The events that put started, unsettled calls in doubt, and the state after them. Their time is that of the last
- * entry: time that passed in the original run since then is not active time of the fork.
- */
+/** Their time is that of the last entry: what passed in the original run since then is no active time of the fork. */
 function doubtStartedCalls(
   state: ChartState,
   reason: string,

@@ -1,6 +1,3 @@
-// engine/run/forks: a new run from an entry of another one, with changes, and with recorded results if
-// wanted.
-
 import { hasEnded, statusOf } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';

@@ -9,8 +9,8 @@ import type { Host } from '../../../engine/host/host.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../../../engine/journal/read-journal.ts';
 import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
-import { exportRun } from '../../../engine/replay/export-run.ts';
-import { exportBlobs } from '../../../engine/replay/read-export.ts';
+import { exportBlobs, exportRun } from '../../../engine/replay/export-run.ts';
+
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { titleOf } from '../../../protocol/listing/label.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
