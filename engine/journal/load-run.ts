@@ -9,7 +9,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { Progress, Standing, Store } from '../../protocol/store.ts';
+import type { Progress, Standing, Store, StoredSnapshot } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 import {
@@ -41,7 +41,7 @@ type RunImage = { format: number; state: StoredState; inherited?: readonly Item[
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   return await readUnredacted(store, runId, async span => {
     const { last = 0, redactions = 0 } = span;
-    const { base, image } = await loadBase(store, runId);
+    const { base, image } = readBase(await store.loadSnapshot(runId), runId);
     const seq = base?.seq ?? 0;
     if (image !== undefined && base === null && !(await hasStart(store, runId)))
       assertReadable(runId, writerOf(image));
@@ -54,7 +54,7 @@ export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
 /** The fold of a run's entries up to `at`. Throws like `loadRun`, and `refused` where the store has only later entries. */
 export async function loadRunAt(store: Store, runId: string, at: number): Promise<Fold> {
   return await readUnredacted(store, runId, async ({ redactions }) => {
-    const { base } = await loadBase(store, runId);
+    const { base } = readBase(await store.loadSnapshot(runId), runId);
     const isBefore = base !== null && base.seq <= at;
     if (!isBefore) {
       const [first] = await readPage(store, runId, 0, { entries: 1 });
@@ -64,9 +64,8 @@ export async function loadRunAt(store: Store, runId: string, at: number): Promis
   });
 }
 
-/** The latest snapshot. `base` is `null` if another version wrote it: the full journal may still be compatible. */
-async function loadBase(store: Store, runId: string) {
-  const snapshot = await store.loadSnapshot(runId);
+/** `base` is `null` if another version wrote the snapshot: the full journal may still be compatible. */
+function readBase(snapshot: StoredSnapshot | undefined, runId: string) {
   if (snapshot === undefined) return { base: null };
   const image = readImage(snapshot.state, runId);
   const { inherited, state } = image;

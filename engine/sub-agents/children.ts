@@ -259,6 +259,7 @@ export async function* childrenBelow(
 /** Adds what the children wait for, or their unsettled calls if the run was cancelled. A paused child pauses it. */
 export async function addChildren(store: Store, state: ChartState, settled: Settled): Promise<Settled> {
   if (settled.status === 'waiting') {
+    if (suspendedCalls(state.context).length === 0) return settled;
     const awaitedBy = (above: ChartState) =>
       statusOf(above) === 'waiting' ? suspendedCalls(above.context).map(call => call.childRunId) : [];
     const open = [...settled.open];
