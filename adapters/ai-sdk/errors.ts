@@ -31,7 +31,6 @@ const BY_NAME: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['AI_TypeValidationError', 'malformed-stream'],
 ]);
 
-/** Converts anything that a model threw or sent as a stream error to a `ProviderError`. */
 export function errorFromModel(
   thrown: unknown,
   context: ProviderContext,

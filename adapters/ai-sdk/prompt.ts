@@ -226,7 +226,6 @@ function serializable(content: LanguageModelV4Content): object {
   return { ...content, data: { type: 'data', data: base64Of(content.data.data) } };
 }
 
-/** Returns the prompt parts for a provider item. Sources and approval requests are not sent back. */
 function partOfProviderItem({ opaque }: ProviderItem): AssistantPart[] {
   const part = objectOf(objectOf(opaque.data).part);
   const { providerMetadata } = part;
@@ -405,7 +404,6 @@ function providerOptionsOf(
 /** The provider's own tools, by the names that the model uses. */
 export type ProviderTools = Record<string, { id: string; args: object }>;
 
-/** Returns data as base64 text. */
 export function base64Of(data: string | Uint8Array): string {
   return typeof data === 'string' ? data : toBase64(data);
 }

@@ -24,7 +24,6 @@ type Ended = {
   modelId: string | undefined;
 };
 
-/** Builds the turn of a completed call. Throws a `ProviderError` if the answer was interrupted. */
 export function turnOf(ended: Ended, request: ModelRequest, context: ProviderContext): ModelTurn {
   const turn = new TurnBuilder(request);
   for (const content of ended.content) addContent(turn, content, context.provider);
@@ -161,7 +160,6 @@ const STREAM_ONLY: ReadonlySet<string> = new Set(['anthropic.message_start']);
 type Block = {
   type: 'text' | 'reasoning';
   pieces: string[];
-  /** The number of pieces already shown. */
   shown: number;
   open: boolean;
   rest: object;
@@ -227,7 +225,6 @@ class StreamedContent {
     }
   }
 
-  /** Returns the result of the stream. Throws a `ProviderError` if it is incomplete. */
   end(context: ProviderContext): Ended {
     const finish = this.#finish;
     if (!finish) throw malformedStream('truncated stream: it ended without finish.', context);

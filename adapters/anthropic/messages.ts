@@ -88,7 +88,6 @@ class ConversationBuilder {
     return { opening: this.#system, input: this.#messages };
   }
 
-  /** Adds a user or system message. Later system messages become user text in `<system>` tags. */
   #addInput({ role, content }: MessageItem): void {
     if (role === 'user') {
       this.#pushUser(userContent(content));
@@ -270,7 +269,6 @@ function isText(mediaType: string): boolean {
   return /^text\/|^application\/(?:json|xml|yaml|x-yaml)\b|\+(?:json|xml)\b/.test(mediaType);
 }
 
-/** The provider name of the adapter and of its opaque data. */
 export const PROVIDER = 'anthropic';
 
 /** Returns the opaque data of an item: its original content block, unchanged. */
@@ -291,7 +289,6 @@ function legalCallId(callId: string): string {
   return `${callId.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 40)}_${digest}`;
 }
 
-/** Returns the tool's name in the form that the API accepts in a `tool_use`. */
 function legalName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 128) || 'unknown';
 }

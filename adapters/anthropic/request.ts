@@ -140,16 +140,12 @@ type Plan = {
   rules: ModelRules;
   providerOptions: JsonObject;
   maxTokens: number;
-  /** Body members `thinking` and `output_config.effort` for the reasoning effort. */
   thinking: JsonObject;
-  /** Whether the model thinks in this request. */
   thinks: boolean;
-  /** Whether `tool_choice` may force a call. */
   mayForce: boolean;
   output: OutputPlan;
 };
 
-/** Returns the plan for a request. */
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const rules = modelRules(options.model);
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -251,19 +247,15 @@ function effortOf(effort: string, { extraHighEffort }: ModelRules): string {
 type ModelRules = {
   /** The default of `max_tokens`, at most the model's output limit. */
   maxOutputTokens: number;
-  /** The form of thinking: none, with a token budget, or adaptive. */
   thinking: 'never' | 'budget' | 'adaptive';
-  /** Whether the model thinks by default. */
   thinksByDefault: boolean;
   /** How thinking is turned off: it is off by default, with this `thinking.type`, or not at all. */
   thinkingOff: 'default' | 'disabled' | 'between_tools' | 'impossible';
-  /** Whether the effort `xhigh` is supported. */
   extraHighEffort: boolean;
   /** Whether `tool_choice` may force a call when the model does not think. */
   forcedChoice: boolean;
   /** Whether a schema can be enforced: `output_config.format` and `strict` tools. */
   nativeOutput: boolean;
-  /** Which of `temperature` and `top_p` a request may have. */
   sampling: 'both' | 'one' | 'none';
 };
 
@@ -351,7 +343,6 @@ export function nativeSchema(schema: JsonObject): JsonObject | undefined {
   return rewriteSubschemas(form, nativeSchema);
 }
 
-/** Whether the schema refers to itself, or one of its definitions does. */
 function isRecursive(schema: JsonObject): boolean {
   if (schema.$ref === '#') return true;
   return ['$defs', 'definitions'].some(keyword =>

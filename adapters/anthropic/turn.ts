@@ -231,7 +231,6 @@ function setKnown(target: JsonObject, members: JsonObject): void {
 type StreamedBlock = {
   index: number;
   block: JsonObject;
-  /** The pieces of the block's `input`. */
   pieces: string[];
   ended: boolean;
   /** The position among the turn's calls; `undefined` for other blocks. */

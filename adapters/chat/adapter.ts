@@ -17,7 +17,6 @@ import type { ChatDialect, OutputForm } from './dialect.ts';
 import { growingMessages, roleFor } from './messages.ts';
 import { ChatReader } from './turn.ts';
 
-/** The options of every Chat Completions adapter. */
 export type ChatOptions = ConnectionOptions &
   ClientOptions & {
     /** Merged into the body of every request, before the request's own options. Objects are merged, `tools` appended. */
@@ -26,7 +25,6 @@ export type ChatOptions = ConnectionOptions &
 
 export const CHAT_NAMES: NamesOf<ChatOptions> = { ...CONNECTION_NAMES, client: true, providerOptions: true };
 
-/** Creates the adapter of a provider that implements the Chat Completions API. */
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
   const { model } = options;
   const messagesOf = growingMessages(dialect, model);

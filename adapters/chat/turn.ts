@@ -35,7 +35,6 @@ class Answer {
   readonly content = new ContentChunks();
   readonly details = new ReasoningDetails();
   readonly annotations: JsonValue[] = [];
-  /** The URLs of generated images. */
   readonly images = new Set<string>();
   readonly calls = new CallAccumulator();
   /** The tools that the provider ran. */
@@ -161,7 +160,6 @@ class ContentChunks {
     else this.stretches.push({ type: 'reasoning', pieces: [text] });
   }
 
-  /** Adds a chunk and returns its readable text. */
   add(chunk: JsonObject): { type: 'text' | 'reasoning'; text: string } {
     const last = this.stretches.at(-1);
     if (chunk.type === 'thinking') {
@@ -183,7 +181,6 @@ function thinkingText(chunk: JsonObject): string {
     : partsOf(chunk.thinking).map(chunkText).join('');
 }
 
-/** Returns the text of a text chunk, and the empty string for other chunks. */
 export function chunkText(chunk: JsonObject): string {
   return chunk.type === 'text' ? textIn(chunk.text) : '';
 }
@@ -416,7 +413,6 @@ function usageIn(chunk: JsonObject, choice: JsonObject | undefined): Usage | nul
   return usageOf(chunk.usage) ?? usageOf(objectOf(chunk.x_groq).usage) ?? usageOf(choice?.usage);
 }
 
-/** Throws for a choice that contains an error or has a finish reason that means a failure. */
 function throwIfFailed(choice: JsonObject, context: ProviderContext): void {
   if (isErrorBody({ error: choice.error ?? null })) {
     throw errorFromBody({ error: choice.error ?? null }, context);

@@ -34,7 +34,6 @@ import {
   startReplayServer,
 } from './replay.ts';
 
-/** All requirements for an adapter, as far as its exchanges can show them. */
 export function allChecks(subject: AdapterUnderTest): AdapterCheck[] {
   const good = subject.exchanges.filter(({ fails }) => fails === undefined);
   const modes = [true, false].flatMap(mode => good.find(({ streamed }) => streamed === mode) ?? []);
@@ -55,7 +54,6 @@ function check(name: string, run: () => Promise<void>): AdapterCheck {
   return { name, run };
 }
 
-/** Asserts that one of the texts has the part that was expected in the next request. */
 function hasText(texts: readonly string[], part: string, what: string): void {
   assert.ok(
     texts.some(text => text.includes(part)),
@@ -130,7 +128,6 @@ function turnChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck
   ];
 }
 
-/** Responses smaller than this are split at every position, larger ones only at random positions. */
 const SMALL_BYTES = 4_096;
 
 /** A turn does not depend on how its bytes are split. An incomplete response is never accepted as a turn. */
@@ -206,7 +203,6 @@ function essenceOf({ text, toolCalls, finishReason }: ModelTurn): object {
   return { text, toolCalls, finishReason };
 }
 
-/** What the next request must contain of a turn, and what it must not contain. */
 function replayChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck[] {
   const { name, comesBack = [] } = exchange;
   const turnOf = async () => (await play(subject, exchange)).turn;
@@ -427,7 +423,6 @@ function expectedFailure(subject: AdapterUnderTest, exchange: Exchange): Adapter
   return [check(`${name}: fails with the expected error`, run)];
 }
 
-/** Calls that reach no server, in each mode. */
 function serverlessChecks(subject: AdapterUnderTest, modes: readonly Exchange[]): AdapterCheck[] {
   const sendsNothing = async (options: { apiKey?: string; baseURL?: string }, error: Failure[2]) => {
     for (const exchange of modes) {
@@ -452,7 +447,6 @@ function serverlessChecks(subject: AdapterUnderTest, modes: readonly Exchange[])
   ];
 }
 
-/** Size and time limits of a response, and its compression. */
 function limitChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck[] {
   const mode = modeOf(exchange);
   return [

@@ -35,7 +35,6 @@ export type SeenRequest = {
   closed: Promise<void>;
 };
 
-/** The headers of a stream of server-sent events. */
 export const SSE_HEADERS: Record<string, string> = { 'content-type': 'text/event-stream' };
 
 /** A queue of answers; the last one is repeated. */

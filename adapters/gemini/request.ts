@@ -179,7 +179,6 @@ function modelParts(item: MessageItem): JsonObject[] {
   });
 }
 
-/** Returns the parts of a thought. Only signed thoughts are sent back. */
 function thoughtParts(item: ReasoningItem): JsonObject[] {
   const { spans } = keptBy(item);
   const parts = spans ? textParts(item.text, spans) : [];
@@ -214,7 +213,6 @@ function isResponseMedia(mediaType: string): boolean {
   return /^(?:image\/(?:png|jpeg|webp|\*)|application\/pdf|text\/plain|)$/.test(mediaType);
 }
 
-/** Returns inline data as a `data:` URL if it is an image. */
 export function imageURL({ mimeType, data }: JsonObject): string | undefined {
   if (typeof mimeType !== 'string' || typeof data !== 'string') return undefined;
   return mimeType.startsWith('image/') ? `data:${mimeType};base64,${data}` : undefined;
@@ -251,7 +249,6 @@ function generationOf(model: string): number {
   return /^gemini-.*latest$/.test(name) ? 3 : 0;
 }
 
-/** The provider name of the adapter and of its opaque data. */
 export const PROVIDER = 'gemini';
 
 /** One part's section of a text: its length in UTF-16 code units, and the part's signature. */
@@ -266,7 +263,6 @@ export type Span = { length: number; thoughtSignature?: string };
  */
 type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
 
-/** Returns the opaque data of an item; `undefined` if there is nothing to keep. */
 export function keep(kept: Kept): Opaque | undefined {
   return Object.keys(kept).length === 0 ? undefined : { provider: PROVIDER, data: kept };
 }
@@ -283,7 +279,6 @@ function keptBy(item: Item): Kept {
   });
 }
 
-/** Returns the member `thoughtSignature`, if there is a signature. */
 export function signed(thoughtSignature: string | undefined): { thoughtSignature?: string } {
   return thoughtSignature === undefined ? {} : { thoughtSignature };
 }

@@ -46,7 +46,6 @@ export class TurnReader implements AnswerReader {
     throw malformedStream('the response has no candidate and no block reason', this.#context, body);
   }
 
-  /** Each event is a response with the next parts. */
   push(response: JsonObject): TurnDelta[] {
     this.#model = nonEmpty(response.modelVersion) ?? this.#model;
     this.#blockReason = nonEmpty(objectOf(response.promptFeedback).blockReason) ?? this.#blockReason;
@@ -214,7 +213,6 @@ const SECONDARY_MEMBERS = new Set([
 ]);
 
 class CallReader {
-  /** The position among the turn's calls. */
   readonly index: number;
   readonly name: string;
   id: string | undefined;
@@ -264,7 +262,6 @@ class PartialArguments {
   readonly #root: JsonObject = Object.create(null);
   #misplaced: string | undefined;
 
-  /** Adds complete arguments, which may arrive in addition to pieces. */
   add(args: JsonObject): void {
     Object.assign(this.#root, args);
   }

@@ -20,11 +20,9 @@ import {
 
 type TokenReader = {
   push(tokens: readonly number[]): TurnDelta[];
-  /** Ends the reply and returns its turn. `finish` is the server's finish reason. */
   end(ending: { finish: string; usage: Usage | null; model: string }): ModelTurn;
 };
 
-/** A request as tokens, and the reader of its reply. */
 export type PreparedCall = {
   tokens: readonly number[];
   stopTokens: readonly number[];
@@ -143,7 +141,6 @@ class ReplyCounts {
     return fresh;
   }
 
-  /** `null` if the server sent no counts. */
   get usage(): Usage | null {
     if (this.#prompt === 0 && this.#completion === 0) return null;
     return {

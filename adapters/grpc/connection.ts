@@ -12,13 +12,10 @@ import {
 import { baseURLInvalid, errorFromBody, type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { ABORT, encodeAbort, GENERATE } from './vllm-messages.ts';
 
-/** The sources of an address and a key. */
 export type GrpcEndpoint = { provider: string; baseURLVariable: string; keyVariable: string };
 
-/** An encoded `GenerateRequest`, and its id for `Abort`. */
 export type EncodedRequest = { requestId: string; message: Uint8Array };
 
-/** A connection to a vLLM server. */
 export type GrpcConnection = {
   context: ProviderContext;
   /** Starts a generation. Each chunk of the reply is one `GenerateResponse`. */

@@ -33,7 +33,6 @@ const SAMPLING_FIELDS: Readonly<Record<string, SamplingField>> = {
   seed: [24, 'int32'],
 };
 
-/** A request to generate tokens from tokens. */
 export type GenerateRequest = {
   requestId: string;
   tokens: readonly number[];
@@ -52,7 +51,6 @@ export function encodeGenerate({ requestId, tokens, sampling }: GenerateRequest)
     .finish();
 }
 
-/** Encodes a request to stop a generation. */
 export function encodeAbort(requestId: string): Uint8Array {
   return new ProtoWriter().string(1, requestId).finish();
 }

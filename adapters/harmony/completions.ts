@@ -103,7 +103,6 @@ export class CompletionsTurn implements AnswerReader {
   }
 }
 
-/** Converts a part of the reply's text. */
 export function pieceOf(piece: TagPiece): Piece {
   if ('text' in piece) return piece;
   const token = TOKENS_BY_TEXT.get(piece.tag);
@@ -148,7 +147,6 @@ export class HarmonyReply {
     return !this.#hasTokens && first !== undefined && channel.test(first.content.join('').trimStart());
   }
 
-  /** Returns the completed turn. `finish` is the server's finish reason. */
   turn(
     request: ModelRequest,
     { finish, usage, model }: { finish: string; usage: Usage | null; model: string },
@@ -239,7 +237,6 @@ type MessageKind =
   | { type: 'text'; channel: string }
   | { type: 'call'; name: string };
 
-/** Recipients that are not functions. */
 const NOBODY: ReadonlySet<string> = new Set(['', 'all', 'assistant', 'user']);
 
 /**

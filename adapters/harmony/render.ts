@@ -13,7 +13,6 @@ type RenderOptions = {
   knowledgeCutoff: string;
   /** As `YYYY-MM-DD`. */
   today: string;
-  /** For error messages. */
   context: ProviderContext;
 };
 
@@ -206,31 +205,25 @@ export const TOKEN_IDS = {
   call: 200_012,
 } as const;
 
-/** The name of a special token. */
 export type TokenName = keyof typeof TOKEN_IDS;
 
 /** A part of a prompt or of a reply: plain text or one special token. */
 export type Piece = { text: string } | { token: TokenName };
 
-/** The tokens that end a reply. */
 export const STOP_TOKENS = ['return', 'call'] as const satisfies readonly TokenName[];
 
 const TOKEN_NAMES = Object.keys(TOKEN_IDS) as TokenName[];
 
-/** The special tokens by their text. */
 export const TOKENS_BY_TEXT: ReadonlyMap<string, TokenName> = new Map(
   TOKEN_NAMES.map(name => [tokenText(name), name]),
 );
 
-/** Returns a special token as text. */
 export function tokenText(name: TokenName): string {
   return `<|${name}|>`;
 }
 
-/** The provider name of the adapter. */
 export const PROVIDER = 'harmony';
 
-/** Returns the opaque data of an item that the model wrote on this channel. */
 export function keptOn(channel: 'analysis' | 'commentary'): Opaque {
   return { provider: PROVIDER, data: { channel } };
 }
@@ -277,7 +270,6 @@ export function typescriptType(schema: JsonValue | undefined, indent = ''): stri
   }
 }
 
-/** Formats text as comment lines. Returns `''` for no text. */
 function commentLines(text: string, indent = ''): string {
   if (text === '') return '';
   return text

@@ -92,7 +92,6 @@ export function endpointOf(provider: string, defaultBaseURL: string): Endpoint {
   return { provider, keyVariables, baseURLVariable: `${prefix}_BASE_URL`, defaultBaseURL };
 }
 
-/** An open connection to a provider. */
 export type Connection = {
   context: ProviderContext;
   /** Sends a POST request. Throws an `HttpFailure` for a status other than 2xx. */
@@ -181,7 +180,6 @@ async function* keepChunks(
   }
 }
 
-/** How much of an error's body is read, in characters. */
 const LONGEST_ERROR = 1024 * 1024;
 
 type Opened = { context: ProviderContext; transport: Transport };
@@ -317,7 +315,6 @@ export function readVariable(name: string): string | undefined {
   return globalThis.process?.env?.[name]?.trim();
 }
 
-/** The limits of a call; `maxResponseBytes` counts after decompression. */
 type Limits = Required<
   Pick<ConnectionOptions, 'timeoutMs' | 'idleTimeoutMs' | 'totalTimeoutMs' | 'maxResponseBytes'>
 >;
@@ -420,7 +417,6 @@ class BodyGuard {
     this.#onEnd = onEnd;
   }
 
-  /** Returns the next chunk, or `undefined` at the end. */
   async read(): Promise<Uint8Array | undefined> {
     this.#waitingSince = performance.now();
     if (this.#firstRead === undefined) this.#watch(this.#waitingSince);

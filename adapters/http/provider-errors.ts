@@ -8,7 +8,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/js
 import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import { showJson, showText } from './redact-secrets.ts';
 
-/** The provider, model and address of a call, for error messages. */
 export type ProviderContext = {
   provider: string;
   model: string;
@@ -35,7 +34,6 @@ export class HttpFailure extends Error {
   }
 }
 
-/** Returns the error for a failed HTTP response. `now` is in ms since the epoch, for `retry-after` dates. */
 export function errorFromResponse(
   { status, headers, body: text }: HttpFailure,
   context: ProviderContext,
@@ -125,7 +123,6 @@ function urlProblem(baseURL: string, { secrets }: ProviderContext): string {
     : `"${showText(baseURL, 200, secrets)}" is not a valid one`;
 }
 
-/** Converts anything that a call threw to a `ProviderError`. A `ProviderError` is returned unchanged. */
 export function errorFromThrown(
   thrown: unknown,
   context: ProviderContext,

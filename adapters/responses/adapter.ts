@@ -15,7 +15,6 @@ import type { ResponsesDialect } from './dialect.ts';
 import { responsesBody } from './request.ts';
 import { ResponseReader } from './turn.ts';
 
-/** The options of every Responses adapter. */
 export type ResponsesOptions = ConnectionOptions &
   ClientOptions & {
     /**
@@ -37,7 +36,6 @@ export const RESPONSES_NAMES: NamesOf<ResponsesOptions> = {
   reasoning: true,
 };
 
-/** Creates the adapter of a provider that implements the Responses API. */
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {
   const { model, store = true, reasoning = dialect.reasons(model), providerOptions } = options;
   const bodyOf = responsesBody(dialect, { model, store, encryptedReasoning: reasoning, providerOptions });

@@ -1,6 +1,5 @@
 import type { Endpoint } from '../http/connection.ts';
 
-/** How a provider of the Responses API deviates from the others. */
 export type ResponsesDialect = Endpoint & {
   /** Whether the provider stores responses and can continue from their ids. */
   remembers: boolean;

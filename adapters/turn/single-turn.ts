@@ -15,7 +15,6 @@ import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
 
 /** One provider's implementation of a model call. Every function may throw a `ProviderError`, and nothing else. */
 type TurnSource = Pick<ModelAdapter, 'provider' | 'model'> & {
-  /** What differs from most providers. */
   capabilities?: Partial<Capabilities>;
   /** Makes one call: yields what can be shown early, and returns the turn, which may have more. */
   call(
@@ -25,7 +24,6 @@ type TurnSource = Pick<ModelAdapter, 'provider' | 'model'> & {
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
 };
 
-/** Creates an adapter whose methods each make one model call. */
 export function turnAdapter({ provider, model, capabilities, call }: TurnSource): ModelAdapter {
   return {
     provider,

@@ -105,7 +105,6 @@ export class CallAccumulator {
   }
 }
 
-/** Providers send arguments as text or as an object. */
 function argumentText(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
@@ -145,7 +144,6 @@ function callIdsOf(transcript: ModelRequest['transcript']): Set<string> {
   return ids;
 }
 
-/** Creates a call for the engine from the model's arguments text. Empty text becomes `{}`. */
 export function toolCall(callId: string, name: string, text: string): ToolCall {
   return {
     callId,
@@ -232,7 +230,6 @@ export class WireCallIds {
     }
   }
 
-  /** Returns the id of a call in the request. */
   of(callId: string): string {
     return this.#byCallId.get(callId) ?? callId;
   }

@@ -37,7 +37,6 @@ export class TurnBuilder {
     this.items.push({ type: 'tool_call', callId, name, arguments: written, ...(opaque && { opaque }) });
   }
 
-  /** Adds what has no portable form. */
   addProviderItem(kind: string, opaque: Opaque): void {
     this.items.push({ type: 'provider_item', kind, opaque });
   }

@@ -7,17 +7,14 @@ import { loadPeer } from '../grpc/connection.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
-/** A chat template and its source. */
 export type ChatTemplate = { template: Template; source: string };
 
-/** What the files of a model say about it. */
 export type ModelFiles = {
   tokenizer: Tokenizer;
   /** The template for requests with or without tools. */
   templateFor(options: { hasTools: boolean }): ChatTemplate;
   /** The special tokens that templates use, such as `bos_token`. */
   specialTokens: JsonObject;
-  /** Ids that end a reply. */
   stopTokens: readonly number[];
   /** The texts that the tokenizer would turn into single tokens. */
   tokenTexts: TokenTexts;
@@ -130,7 +127,6 @@ function missing(what: string, context: ProviderContext): Error {
   );
 }
 
-/** Decodes ids; of none, the empty text. */
 type Decode = (ids: readonly number[]) => string;
 
 /** How many tokens may wait for the rest of a character. Characters have at most four bytes. */

@@ -8,13 +8,11 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { argumentsObject, offeredTools } from '../turn/tool-calls.ts';
 import type { ModelFiles } from './model-files.ts';
 
-/** The provider name of the adapter. */
 export const PROVIDER = 'vllm';
 
 /** The member of a message in which templates look for reasoning. */
 export const REASONING_MEMBER = 'reasoning_content';
 
-/** The environment variables that the adapter reads. */
 export const VARIABLES = {
   baseURL: 'VLLM_BASE_URL',
   key: 'VLLM_API_KEY',
