@@ -16,9 +16,9 @@ import { readNdjson } from './http/read-sse.ts';
 import { trimSlashes } from './http/transport.ts';
 import { growingMessages } from './ollama/messages.ts';
 import { OllamaTurn } from './ollama/turn.ts';
-import { mergeOptions, objectOf } from './turn/json-access.ts';
+import { mergeOptions } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
-import { withOutputSchema } from './turn/strict-schema.ts';
+import { parametersOf, withOutputSchema } from './turn/strict-schema.ts';
 import { offeredTools } from './turn/tool-calls.ts';
 
 /** Options of `ollama`. */
@@ -112,9 +112,9 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
 
 const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));
 
-function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObject {
-  const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
-  return { type: 'function', function: { name, description, parameters } };
+function toolInput(tool: ToolDefinition): JsonObject {
+  const { parameters } = parametersOf({ ...tool, strict: false });
+  return { type: 'function', function: { name: tool.name, description: tool.description, parameters } };
 }
 
 function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonObject {

@@ -268,16 +268,32 @@ export function modelRules(model: string): ModelRules {
   const version = Number(major) * 100 + Number(minor ?? 0);
   const thinksByDefault = version >= 500 || preview;
   return {
-    maxOutputTokens: outputTokens(version),
-    thinking: thinkingForm(version),
+    maxOutputTokens: OUTPUT_TOKENS.find(([from]) => version >= from)?.[1] ?? 4_096,
+    thinking: THINKING.find(([from]) => version >= from)?.[1] ?? 'never',
     thinksByDefault,
     thinkingOff: thinksByDefault ? thinkingOff(family, version) : 'default',
     extraHighEffort: version >= 407,
     forcedChoice: version <= 500,
     nativeOutput: version >= 405 || (version === 401 && family === 'opus'),
-    sampling: samplingRule(version),
+    sampling: SAMPLING.find(([from]) => version >= from)?.[1] ?? 'both',
   };
 }
+
+/** From which version on a rule holds. */
+type Since<Rule> = readonly (readonly [version: number, rule: Rule])[];
+const OUTPUT_TOKENS: Since<number> = [
+  [405, 64_000],
+  [307, 32_000],
+  [305, 8_192],
+];
+const THINKING: Since<ModelRules['thinking']> = [
+  [406, 'adaptive'],
+  [307, 'budget'],
+];
+const SAMPLING: Since<ModelRules['sampling']> = [
+  [407, 'none'],
+  [401, 'one'],
+];
 
 const VERSION =
   /claude-(?:(opus|sonnet|haiku|fable|mythos)-)?(\d+)(?:[-.](\d{1,2})(?!\d))?(?!\d)(?:-(opus|sonnet|haiku))?/;
@@ -294,22 +310,6 @@ const UNKNOWN: ModelRules = {
   nativeOutput: false,
   sampling: 'both',
 };
-
-function outputTokens(version: number): number {
-  if (version >= 405) return 64_000;
-  if (version >= 307) return 32_000;
-  return version >= 305 ? 8_192 : 4_096;
-}
-
-function thinkingForm(version: number): ModelRules['thinking'] {
-  if (version < 307) return 'never';
-  return version < 406 ? 'budget' : 'adaptive';
-}
-
-function samplingRule(version: number): ModelRules['sampling'] {
-  if (version < 401) return 'both';
-  return version < 407 ? 'one' : 'none';
-}
 
 function thinkingOff(family: string, version: number): ModelRules['thinkingOff'] {
   if (family === 'haiku' || (version < 505 && (family === 'opus' || family === 'sonnet'))) return 'disabled';

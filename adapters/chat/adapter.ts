@@ -10,9 +10,9 @@ import { convertOnce } from '../http/body-text.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector } from '../http/connection.ts';
 import { readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
-import { mergeOptions, objectOf } from '../turn/json-access.ts';
+import { mergeOptions } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
-import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
+import { formatOf, parametersOf, withOutputSchema, withToolSettings } from '../turn/strict-schema.ts';
 import type { ChatDialect, OutputForm } from './dialect.ts';
 import { growingMessages, roleFor } from './messages.ts';
 import { ChatReader } from './turn.ts';
@@ -30,20 +30,24 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
   const messagesOf = growingMessages(dialect, model);
 
   function bodyOf(request: ModelRequest, { stream }: { stream: boolean }): JsonObject {
-    const form = outputFormFor(request, dialect);
+    const { instructions, output, settings, toolChoice, tools, transcript } = request;
+    const form = (tools.length > 0 ? dialect.outputWithTools : undefined) ?? dialect.output ?? 'json_schema';
+    const needsText = output !== undefined && form !== 'json_schema';
+    const content = needsText ? withOutputSchema(instructions, output) : instructions;
+    const head = content === undefined ? [] : [{ role: roleFor('system', dialect, model), content }];
+    const streamMembers = dialect.streamMembers ?? { stream_options: { include_usage: true } };
     const body = mergeOptions(
       {
         model,
-        messages: messagesOf(request.transcript, instructionsInput(request, form, dialect, model)),
-        ...(stream ? streamInput(dialect) : {}),
-        ...(request.tools.length > 0 ? { tools: toolInputs(request.tools) } : {}),
-        ...(request.output ? formatInput(request.output, form) : {}),
+        messages: messagesOf(transcript, head),
+        ...(stream ? { stream, ...streamMembers } : {}),
+        ...(tools.length > 0 ? { tools: toolInputs(tools) } : {}),
+        ...(output ? formatInput(output, form) : {}),
         ...settingsInput(request, dialect, model),
       },
       mergeOptions(options.providerOptions ?? {}, request.providerOptions),
     );
-    const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
-    return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
+    return withToolSettings(body, choiceInput(toolChoice, dialect), settings);
   }
 
   return singleTurnAdapter({
@@ -74,34 +78,6 @@ function markRetryable(error: ProviderError, { retryableCodes = [] }: ChatDialec
   return new ProviderError(message, details, { cause: error.cause });
 }
 
-function outputFormFor({ tools }: ModelRequest, dialect: ChatDialect): OutputForm {
-  const form = dialect.output ?? 'json_schema';
-  return tools.length > 0 ? (dialect.outputWithTools ?? form) : form;
-}
-
-function instructionsInput(
-  { instructions, output }: ModelRequest,
-  form: OutputForm,
-  dialect: ChatDialect,
-  model: string,
-): JsonObject[] {
-  const needsText = output !== undefined && form !== 'json_schema';
-  const content = needsText ? withOutputSchema(instructions, output) : instructions;
-  return content === undefined ? [] : [{ role: roleFor('system', dialect, model), content }];
-}
-
-function streamInput(dialect: ChatDialect): JsonObject {
-  return { stream: true, ...(dialect.streamMembers ?? { stream_options: { include_usage: true } }) };
-}
-
-/** Providers refuse both members in a request without tools. */
-function toolSettings({ toolChoice, settings }: ModelRequest, dialect: ChatDialect): JsonObject {
-  return {
-    tool_choice: choiceInput(toolChoice, dialect),
-    ...omitUndefined({ parallel_tool_calls: settings.parallelToolCalls }),
-  };
-}
-
 function choiceInput(choice: ToolChoice, { requiredChoice }: ChatDialect): JsonValue {
   if (typeof choice !== 'string') return { type: 'function', function: { name: choice.name } };
   return choice === 'required' ? (requiredChoice ?? 'required') : choice;
@@ -109,24 +85,16 @@ function choiceInput(choice: ToolChoice, { requiredChoice }: ChatDialect): JsonV
 
 const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));
 
-/** A schema without a strict form is sent unchanged. Providers require `properties` in an object schema. */
-function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {
-  const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
-  const strictForm = strict === true ? strictSchema(parameters) : undefined;
-  const input = { name, description, parameters: strictForm ?? parameters };
-  return { type: 'function', function: strictForm ? { ...input, strict: true } : input };
+function toolInput(tool: ToolDefinition): JsonObject {
+  const { parameters, isStrict } = parametersOf(tool);
+  const input = { name: tool.name, description: tool.description, parameters };
+  return { type: 'function', function: isStrict ? { ...input, strict: true } : input };
 }
 
-function formatInput({ name, schema, strict }: OutputFormat, form: OutputForm): JsonObject {
+function formatInput(output: OutputFormat, form: OutputForm): JsonObject {
   if (form === 'instructions') return {};
-  if (form === 'json_object') return { response_format: { type: 'json_object' } };
-  const strictForm = strict === true ? strictSchema(schema) : undefined;
-  const format: JsonObject = {
-    name: name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64),
-    schema: strictForm ?? schema,
-    ...(strict === undefined ? {} : { strict: strictForm !== undefined }),
-  };
-  return { response_format: { type: 'json_schema', json_schema: format } };
+  const format = form === 'json_object' ? { type: form } : { type: form, json_schema: formatOf(output) };
+  return { response_format: format };
 }
 
 function settingsInput({ settings }: ModelRequest, dialect: ChatDialect, model: string): JsonObject {

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import type { PreparedCall } from '../grpc/adapter.ts';
-import { loadPeer } from '../grpc/connection.ts';
+import { loadPeer, type PreparedCall } from '../grpc/adapter.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
 import { HarmonyReply } from './completions.ts';
 import { type Piece, STOP_TOKENS, TOKEN_IDS, type TokenName } from './render.ts';

@@ -118,7 +118,8 @@ function isStatusError(thrown: unknown): thrown is StatusError {
 
 function failureIn(thrown: StatusError, requestURL: string): Error {
   const { status, headers } = thrown;
-  return redirectIn(status, headers, requestURL) ?? new HttpFailure(status, headers, bodyIn(thrown));
+  if (REDIRECTS.has(status)) return new RedirectRefused(status, targetOf(headers, requestURL));
+  return new HttpFailure(status, headers, bodyIn(thrown));
 }
 
 /** A body that is not JSON is only in the error's message, after the status. */
@@ -147,15 +148,6 @@ export function refuseRedirects(inner: typeof fetch = fetch): typeof fetch {
     const requestURL = input instanceof Request ? input.url : String(input);
     throw new RedirectRefused(status, redirected ? response.url : targetOf(headers, requestURL));
   };
-}
-
-/** Returns a `RedirectRefused` for a status and headers that are a redirect, else `undefined`. */
-function redirectIn(
-  status: number,
-  headers: Pick<Headers, 'get'>,
-  requestURL: string,
-): RedirectRefused | undefined {
-  return REDIRECTS.has(status) ? new RedirectRefused(status, targetOf(headers, requestURL)) : undefined;
 }
 
 function targetOf(headers: Pick<Headers, 'get'>, requestURL: string): string {

@@ -1,15 +1,9 @@
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type {
-  ModelRequest,
-  OutputFormat,
-  Settings,
-  ToolChoice,
-  ToolDefinition,
-} from '../../protocol/turn.ts';
+import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
-import { mergeOptions, nonEmpty, objectOf } from '../turn/json-access.ts';
-import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
+import { mergeOptions, nonEmpty } from '../turn/json-access.ts';
+import { formatOf, parametersOf, withOutputSchema, withToolSettings } from '../turn/strict-schema.ts';
 import { closesTurn } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { CALL_IDS, endOfLastTurn, growingInput, type InputOptions, inputOf } from './input.ts';
@@ -42,9 +36,12 @@ export function responsesBody(
     const stored = dialect.remembers && (providerOptions.store ?? store) !== false;
     const previous = stored ? nonEmpty(continuation) : undefined;
     const from = previous === undefined ? undefined : endOfLastTurn(transcript);
+    const needsText = dialect.structuredOutput === 'instructions';
+    const text = output && needsText ? withOutputSchema(request.instructions, output) : request.instructions;
+    const isKept = from !== undefined && dialect.keepsInstructions === true;
     const own: JsonObject = {
       model,
-      ...instructionsInput(request, dialect, from !== undefined),
+      ...omitUndefined({ instructions: isKept ? undefined : text }),
       ...settingsInput(request.settings),
     };
     if (previous !== undefined && from !== undefined) own.previous_response_id = previous;
@@ -54,29 +51,12 @@ export function responsesBody(
     if (dialect.remembers && !stored) own.store = false;
     if (encryptedReasoning) own.include = ['reasoning.encrypted_content'];
     if (tools.length > 0) own.tools = toolInputs(tools);
-    if (output) own.text = { format: formatInput(output, dialect) };
-    const body = mergeOptions(own, providerOptions);
-    const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
-    return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
-  };
-}
-
-function instructionsInput(
-  { instructions, output }: ModelRequest,
-  dialect: ResponsesDialect,
-  continues: boolean,
-): JsonObject {
-  if (continues && dialect.keepsInstructions) return {};
-  const needsText = output && dialect.structuredOutput === 'instructions';
-  const text = needsText ? withOutputSchema(instructions, output) : instructions;
-  return text === undefined ? {} : { instructions: text };
-}
-
-/** Providers refuse both members in a request without tools. */
-function toolSettings({ toolChoice, settings, tools }: ModelRequest, dialect: ResponsesDialect): JsonObject {
-  return {
-    tool_choice: choiceInput(toolChoice, tools, dialect),
-    ...omitUndefined({ parallel_tool_calls: settings.parallelToolCalls }),
+    if (output)
+      own.text = {
+        format: needsText ? { type: 'json_object' } : { type: 'json_schema', ...formatOf(output) },
+      };
+    const choice = choiceInput(request.toolChoice, tools, dialect);
+    return withToolSettings(mergeOptions(own, providerOptions), choice, request.settings);
   };
 }
 
@@ -94,44 +74,21 @@ function isCustom({ custom }: ToolDefinition, { customTools }: ResponsesDialect)
   return custom !== undefined && customTools === 'client';
 }
 
-/** `strict` is always sent: its default is true, which few schemas satisfy. Providers require `properties`. */
+/** `strict` is always sent: its default is true, which few schemas satisfy. */
 function toolInput(tool: ToolDefinition, dialect: ResponsesDialect): JsonObject {
-  const { name, description, inputSchema, strict } = tool;
+  const { name, description } = tool;
   if (isCustom(tool, dialect))
     return { type: 'custom', name, description, ...omitUndefined({ format: tool.custom?.format }) };
-  const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
-  const strictForm = strict === true ? strictSchema(parameters) : undefined;
-  return {
-    type: 'function',
-    name,
-    description,
-    parameters: strictForm ?? parameters,
-    strict: strictForm !== undefined,
-  };
+  const { parameters, isStrict } = parametersOf(tool);
+  return { type: 'function', name, description, parameters, strict: isStrict };
 }
 
-function formatInput({ name, schema, strict }: OutputFormat, dialect: ResponsesDialect): JsonObject {
-  if (dialect.structuredOutput === 'instructions') return { type: 'json_object' };
-  const strictForm = strict === true ? strictSchema(schema) : undefined;
-  return {
-    type: 'json_schema',
-    name: name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64),
-    schema: strictForm ?? schema,
-    ...(strict === undefined ? {} : { strict: strictForm !== undefined }),
-  };
-}
-
-function settingsInput({
-  temperature,
-  topP,
-  maxOutputTokens,
-  reasoningEffort: effort,
-}: Settings): JsonObject {
+function settingsInput({ temperature, topP, maxOutputTokens, reasoningEffort }: Settings): JsonObject {
   return omitUndefined({
     temperature,
     top_p: topP,
     max_output_tokens: maxOutputTokens,
-    reasoning: effort === undefined ? undefined : { effort },
+    reasoning: reasoningEffort === undefined ? undefined : { effort: reasoningEffort },
   });
 }
 

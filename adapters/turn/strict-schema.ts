@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import type { OutputFormat } from '../../protocol/turn.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { OutputFormat, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { arrayOf, objectOf } from './json-access.ts';
 
 /** Keywords that no provider enforces, and without which a schema has another meaning. */
@@ -33,6 +33,36 @@ function strictForm(schema: JsonObject): JsonObject | undefined {
     form.additionalProperties = false;
   }
   return rewriteSubschemas(form, strictForm);
+}
+
+/** The parameters of a tool, if possible in the strict form it asks for. Providers require `properties`. */
+export function parametersOf({ inputSchema, strict }: ToolDefinition): {
+  parameters: JsonObject;
+  isStrict: boolean;
+} {
+  const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
+  const strictForm = strict === true ? strictSchema(parameters) : undefined;
+  return { parameters: strictForm ?? parameters, isStrict: strictForm !== undefined };
+}
+
+/** The members of an output schema in OpenAI's APIs. */
+export function formatOf({ name, schema, strict }: OutputFormat): JsonObject {
+  const strictForm = strict === true ? strictSchema(schema) : undefined;
+  return {
+    name: name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64),
+    schema: strictForm ?? schema,
+    ...(strict === undefined ? {} : { strict: strictForm !== undefined }),
+  };
+}
+
+/** Adds what OpenAI's APIs refuse in a request without tools. */
+export function withToolSettings(
+  body: JsonObject,
+  choice: JsonValue,
+  { parallelToolCalls }: Settings,
+): JsonObject {
+  if (arrayOf(body.tools).length === 0) return body;
+  return { tool_choice: choice, ...omitUndefined({ parallel_tool_calls: parallelToolCalls }), ...body };
 }
 
 /** Appends the output schema to the instructions as text, for providers that cannot enforce a schema. */

@@ -3,7 +3,7 @@
 import type { Template } from '@huggingface/jinja';
 import type { Tokenizer } from '@huggingface/tokenizers';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import { loadPeer } from '../grpc/connection.ts';
+import { loadPeer } from '../grpc/adapter.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import { describe, expect, test } from 'vitest';
-import { loadPeer } from '../../../adapters/grpc/connection.ts';
+import { loadPeer } from '../../../adapters/grpc/adapter.ts';
 import { messagesOf, startEngine } from '../../support/adapters/grpc-engine.ts';
 import { CONTEXT, HarmonyEngine, REPLY } from '../../support/adapters/harmony/engine.ts';
 import { idsOf } from '../../support/adapters/harmony/ids.ts';
