@@ -1,12 +1,9 @@
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 
-/** A breach and the events after `past` that lead to it. */
 type SavedBreach = { invariant: string; path: readonly (RunStarted | ChartEvent)[] };
 
 type Saved = {
-  /** The path of the agent's module, as the test imports it. */
   module: string;
-  /** The run's events before the paths, from its start. */
   past: readonly (RunStarted | ChartEvent)[];
   breaches: readonly SavedBreach[];
 };

@@ -20,7 +20,6 @@ export type PageFiles = {
   offline: string;
 };
 
-/** The style sheets of the page, in order: a later one may build on an earlier one. */
 const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare', 'ahead'];
 
 const ENTRY = 'page.js';
@@ -48,7 +47,6 @@ export async function buildPage(): Promise<PageFiles> {
   };
 }
 
-/** Returns the names of the files that browsers load with the named ones: their imports, and the imports of these. */
 function withImports(names: readonly string[], scripts: Readonly<Record<string, string>>): Set<string> {
   const loaded = new Set(names);
   for (const name of loaded)
@@ -97,9 +95,21 @@ const lexerOnly: Plugin = {
       const name = /\b(\w+) as Lexer\b/.exec(text)?.[1];
       if (end === undefined || name === undefined)
         throw new Error(`Expected the lexer and the instance of marked in ${path}; its build has changed.`);
-      return { contents: `${text.slice(0, end)};export{${name} as Lexer}`, loader: 'js' };
+      const lexer = text
+        .slice(0, end)
+        .replace(/this\.options\.(\w+)/g, (read, option) => MARKED[option] ?? read);
+      return { contents: `${lexer};export{${name} as Lexer}`, loader: 'js' };
     });
   },
+};
+
+/** The options with which the page reads Markdown; what the others need is left out. */
+const MARKED: Readonly<Record<string, string>> = {
+  gfm: 'true',
+  breaks: 'true',
+  pedantic: 'false',
+  silent: 'false',
+  extensions: 'undefined',
 };
 
 /** The hash of the chart is a constant of the page, which needs no SHA-256 then. */
@@ -130,7 +140,10 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   raise: [
     'class Actor {',
     'function createSystem(',
+    'function checkAnd(',
     'function evaluateGuard(',
+    'function executeCancel(',
+    'function executeRaise(',
     'function executeSpawn(',
     'function executeStop(',
     'function getPersistedSnapshot(',
@@ -142,12 +155,23 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   StateMachine: [
     '  get definition(',
     '  next(',
+    '  provide(',
+    '  transition(',
+    '  microstep(',
+    '  getTransitionData(',
+    '  start(',
+    '  get on(',
     '  _getPreInitialState(',
     '  getInitialSnapshot(',
     '  restoreSnapshot(',
   ],
   assign: ['function createSpawner(', 'function resolveAssign('],
-  log: ['function executeSendTo(', 'function resolveEnqueueActions(', 'function resolveSendTo('],
+  log: [
+    'function executeLog(',
+    'function executeSendTo(',
+    'function resolveEnqueueActions(',
+    'function resolveSendTo(',
+  ],
 };
 
 /** The module without a declaration: what uses it throws. */

@@ -1,6 +1,6 @@
 /**
  * The chart as data, read from the machine itself. Everything that shows the chart starts here: `mermaid.ts` prints it,
- * `layout-chart.ts` and `draw-svg.ts` draw it (at build time, into `chart-drawing.ts`), and the web page (`page/`)
+ * `draw-svg.ts` draws it (at build time, into `chart-drawing.ts`), and the web page (`page/`)
  * highlights states and edges in that drawing by `stateId` and `edgeId`.
  */
 import { agentMachine } from '../machines/agent.ts';
@@ -11,9 +11,7 @@ export type ChartState = {
   name: string;
   description: string;
   final: boolean;
-  /** The id of the sub-state entered first. */
   initial: string | null;
-  /** Services that run while the state is active. */
   invokes: string[];
   states: ChartState[];
 };

@@ -8,18 +8,19 @@ import { shortenOwnerName } from '../protocol/owner-name.ts';
 import type { Usage } from '../protocol/turn.ts';
 import { nameModels } from './name-models.ts';
 
-/** How a surface formats the parts of an event. */
 export type EventFormat = {
   shorten(text: string, length: number): string;
   nameCall(callId: string): string;
   formatSpan(ms: number): string;
-  /** Formats the time of day of a time in ms since the epoch. */
   formatClock(at: number): string;
 };
 
 type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 
 const SHORT = 120;
+
+/** The events whose content says who caused them. */
+const SAYS_BY: ReadonlySet<string> = new Set(['run.claimed', 'cancel.requested', 'run.cancelled']);
 
 export const INTERRUPTED = 'interrupted: its process stopped before the outcome was recorded';
 
@@ -28,73 +29,77 @@ export const INTERRUPTED = 'interrupted: its process stopped before the outcome 
  * models, tools and people is included as it is: the caller must make the line safe to show.
  */
 export function describeEvent(event: RunEvent, format: EventFormat): string {
+  const content = describeContent(event, format);
+  const line = 'callId' in event ? `${format.nameCall(event.callId)} ${content}` : content;
+  if (SAYS_BY.has(event.type) || !('by' in event) || event.by === undefined) return line;
+  return line === '' ? `by ${event.by}` : `${line} by ${event.by}`;
+}
+
+/** Describes an event without the call that it is about and, except for ends of runs, who caused it. */
+function describeContent(event: RunEvent, format: EventFormat): string {
   const short = (text: string) => format.shorten(text, SHORT);
   const value = (json: JsonValue) => describeValue(json, format);
   switch (event.type) {
     case 'run.started':
       return `agent ${event.agent.name} on ${nameModels(event.config.models)}${describeFork(event)}: ${describeItems(event.input, format)}`;
     case 'message.received':
-      return `${describeItems(event.items, format)}${by(event)}`;
+      return describeItems(event.items, format);
     case 'approval.decided':
-      return `${format.nameCall(event.callId)} ${describeDecision(event, format)}${event.sticky === true ? ', including later calls' : ''}${by(event)}`;
+      return `${describeDecision(event, format)}${event.sticky === true ? ', including later calls' : ''}`;
     case 'result.received':
-      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}${by(event)}`;
+      return `${event.isError ? 'error ' : ''}${value(event.output)}`;
     case 'doubt.resolved':
-      return `${format.nameCall(event.callId)} ${describeResolution(event, format)}${by(event)}`;
+      return describeResolution(event, format);
     case 'transcript.edited':
-      return `${event.items.length} items, ${event.calls.length} calls to run${by(event)}`;
+      return `${event.items.length} items, ${event.calls.length} calls to run`;
     case 'turn.edited':
-      return `turn ${event.turn}: ${event.calls.length} calls${by(event)}`;
+      return `turn ${event.turn}: ${event.calls.length} calls`;
     case 'call.edited':
-      return `${format.nameCall(event.callId)} ${value(event.call.input)}${by(event)}`;
+      return value(event.call.input);
     case 'breakpoints.set':
-      return `${event.breakpoints.map(one => `${one.id} ${describeBreakpoint(one)}`).join('; ') || 'none'}${by(event)}`;
+      return event.breakpoints.map(one => `${one.id} ${describeBreakpoint(one)}`).join('; ') || 'none';
     case 'params.changed':
-      return `${Object.keys(event.params).join(', ') || "reset to the agent's"}${by(event)}`;
-    case 'pause.requested':
-    case 'step.requested':
-    case 'run.unpaused':
-      return by(event).trim();
+      return Object.keys(event.params).join(', ') || "reset to the agent's";
     case 'cancel.requested':
       return joinParts(event.reason, `deadline ${format.formatClock(event.deadline)}`, by(event));
     case 'run.quarantined':
+    case 'tool.doubted':
       return short(event.reason);
     case 'run.cancelled':
       return joinParts(event.reason, describeUnsettled(event), by(event));
+    case 'pause.requested':
+    case 'step.requested':
+    case 'run.unpaused':
     case 'text.started':
     case 'calls.started':
     case 'timer.fired':
+    case 'run.noted':
       return '';
     case 'turn.completed':
       return describeTurn(event, format);
     case 'turn.failed':
       return `${describeFailedTurn(event, format)}${event.retryAt === undefined ? '' : `; retry at ${format.formatClock(event.retryAt)}`}`;
     case 'tool.started':
-      return `${format.nameCall(event.callId)} attempt ${event.attempt}`;
+      return `attempt ${event.attempt}`;
     case 'tool.settled':
-      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}${describePlayed(event)}`;
+      return `${event.isError ? 'error ' : ''}${value(event.output)}${describePlayed(event)}`;
     case 'tool.late':
-      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
+      return `${event.isError ? 'error ' : ''}${value(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
     case 'tool.interrupted':
-      return `${format.nameCall(event.callId)} ${INTERRUPTED}`;
-    case 'tool.doubted':
-      return `${format.nameCall(event.callId)} ${short(event.reason)}`;
+      return INTERRUPTED;
     case 'tool.suspended':
-      return `${format.nameCall(event.callId)} waits for run ${event.childRunId}`;
+      return `waits for run ${event.childRunId}`;
     case 'finishers.completed':
       return event.text === undefined ? '' : short(event.text);
     case 'finishers.rejected':
       return short(event.feedback);
     case 'run.claimed':
       return describeClaim(event);
-    case 'run.noted':
-      return `by ${event.by}`;
     case 'run.redacted':
-      return `${event.paths.join(', ')}${by(event)}`;
+      return event.paths.join(', ');
   }
 }
 
-/** Describes a completed turn: model, finish reason, calls, duration and tokens. */
 export function describeTurn(event: Of<'turn.completed'>, format: Pick<EventFormat, 'formatSpan'>): string {
   const calls = event.calls.map(call => call.name);
   return [
@@ -107,7 +112,6 @@ export function describeTurn(event: Of<'turn.completed'>, format: Pick<EventForm
   ].join(', ');
 }
 
-/** Describes why a turn failed: code, HTTP status and message. */
 export function describeFailedTurn(
   { error }: Of<'turn.failed'>,
   { shorten }: Pick<EventFormat, 'shorten'>,
@@ -195,5 +199,5 @@ function joinParts(...parts: (string | undefined)[]): string {
 }
 
 function by(event: { by?: string }): string {
-  return event.by === undefined ? '' : ` by ${event.by}`;
+  return event.by === undefined ? '' : `by ${event.by}`;
 }

@@ -1,7 +1,6 @@
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { type ChartState, mergeEdges, readChart } from './chart-graph.ts';
 
-/** The chart as JSON: states with descriptions, and edges with events and guards. */
 export function chartToJson(): JsonValue {
   return toJson(readChart());
 }

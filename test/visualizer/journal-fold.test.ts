@@ -48,8 +48,8 @@ test('the path of a waiting run matches its journal, with counts and reasons', a
     'edge-deciding--resting-awaitingApproval': 1,
     'edge-deciding--failed': 0,
   };
-  expect(Object.fromEntries(Object.keys(counts).map(id => [id, last.edgeCount(id)]))).toEqual(counts);
-  expect(last.stateCount('deciding')).toBe(4);
+  expect(Object.fromEntries(Object.keys(counts).map(id => [id, last.count(id)]))).toEqual(counts);
+  expect(last.count('deciding')).toBe(4);
   const whys = folds.flatMap(({ taken }) => taken.decisions.map(({ type, why }) => `${type}: ${why}`));
   expect(whys[0]).toBe('callModel: the run starts');
   expect(whys.at(-1)).toBe('interruptForApproval: 1 call of refund needs a decision');
@@ -60,7 +60,7 @@ test('cancelling is the transition from any state', async () => {
   await run.cancel();
   const last = foldAll(await readJournal(run)).at(-1);
   expect(last?.path).toBe('cancelled');
-  expect(last?.edgeCount('edge-any--cancelled')).toBe(1);
+  expect(last?.count('edge-any--cancelled')).toBe(1);
 });
 
 test('a journal that this chart cannot have written is reported, not guessed at', async () => {
@@ -94,7 +94,7 @@ test('the fold at any entry is the same from a checkpoint, in any order of quest
     for (const seq of [700, 3, 255, 256, 257, 699, 512, 1, 511, 700]) {
       const expected = straight[seq - 1];
       expect(folded.at(seq).context, `at ${seq}`).toEqual(expected?.context);
-      expect(folded.at(seq).stateCount('deciding')).toBe(expected?.stateCount('deciding'));
+      expect(folded.at(seq).count('deciding')).toBe(expected?.count('deciding'));
       expect(folded.at(seq).taken.decisions).toEqual(expected?.taken.decisions);
     }
     expect(folded.at(0).context).toBeNull();

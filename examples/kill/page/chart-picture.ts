@@ -36,7 +36,7 @@ export function makeChartPicture(): ChartPicture {
       for (const { id, group } of states) {
         const isCurrent = path === id || path.startsWith(`${id}.`);
         group.classList.toggle('current', isCurrent);
-        group.classList.toggle('visited', isCurrent || (model?.fold.stateCount(id) ?? 0) > 0);
+        group.classList.toggle('visited', isCurrent || (model?.fold.count(id) ?? 0) > 0);
       }
       for (const { group, edges } of arrows) {
         group.classList.toggle(

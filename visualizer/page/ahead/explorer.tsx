@@ -119,7 +119,6 @@ function Breaches({ report: { breaches, complete }, onPlay }: { report: Report; 
   );
 }
 
-/** An event of a path, and the state that it leads to. */
 export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
 
 type Breach = { invariant: string; message: string; path: PathEntry[] };
@@ -141,7 +140,6 @@ export type Report = {
   left?: Record<'turns' | 'toolCalls' | 'tokens' | 'cost' | 'activeMs', Spending>;
 };
 
-/** An exploration: its progress, and then its report or its problem. */
 export type Exploration = {
   states: number | null;
   report: Report | null;
@@ -156,7 +154,6 @@ export function explorationOf(path: string): Exploration | undefined {
   return explorations.value[path];
 }
 
-/** Explores what is at a path of the API, such as `/runs/ID`, on the server. */
 async function explore(path: string, query: string): Promise<void> {
   const stopped = new AbortController();
   const begun: Exploration = { states: 0, report: null, problem: '', stop: () => stopped.abort() };

@@ -16,7 +16,6 @@ export type Example = {
 const HASH = '#example';
 const chosen = signal<Example | null>(null);
 
-/** The path that the page plays; `null` for the view of the address. */
 export function playedExample(): Example | null {
   return address.value.hash === HASH ? chosen.value : null;
 }

@@ -17,14 +17,12 @@ import { VirtualList } from '../ui/scrolling.tsx';
 import { LongText, Problem, Safe } from '../ui/text.tsx';
 
 const PAGE = 2_000;
-/** The most entries of a run that are compared. */
 const MOST = 20_000;
 const ROW_HEIGHT = 32;
 
 type Side = { view: RunView; events: StreamedEvent[]; nameCall(callId: string): string };
 type Compared = { left: Side; right: Side; rows: AlignedRow[]; first: number };
 
-/** Two runs side by side: their costs, and their journals with the first difference marked. */
 export function CompareView({ source, left, right }: { source: Source; left: string; right: string }) {
   const { answer: found, problem } = useRead(() => compare(source, left, right), [source, left, right], {
     once: true,
@@ -211,7 +209,6 @@ function Entry({ side, event }: { side: Side; event: StreamedEvent | undefined }
   );
 }
 
-/** A row of two journals side by side. `same` and `changed` rows have both entries. */
 type AlignedRow = {
   kind: 'same' | 'changed' | 'left' | 'right';
   left?: StreamedEvent;

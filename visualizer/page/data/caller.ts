@@ -30,7 +30,6 @@ export function mayOnlyRead(): boolean {
   return caller.value?.role === 'viewer';
 }
 
-/** Whether the person may decide calls. */
 export function mayDecide(): boolean {
   return caller.value?.role === 'operator' || caller.value?.role === 'approver';
 }

@@ -9,7 +9,6 @@ const RECONNECT_MS = 1_000;
 const LOOK_MS = 60;
 const LOOK_EVERY_MS = 400;
 const POLL_MS = 5_000;
-/** How long entries and live output are gathered before they are drawn. */
 const GATHER_MS = 60;
 const PAGE = 2_000;
 
@@ -66,6 +65,9 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
     );
     if (!isWhole) void catchUp().catch(() => {});
   };
+  const lose = (): void => {
+    if (model.connection.peek().type !== 'away') model.connection.value = { type: 'away', since: Date.now() };
+  };
   const hear = (news: RunNews): void => {
     if (news.type === 'journal' || news.type === 'delta') {
       gathered.push(news);
@@ -78,8 +80,7 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
         if (model.connection.peek().type !== 'ended') model.connection.value = { type: 'live' };
         return look();
       case 'away':
-        if (model.connection.peek().type === 'live' || model.connection.peek().type === 'connecting')
-          model.connection.value = { type: 'away', since: Date.now() };
+        if (model.connection.peek().type !== 'ended') lose();
         return;
       case 'text':
         return model.takeTextSoFar(news.data);
@@ -104,8 +105,7 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
     } catch (error) {
       if (isOver || (error instanceof RequestError && error.status === 401)) return;
       if (error instanceof RequestError && error.status === 404) return onMissing();
-      if (model.connection.peek().type !== 'away')
-        model.connection.value = { type: 'away', since: Date.now() };
+      lose();
       setTimeout(() => void begin(), RECONNECT_MS);
     }
   };
@@ -138,7 +138,4 @@ async function loadOlder(source: Source, model: RunModel, before: number): Promi
   await model.retell(idle);
 }
 
-/** Lets the page draw and handle input before more work is done. */
-function idle(): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, 0));
-}
+const idle = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 0));

@@ -4,10 +4,7 @@ import type { EntriesPage, ListNews, RunNews, Source } from './source.ts';
 
 const TAIL = 192;
 
-/**
- * The runs of the server that served this page. The end of `runId`, the run of the page's address, is requested at
- * once: before the code of its view is loaded.
- */
+/** The runs of the server. The end of `runId`, the run of the page's address, is requested before its view's code. */
 export function httpSource(runId?: string): Source {
   const stream = new SharedStream();
   const readTail = (id: string): Promise<EntriesPage> =>
@@ -51,7 +48,7 @@ const EVENTS = ['journal', 'text', 'delta', 'end', 'gone', 'ready', 'summary', '
 class SharedStream {
   readonly #tab = Math.random().toString(36).slice(2);
   readonly #channel = new BroadcastChannel(CHANNEL);
-  readonly #runs = new Map<string, { after: () => number; listen: (news: RunNews) => void }>();
+  readonly #runs = new Map<string, { after(): number; listen(news: RunNews): void }>();
   readonly #lists = new Set<(news: ListNews) => void>();
   readonly #wants = new Map<string, Wants>();
   #leads = false;
@@ -82,9 +79,8 @@ class SharedStream {
   #start(): void {
     this.#started = true;
     this.#channel.addEventListener('message', ({ data }: MessageEvent<Message>) => this.#hear(data));
-    addEventListener('pagehide', () =>
-      this.#say({ type: 'wants', wants: { tab: this.#tab, runs: {}, list: false } }),
-    );
+    const none = { tab: this.#tab, runs: {}, list: false };
+    addEventListener('pagehide', () => this.#say({ type: 'wants', wants: none }));
     addEventListener('pageshow', ({ persisted }) => persisted && this.#announce());
     const lead = (): Promise<never> => {
       this.#leads = true;
@@ -138,10 +134,11 @@ class SharedStream {
     this.#source?.close();
     this.#source = null;
     if (runs.size === 0 && !list) return;
-    const query = [...runs]
-      .slice(-MOST_RUNS)
-      .map(([id, after]) => `run=${encodeURIComponent(`${id}:${after}`)}`);
-    this.#connect(`/events?${[...query, ...(list ? ['summaries=1'] : [])].join('&')}`);
+    const query = new URLSearchParams(
+      [...runs].slice(-MOST_RUNS).map(([id, after]) => ['run', `${id}:${after}`]),
+    );
+    if (list) query.set('summaries', '1');
+    this.#connect(`/events?${query}`);
   }
 
   async #forgetClosedTabs(): Promise<void> {
@@ -158,7 +155,7 @@ class SharedStream {
   #connect(path: string): void {
     const source = new EventSource(path);
     this.#source = source;
-    source.addEventListener('open', () => this.#send({ name: 'open', data: null }));
+    source.addEventListener('open', () => this.#tellOpen());
     for (const name of EVENTS)
       source.addEventListener(name, ({ data }) => this.#send({ name, data: JSON.parse(data) }));
     source.addEventListener('error', () => {
@@ -169,18 +166,12 @@ class SharedStream {
     });
   }
 
-  /**
-   * Sends a request to find out why the connection failed, which `EventSource` does not report. A 401 shows the sign-in
-   * form.
-   */
+  /** Finds out by a request why the connection failed, which `EventSource` does not say. A 401 shows the sign-in form. */
   async #retry(failed: EventSource): Promise<void> {
     if (this.#source !== failed) return;
-    const reachable = await request('/runs?limit=1').then(
-      () => true,
-      () => false,
-    );
+    const answer = await request('/runs?limit=1').catch(() => null);
     if (this.#source !== failed) return;
-    if (!reachable) return void setTimeout(() => void this.#retry(failed), RECONNECT_MS);
+    if (answer === null) return void setTimeout(() => void this.#retry(failed), RECONNECT_MS);
     this.#connected = '';
     this.#say({ type: 'leads' });
     this.#announce();

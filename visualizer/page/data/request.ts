@@ -1,17 +1,10 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 
-export type {
-  AgentSummary,
-  JsonOpenCall,
-  RunSummary,
-  RunView,
-} from '../../../protocol/run-view.ts';
+export type { AgentSummary, JsonOpenCall, RunSummary, RunView } from '../../../protocol/run-view.ts';
 
-/** The path of a run, in the API and in the page. */
 export const runPath = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 
-/** The path of two runs beside each other, in the page. */
 export const comparePath = (left: string, right: string): string =>
   `/compare/${encodeURIComponent(left)}..${encodeURIComponent(right)}`;
 
@@ -42,7 +35,7 @@ export class RequestError extends Error {
  * `RequestError`; after a 401 it also calls the `onUnauthorized` callback.
  */
 export async function request<Answer>(path: string, body?: object, method?: string): Promise<Answer> {
-  const response = await reach(path, {
+  const response = await fetch(path, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     credentials: 'same-origin',
     headers: {
@@ -50,6 +43,8 @@ export async function request<Answer>(path: string, body?: object, method?: stri
       ...omitUndefined({ 'content-type': body && 'application/json' }),
     },
     ...omitUndefined({ body: body && JSON.stringify(body) }),
+  }).catch(() => {
+    throw new RequestError(0, 'unreachable', UNREACHABLE);
   });
   if (response.ok) return (response.status === 204 ? null : await response.json()) as Answer;
   const error = await readError(response);
@@ -57,17 +52,7 @@ export async function request<Answer>(path: string, body?: object, method?: stri
   throw error;
 }
 
-async function reach(path: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(path, init);
-  } catch {
-    throw new RequestError(
-      0,
-      'unreachable',
-      'No response from the server. Check that it is running, then try again.',
-    );
-  }
-}
+const UNREACHABLE = 'No response from the server. Check that it is running, then try again.';
 
 export async function readError(response: Response): Promise<RequestError> {
   const { status } = response;
@@ -81,7 +66,6 @@ export async function readError(response: Response): Promise<RequestError> {
 
 let notifyUnauthorized = () => {};
 
-/** Sets the callback for 401 responses; it shows the sign-in form. */
 export function onUnauthorized(notify: () => void): void {
   notifyUnauthorized = notify;
 }

@@ -1,12 +1,5 @@
 import { actingAs } from './caller.ts';
-import {
-  describeThrown,
-  RequestError,
-  type RunView,
-  request,
-  runPath,
-  type StreamedEvent,
-} from './request.ts';
+import { describeThrown, RequestError, type RunView, request, runPath } from './request.ts';
 import type { EntriesPage } from './source.ts';
 
 const RETRY_MS = 500;
@@ -19,13 +12,12 @@ export type Outcome =
 type CommandPlace = {
   runId: string;
   after: number;
-  /** Called when the reply is lost, before the journal is read. */
   onLost(message: string): void;
 };
 
 /**
- * Sends a command, or with `commands` a list of them as one, with a new id. If the reply is lost, reads the journal to find out whether the command was accepted.
- * Never sends a command twice.
+ * Sends a command, or with `commands` a list of them as one, with a new id. If the reply is lost, the journal says whether
+ * it was accepted: a command is never sent twice.
  */
 export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<Outcome> {
   const requestId = makeId();
@@ -40,17 +32,12 @@ export async function sendCommand(command: string, body: object, place: CommandP
   }
   place.onLost('The reply was lost. Reading the journal to find out what happened…');
   const found = await findInJournal(path, place.after, requestId);
-  if (found === undefined)
-    return {
-      type: 'refused',
-      message:
-        'The reply was lost, and the journal does not have this command. Nothing was changed; try again.',
-    };
-  return {
-    type: 'taken',
-    view: null,
-    message: `The reply was lost, but the command was taken: the journal has it as entry ${found.seq}.`,
-  };
+  const taken = 'The reply was lost, but the command was taken: the journal has it as entry';
+  const lost =
+    'The reply was lost, and the journal does not have this command. Nothing was changed; try again.';
+  return found === undefined
+    ? { type: 'refused', message: lost }
+    : { type: 'taken', view: null, message: `${taken} ${found}.` };
 }
 
 /**
@@ -73,17 +60,13 @@ function isLost(error: unknown): boolean {
   return error instanceof RequestError && (error.status === 0 || error.status >= 500);
 }
 
-async function findInJournal(
-  path: string,
-  after: number,
-  requestId: string,
-): Promise<StreamedEvent | undefined> {
+async function findInJournal(path: string, after: number, requestId: string): Promise<number | undefined> {
   for (let place = after; ; ) {
     try {
       const page = await request<EntriesPage>(`${path}/entries?after=${place}&limit=1000`);
       const found = page.entries.find(event => 'requestId' in event && event.requestId === requestId);
       place = page.entries.at(-1)?.seq ?? page.last;
-      if (found !== undefined || place >= page.last) return found;
+      if (found !== undefined || place >= page.last) return found?.seq;
     } catch (error) {
       if (!isLost(error)) return undefined;
       await new Promise(resolve => setTimeout(resolve, RETRY_MS));
@@ -91,15 +74,13 @@ async function findInJournal(
   }
 }
 
+type Start = { input: string; agent?: string; continues?: string };
+
 /** The start that has no answer yet. */
 let unanswered: { body: string; requestId: string } | undefined;
 
 /** Starts a run. A start whose reply was lost has the same id when it is sent again, so that one run begins. */
-export async function startRun(start: {
-  input: string;
-  agent?: string;
-  continues?: string;
-}): Promise<RunView> {
+export async function startRun(start: Start): Promise<RunView> {
   const body = JSON.stringify(start);
   if (unanswered?.body !== body) unanswered = { body, requestId: makeId() };
   const run = await request<RunView>('/runs', { ...start, requestId: unanswered.requestId });
@@ -109,9 +90,8 @@ export async function startRun(start: {
 
 /** Returns a random id. `crypto.randomUUID` is missing on pages that are not served securely. */
 function makeId(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))]
-    .map(byte => byte.toString(16).padStart(2, '0'))
-    .join('');
+  const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
+  return bytes.map(byte => byte.toString(16).padStart(2, '0')).join('');
 }
 
 export function describeRefusal(error: unknown): string {

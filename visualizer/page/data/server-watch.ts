@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { describeThrown } from './request.ts';
 
 const EVERY_MS = 5_000;
@@ -40,33 +40,40 @@ async function answers(): Promise<boolean> {
   }
 }
 
+type Reading<Answer> = { answer: Answer | null; problem: string; again(): Promise<void> };
+
 /**
  * Reads, and again when `keys` change or, unless `once` is set and it has an answer, when a lost server is back.
- * `answer` is `null` until the first response.
+ * `answer` is `null` until the first response; `again` reads once more.
  */
 export function useRead<Answer>(
   read: () => Promise<Answer>,
   keys: readonly unknown[],
   { once = false } = {},
-): { answer: Answer | null; problem: string } {
+): Reading<Answer> {
   const answer = useSignal<Answer | null>(null);
   const problem = useSignal('');
+  const asked = useRef({});
   const isLost = lostSince.value !== null;
-  useEffect(() => {
-    if (isLost || (once && answer.peek() !== null)) return;
-    let isShown = true;
+  const again = async (): Promise<void> => {
+    const before = asked.current;
     const take = (found: Answer | null, what: string): void => {
-      if (!isShown) return;
+      if (asked.current !== before) return;
       answer.value = found ?? answer.peek();
       problem.value = what;
     };
-    read().then(
+    await read().then(
       found => take(found, ''),
       error => take(null, describeThrown(error)),
     );
+  };
+  useEffect(() => {
+    if (isLost || (once && answer.peek() !== null)) return;
+    asked.current = {};
+    void again();
     return () => {
-      isShown = false;
+      asked.current = {};
     };
   }, [...keys, isLost]);
-  return { answer: answer.value, problem: problem.value };
+  return { answer: answer.value, problem: problem.value, again };
 }

@@ -14,7 +14,6 @@ export type EntriesPage = { entries: StreamedEvent[]; first: number; last: numbe
 /** Selects entries: the first after a `seq`, or some of the last. */
 type EntriesPlace = { after: number; limit: number } | 'tail';
 
-/** An event of the stream about one run. */
 export type RunNews =
   | { type: 'open' | 'away' | 'end' | 'gone' }
   | { type: 'journal'; data: StreamedEvent }

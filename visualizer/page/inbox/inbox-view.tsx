@@ -115,7 +115,6 @@ class InboxModel {
   readonly #runs = signal<ReadonlyMap<string, readonly InboxItem[]>>(new Map());
   readonly problem = signal('');
   readonly isRead = signal(false);
-  /** The cursor of the next page; `null` at the end. */
   readonly next = signal<string | null>(null);
   readonly items = computed(() =>
     [...this.#runs.value.values()].flat().sort((left, right) => right.since - left.since),

@@ -19,7 +19,7 @@ type Told<Type extends CallEvent['type']> = Extract<CallEvent, { type: Type }>;
 /** A call as the model made it at an entry, and what the story tells of it. */
 export type CallRecord = { call: QualifiedCall; seq: number; told: CallEvent[] };
 
-/** A tool call and everything that happened to it. Times in ms since the epoch. */
+/** A tool call and all that happened to it. Times in ms since the epoch. */
 export type CallFacts = QualifiedCall & {
   /**
    * The chart's status of the call; `rejected`, `not run`, `dropped` by an edit, or `error` if it has no result of its

@@ -19,16 +19,11 @@ export type Taken = {
 
 const NOTHING: Taken = { decisions: [], effects: [], edges: [], entered: [] };
 
-/** How often the journal took each edge and entered each state, by their places. */
-type Counts = { edges: Uint32Array; states: Uint32Array };
-
 const HUB = 'deciding';
 const EDGES: readonly ChartEdge[] = readChart().edges.filter(edge => edge.from !== edge.to);
-const EDGE_PLACES = new Map(
-  [...new Set(EDGES.map(({ from, to }) => edgeId(from, to)))].map((id, i) => [id, i]),
-);
-const STATE_PLACES = new Map(
-  [...new Set(EDGES.flatMap(({ from, to }) => [from, to]))].map((id, i) => [id, i]),
+/** The places of edges and states, by their ids, in what is counted. */
+const PLACES = new Map(
+  [...new Set(EDGES.flatMap(({ from, to }) => [edgeId(from, to), from, to]))].map((id, i) => [id, i]),
 );
 
 /**
@@ -39,22 +34,19 @@ const STATE_PLACES = new Map(
  */
 export class Folded {
   /** Before the first entry. */
-  static readonly start = new Folded(0, null, {
-    edges: new Uint32Array(EDGE_PLACES.size),
-    states: new Uint32Array(STATE_PLACES.size),
-  });
+  static readonly start = new Folded(0, null, new Uint32Array(PLACES.size));
 
   readonly seq: number;
   readonly state: ChartState | null;
   readonly taken: Taken;
   /** Why the journal cannot be folded further; `null` if it can. */
   readonly problem: string | null;
-  readonly #counts: Counts;
+  readonly #counts: Uint32Array;
 
   private constructor(
     seq: number,
     state: ChartState | null,
-    counts: Counts,
+    counts: Uint32Array,
     { taken = NOTHING, problem = null }: { taken?: Taken; problem?: string | null } = {},
   ) {
     this.seq = seq;
@@ -79,47 +71,37 @@ export class Folded {
     return this.state === null || this.problem !== null ? null : statePath(this.state);
   }
 
-  edgeCount(id: string): number {
-    return this.#counts.edges[EDGE_PLACES.get(id) ?? -1] ?? 0;
-  }
-
-  stateCount(id: string): number {
-    return this.#counts.states[STATE_PLACES.get(id) ?? -1] ?? 0;
+  /** How often the journal took an edge of the drawing, or entered a state, by its id. */
+  count(id: string): number {
+    return this.#counts[PLACES.get(id) ?? -1] ?? 0;
   }
 
   /** The fold with the next entry; never throws. */
   take(seq: number, event: RunEvent): Folded {
-    if (this.problem !== null) return this.#pass(seq);
+    const { state, problem } = this;
+    if (problem !== null) return new Folded(seq, state, this.#counts, { problem });
     switch (event.type) {
       case 'run.claimed':
       case 'tool.late':
       case 'run.noted':
       case 'run.redacted':
-        return this.#pass(seq);
+        return new Folded(seq, state, this.#counts);
       default:
         try {
           return this.#fold(seq, event);
         } catch (error) {
-          return this.#stop(seq, describeThrown(error));
+          const why = `The chart cannot show the run from entry ${seq} on: ${describeThrown(error)}.`;
+          return new Folded(seq, state, this.#counts, { problem: why });
         }
     }
-  }
-
-  #pass(seq: number): Folded {
-    return new Folded(seq, this.state, this.#counts, { problem: this.problem });
-  }
-
-  #stop(seq: number, why: string): Folded {
-    const problem = `The chart cannot show the run from entry ${seq} on: ${why}.`;
-    return new Folded(seq, this.state, this.#counts, { problem });
   }
 
   #fold(seq: number, event: ChartEvent | RunStarted): Folded {
     const before = this.state;
     if (event.type === 'run.started') return this.#move(seq, '', initial(event));
-    if (before === null) return this.#stop(seq, 'the journal does not begin with run.started');
+    if (before === null) throw new Error('the journal does not begin with run.started');
     const step = next(before, event);
-    if (!step.handled) return this.#stop(seq, `${event.type} is not possible in ${statePath(before)}`);
+    if (!step.handled) throw new Error(`${event.type} is not possible in ${statePath(before)}`);
     return this.#move(seq, statePath(before), step);
   }
 
@@ -128,9 +110,11 @@ export class Folded {
       effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
     );
     const way = walk(from, decisions, statePath(state));
-    const counts = { edges: this.#counts.edges.slice(), states: this.#counts.states.slice() };
-    for (const id of way.edges) countOne(counts.edges, EDGE_PLACES.get(id));
-    for (const id of way.entered) countOne(counts.states, STATE_PLACES.get(id));
+    const counts = this.#counts.slice();
+    for (const id of [...way.edges, ...way.entered]) {
+      const place = PLACES.get(id);
+      if (place !== undefined) counts[place] = (counts[place] ?? 0) + 1;
+    }
     return new Folded(seq, state, counts, { taken: { ...way, decisions, effects } });
   }
 }
@@ -153,10 +137,6 @@ function walk(from: string, decisions: readonly NextAction[], end: string): Pick
   if (end !== at && !end.startsWith(`${at}.`)) go(end);
   else if (end !== at) way.entered.push(end);
   return way;
-}
-
-function countOne(counts: Uint32Array, place: number | undefined): void {
-  if (place !== undefined) counts[place] = (counts[place] ?? 0) + 1;
 }
 
 function nameChoice(decision: NextAction): string {

@@ -6,11 +6,7 @@ import type { RunView, StreamedEvent } from '../data/request.ts';
 import { Folded } from './journal-fold.ts';
 import { attemptKey, type Block, RunStory } from './run-story.ts';
 
-export type Connection =
-  | { type: 'connecting' }
-  | { type: 'live' }
-  | { type: 'away'; since: number }
-  | { type: 'ended' };
+export type Connection = { type: 'connecting' | 'live' | 'ended' } | { type: 'away'; since: number };
 
 /** A text, the reasoning or the arguments of a call, as far as they were streamed; `name` of a call's tool. */
 type LivePart = { kind: 'text' | 'reasoning' | 'call'; name: string; text: string };
@@ -53,7 +49,6 @@ export class RunModel {
   /** The text that this page got of each attempt that is over, by `attemptKey`. */
   readonly streamed = new Map<string, string>();
   readonly #live = signal<LiveTurn | null>(null);
-  /** The transcript as the server shows it, by the ids of its items. */
   readonly #items = computed(() => new Map(this.view.value?.transcript.map(item => [item.id, item])));
   readonly #read = (seq: number) => this.entry(seq);
   #teller: StoryTeller;
@@ -65,7 +60,6 @@ export class RunModel {
     this.#teller = new StoryTeller({ runId });
   }
 
-  /** The entry at a `seq`, if it is loaded. */
   entry(seq: number): StreamedEvent | undefined {
     void this.first.value;
     return this.#entries[seq - 1];
@@ -87,7 +81,6 @@ export class RunModel {
     return this.foldAt(this.last.value);
   }
 
-  /** Moves the cursor; `null` follows the end. */
   choose(seq: number | null): void {
     const last = this.last.peek();
     this.chosen.value = seq === null ? null : Math.max(1, Math.min(seq, last));
@@ -195,10 +188,8 @@ export class RunModel {
           if (one.late !== true) this.#addLive(one);
           break;
         case 'turn.discarded':
-          if (one.why !== 'differs') this.#endLive(one);
-          break;
         case 'turn.closed':
-          this.#endLive(one);
+          if (one.type === 'turn.closed' || one.why !== 'differs') this.#endLive(one);
           break;
         case 'call.progress':
           this.progress.value = new Map(this.progress.peek()).set(one.callId, one.data);
@@ -207,7 +198,9 @@ export class RunModel {
       }
   }
 
-  #addLive(piece: Piece): void {
+  #addLive(
+    piece: Extract<StoryEvent, { type: 'text' | 'reasoning' | 'call.opened' | 'call.arguments' }>,
+  ): void {
     const { turn, attempt } = piece;
     const place = 'part' in piece ? `${piece.part}` : `call ${piece.index}`;
     const parts = new Map(this.#live.peek()?.parts);
@@ -220,7 +213,7 @@ export class RunModel {
     this.#live.value = { turn, attempt, parts };
   }
 
-  #endLive(place: Place): void {
+  #endLive(place: { turn: number; attempt: number }): void {
     const live = this.#live.peek();
     if (live === null || attemptKey(live) !== attemptKey(place)) return;
     const text = textOfLive(live);
@@ -229,11 +222,7 @@ export class RunModel {
   }
 }
 
-/** The text of live output, without reasoning and calls. */
 export function textOfLive(live: LiveTurn | null): string {
   const parts = [...(live?.parts.values() ?? [])];
   return parts.map(({ kind, text }) => (kind === 'text' ? text : '')).join('');
 }
-
-type Place = { turn: number; attempt: number };
-type Piece = Extract<StoryEvent, { type: 'text' | 'reasoning' | 'call.opened' | 'call.arguments' }>;

@@ -63,11 +63,9 @@ type Of<Type extends StreamedEvent['type']> = Extract<Told<'note'>['event'], { t
 type From = { seq: number; at: number };
 type Reply = { draft: boolean; preamble: boolean; attempt: string };
 
-/** Names an attempt of a turn: `turn/attempt`. */
 export const attemptKey = ({ turn, attempt }: { turn: number; attempt: number }): string =>
   `${turn}/${attempt}`;
 
-/** How many entries about the calls of a dead process are shown with it. */
 const MOST_FOLLOWED = 8;
 
 /** What the page shows of a journal, entry by entry: its folds, and what its story says. */
@@ -89,7 +87,6 @@ export class RunStory {
     return this.calls.get(callId)?.call.name ?? callId;
   }
 
-  /** Adds the next entry. Returns what the teller tells of it. */
   take(event: StreamedEvent, teller: StoryTeller): StoryEvent[] {
     const { seq, at } = event;
     const { state: before } = this.folds.last;
@@ -230,7 +227,6 @@ export class RunStory {
     }
   }
 
-  /** Adds an item of a reply, or of a message by someone. */
   #addItem(item: Item, from: From, index: number, of: Reply | string | undefined): void {
     const add = (content: Content): void => void this.#push(from, content, index);
     const aside = (title: string, text: string): void => add({ kind: 'aside', title, text });

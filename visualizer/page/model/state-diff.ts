@@ -4,7 +4,6 @@ import { formatState } from '../render/format.ts';
 /** What an entry changed in the state. `key` is the path of a member: `lastTurn.finishReason`. */
 export type Change = { key: string; before: unknown; after: unknown };
 
-/** How many levels below a member of the state a change is looked for. */
 const DEPTH = 2;
 
 /** The parts of the state that differ, and how many of its members are `changed`. Identical values are skipped. */
@@ -12,7 +11,8 @@ export function diffStates(
   before: Context | null,
   after: Context | null,
 ): { changes: Change[]; changed: number; keys: number } {
-  const [old, now] = [entriesOf(before), entriesOf(after)];
+  const old: Record<string, unknown> = { ...before };
+  const now: Record<string, unknown> = { ...after };
   const keys = new Set([...Object.keys(now), ...Object.keys(old)]);
   const members = [...keys]
     .filter(key => key !== 'now')
@@ -42,10 +42,6 @@ function commonMembers(before: unknown, after: unknown): string[] | null {
 
 function isMembered(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function entriesOf(context: Context | null): Record<string, unknown> {
-  return context === null ? {} : { ...context };
 }
 
 function isEqual(one: unknown, other: unknown): boolean {

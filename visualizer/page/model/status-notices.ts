@@ -17,14 +17,17 @@ export type Notice = {
   runs?: readonly string[];
 };
 
+const overLimit = (limit: string): string =>
+  `The run reached its ${limit} limit. Continue in a new run, or start one with a higher limit.`;
+
 const INCOMPLETE: Readonly<Record<string, string>> = {
   length: 'The reply reached the output token limit. Allow more output tokens, or continue in a new run.',
   content_filter: "The provider's content filter stopped the reply.",
-  turns: 'The run reached its turn limit. Continue in a new run, or start one with a higher limit.',
-  toolCalls: 'The run reached its tool call limit. Continue in a new run, or start one with a higher limit.',
-  tokens: 'The run reached its token limit. Continue in a new run, or start one with a higher limit.',
-  cost: 'The run reached its cost limit. Continue in a new run, or start one with a higher limit.',
-  activeMs: 'The run reached its active time limit. Continue in a new run, or start one with a higher limit.',
+  turns: overLimit('turn'),
+  toolCalls: overLimit('tool call'),
+  tokens: overLimit('token'),
+  cost: overLimit('cost'),
+  activeMs: overLimit('active time'),
   repeatedFailures: 'The same call failed too often with the same input. See its error in the conversation.',
 };
 
@@ -44,10 +47,7 @@ const FAILED: Readonly<Record<string, string>> = {
     'The answer violated the output schema three times. See the validation errors in the conversation.',
 };
 
-/**
- * Returns the notices about a run: what it waits for, how it ended, and what to do next. Advice about the server is
- * only for those who may continue the run there.
- */
+/** What a run waits for, how it ended, and what to do next; advice about the server only for those who may follow it. */
 export function statusNotices(view: RunView, mayContinue: boolean): Notice[] {
   return [...explainWait(view), ...explainEnd(view), ...(mayContinue ? explainDriver(view) : [])];
 }
@@ -60,21 +60,16 @@ function explainWait(view: RunView): Notice[] {
   const waits = (many: number, one: string, more: string): Notice[] =>
     many === 0 ? [] : [{ tone: 'waits', title: many === 1 ? one : `${many} ${more}`, text: '' }];
   const reason = open.find(one => one.kind === 'pause')?.reason;
+  // The bar of a held run says what holds it.
+  const isPaused = paused && (reason !== undefined || next?.type !== 'pause');
+  const text = reason ?? 'The run stops before the next model or tool call. Select Continue to resume it.';
+  const pause: Notice = { tone: reason === undefined ? 'cuts' : 'fails', title: 'Paused', text };
   return [
     ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt'),
     ...waits(count('approval'), 'A call needs approval', 'calls need approval'),
     ...waits(count('result'), 'A call waits for its result', 'calls wait for their results'),
     ...explainSubAgents(view),
-    // The bar of a held run says what holds it.
-    ...(paused && (reason !== undefined || next?.type !== 'pause')
-      ? [
-          {
-            tone: reason === undefined ? ('cuts' as const) : ('fails' as const),
-            title: 'Paused',
-            text: reason ?? 'The run stops before the next model or tool call. Select Continue to resume it.',
-          },
-        ]
-      : []),
+    ...(isPaused ? [pause] : []),
   ];
 }
 
@@ -111,10 +106,8 @@ function explainEnd({ settled }: RunView): Notice[] {
   }
   const unread = settled.unread.length;
   if (unread > 0) {
-    const title =
-      unread === 1
-        ? 'A message arrived too late for the model to read'
-        : `${unread} messages arrived too late for the model to read`;
+    const what = unread === 1 ? 'A message' : `${unread} messages`;
+    const title = `${what} arrived too late for the model to read`;
     const text = 'To have it read, send it again in a new run that continues this one.';
     notices.push({ tone: 'cuts', title, text });
   }

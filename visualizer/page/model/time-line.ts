@@ -35,7 +35,6 @@ export type Span = { kind: ActivityKind; from: number; to: number };
 const REST = 0.04;
 const RESTS: ReadonlySet<ActivityKind> = new Set(['wait', 'person', 'doubt', 'paused', 'dead']);
 
-/** The active time of a run with its rests collapsed. */
 export class TimeLine {
   readonly #activities: readonly Activity[];
   readonly #places: Float64Array;
@@ -83,29 +82,31 @@ export class TimeLine {
 
   /** Returns the position of a time, 0 to 1. `at` in ms since the epoch. */
   placeOfTime(at: number): number {
-    let [low, high] = [0, this.#activities.length - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if ((this.#activities[middle]?.at ?? 0) <= at) low = middle;
-      else high = middle - 1;
-    }
-    const [activity, next] = [this.#activities[low], this.#activities[low + 1]];
-    const place = this.#places[low] ?? 0;
+    const index = Math.max(0, this.#countUntil(seq => (this.#activities[seq]?.at ?? 0) > at) - 1);
+    const [activity, next] = [this.#activities[index], this.#activities[index + 1]];
+    const place = this.#places[index] ?? 0;
     if (activity === undefined || next === undefined || next.at <= activity.at) return place;
     const part = Math.max(0, Math.min(1, (at - activity.at) / (next.at - activity.at)));
-    return place + part * ((this.#places[low + 1] ?? place) - place);
+    return place + part * ((this.#places[index + 1] ?? place) - place);
   }
 
   /** Returns the entry nearest to a position, 0 to 1. */
   entryAt(place: number): number {
-    let [low, high] = [0, this.#places.length - 1];
+    const found = this.#countUntil(index => (this.#places[index] ?? 0) >= place);
+    const index = Math.min(found, this.#places.length - 1);
+    const [before, after] = [this.#places[index - 1], this.#places[index] ?? 0];
+    const nearest = before !== undefined && place - before < after - place ? index - 1 : index;
+    return this.#activities[nearest]?.seq ?? 0;
+  }
+
+  /** How many activities there are before the first that `isAfter`; the ones after it are too. */
+  #countUntil(isAfter: (index: number) => boolean): number {
+    let [low, high] = [0, this.#activities.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.#places[middle] ?? 0) < place) low = middle + 1;
-      else high = middle;
+      if (isAfter(middle)) high = middle;
+      else low = middle + 1;
     }
-    const [before, after] = [this.#places[low - 1], this.#places[low] ?? 0];
-    const nearest = before !== undefined && place - before < after - place ? low - 1 : low;
-    return this.#activities[nearest]?.seq ?? 0;
+    return low;
   }
 }

@@ -30,7 +30,6 @@ function describeAmount(input: JsonObject): string | undefined {
     : ` of ${of}${id === undefined ? '' : ` for ${formatValue(id, LONGEST)}`}`;
 }
 
-/** Dollars, unless the input names another currency. */
 function formatAmount(amount: number, currency: JsonValue = 'USD'): string | undefined {
   if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) return undefined;
   const money = new Intl.NumberFormat('en', { style: 'currency', currency });

@@ -1,7 +1,6 @@
 /** The elements of two lists in order, paired where they are equal; an element without an equal one is alone. */
 export type Pair<Element> = [Element | undefined, Element | undefined];
 
-/** More elements than this are not compared with each other. */
 const MOST = 600;
 
 /** Pairs the elements of a longest common subsequence, compared by their keys; `null` for more than 600 elements. */

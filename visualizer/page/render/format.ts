@@ -65,7 +65,6 @@ export function formatCount(value: number, one: string, many = `${one}s`): strin
   return `${formatNumber(value)} ${value === 1 ? one : many}`;
 }
 
-/** The facts that there are, on one line. */
 export function joinFacts(...facts: (string | false | null)[]): string {
   return facts.filter(Boolean).join(' · ');
 }
@@ -107,13 +106,11 @@ export function formatOutput(output: JsonValue): string {
   return readContent(output) === undefined ? formatJson(output) : describeOutput(output);
 }
 
-/** A reply of the model: its text, then its calls. */
 export function formatReply(text: string, calls: readonly { name: string; input: unknown }[]): string {
   const lines = calls.map(({ name, input }) => `${name} ${formatJson(input)}`);
   return [...(text === '' ? [] : [text]), ...lines].join('\n');
 }
 
-/** A value on one line of at most `length` characters. */
 export function formatValue(value: JsonValue, length: number): string {
   if (typeof value === 'string') return shorten(value, length);
   return shorten(JSON.stringify(value, null, 1), length);

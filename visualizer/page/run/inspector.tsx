@@ -31,7 +31,6 @@ import { breakpointBeforeNext } from './steering/breakpoints.ts';
 
 const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
-/** One entry: its facts, the reason for the chart's decision, and the effects that the chart requested. */
 export function Inspector() {
   const { model, source, tab } = useDesk();
   const chosen = useSignal<(typeof VIEWS)[number]>('Reply');

@@ -5,19 +5,9 @@ const STRIP = 44;
 
 /** What the style sheets give the drawn elements; as attributes, it stays when the picture leaves the page. */
 const LOOKS = [
-  'fill',
-  'fill-opacity',
-  'stroke',
-  'stroke-width',
-  'stroke-dasharray',
-  'opacity',
-  'font-family',
-  'font-size',
-  'font-weight',
-  'text-anchor',
-  'dominant-baseline',
-  'display',
-  'visibility',
+  ...['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray', 'opacity'],
+  ...['font-family', 'font-size', 'font-weight', 'text-anchor', 'dominant-baseline'],
+  ...['display', 'visibility'],
 ];
 
 /**
@@ -34,7 +24,6 @@ export async function savePicture(runId: string, at: number, kind: 'svg' | 'png'
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** How many pixels of a PNG are one of the SVG, so that it is sharp on dense screens. */
 const SCALE = 2;
 
 /** Paints an SVG as a PNG. The content security policy allows images that the page itself made (`blob:`). */
@@ -58,6 +47,7 @@ async function paint(svg: Blob): Promise<Blob> {
 
 function drawPicture(runId: string, at: number): string {
   const looks = getComputedStyle(document.body);
+  const background = looks.backgroundColor === 'rgba(0, 0, 0, 0)' ? 'white' : looks.backgroundColor;
   const [strip, chart] = [copyDrawing('.strip .bars'), copyDrawing('.sketch')];
   const box = chart.viewBox.baseVal;
   const inner = WIDTH - 2 * EDGE;
@@ -67,23 +57,18 @@ function drawPicture(runId: string, at: number): string {
   const height = below + lines.length * 20 + EDGE;
   const page = make('svg', { xmlns: SVG, width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}` });
   const text = (content: string, y: number): SVGElement => {
-    const made = make('text', {
-      x: EDGE,
-      y,
-      fill: looks.color,
-      'font-family': 'sans-serif',
-      'font-size': 14,
-    });
+    const font = { 'font-family': 'sans-serif', 'font-size': 14 };
+    const made = make('text', { x: EDGE, y, fill: looks.color, ...font });
     made.textContent = content;
     return made;
   };
-  place(strip, EDGE + 30, STRIP);
-  place(chart, EDGE + 30 + STRIP + 16, tall);
+  set(strip, { x: EDGE, y: EDGE + 30, width: inner, height: STRIP });
+  set(chart, { x: EDGE, y: EDGE + 30 + STRIP + 16, width: inner, height: tall });
   const cursor = document.querySelector('.track .cursor');
   const share = cursor === null ? 0 : Number(getComputedStyle(cursor).getPropertyValue('--at'));
   const x = EDGE + share * inner;
   page.append(
-    make('rect', { width: WIDTH, height, fill: opaque(looks.backgroundColor) }),
+    make('rect', { width: WIDTH, height, fill: background }),
     text(`${runId}, entry ${at}`, EDGE + 14),
     strip,
     make('path', { d: `M${x} ${EDGE + 26}v${STRIP + 8}`, stroke: looks.color, 'stroke-width': 2 }),
@@ -93,18 +78,18 @@ function drawPicture(runId: string, at: number): string {
   return new XMLSerializer().serializeToString(page);
 }
 
-function make(name: string, attributes: Record<string, string | number>): SVGElement {
+type Attributes = Record<string, string | number>;
+
+function make(name: string, attributes: Attributes): SVGElement {
   const made = document.createElementNS(SVG, name) as SVGElement;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
+  return set(made, attributes);
 }
 
-function place(drawing: SVGElement, y: number, height: number): void {
-  for (const [key, value] of Object.entries({ x: EDGE, y, width: WIDTH - 2 * EDGE, height }))
-    drawing.setAttribute(key, String(value));
+function set(element: SVGElement, attributes: Attributes): SVGElement {
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  return element;
 }
 
-/** A copy that needs no style sheet. */
 function copyDrawing(selector: string): SVGSVGElement {
   const drawn = document.querySelector<SVGSVGElement>(selector);
   if (drawn === null) return make('svg', { viewBox: '0 0 1 1' }) as SVGSVGElement;
@@ -117,10 +102,6 @@ function copyDrawing(selector: string): SVGSVGElement {
     for (const name of LOOKS) target?.setAttribute(name, style.getPropertyValue(name));
   }
   return copy;
-}
-
-function opaque(color: string): string {
-  return color === 'rgba(0, 0, 0, 0)' ? 'white' : color;
 }
 
 function wrap(text: string, width: number): string[] {

@@ -18,7 +18,6 @@ import { StatePane } from './state-pane.tsx';
 import { Strip } from './strip.tsx';
 import { Tabs } from './tabs.tsx';
 
-/** One run: one cursor over all panes. */
 export function RunView({ source, runId }: { source: Source; runId: string }) {
   const missing = useSignal(false);
   const { desk, end } = useMemo(() => {

@@ -7,7 +7,6 @@ import { useDesk } from './desk.ts';
 
 const SHORT = 90;
 
-/** The state at the cursor: what the entry changed, or all of it. */
 export function StatePane() {
   const { model } = useDesk();
   const all = useSignal(false);

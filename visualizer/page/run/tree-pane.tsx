@@ -9,7 +9,6 @@ import { useDesk } from './desk.ts';
 
 type Node = { callId: string; name: string; view: RunView | null };
 
-/** The run and its sub-agents' runs, with their states and spending. */
 export function TreePane() {
   const { model } = useDesk();
   const view = model.view.value;

@@ -9,7 +9,6 @@ import { ACTIVITY_NAMES } from './strip.tsx';
 
 const ROW = 28;
 
-/** Turns, calls, retries and waits on one time line, with the rests collapsed. */
 export function WaterfallPane() {
   const { model, timeLine } = useDesk();
   const { story } = model;

@@ -136,7 +136,6 @@ export function Check({ label, checked, onCheck, class: name = 'check' }: CheckP
   );
 }
 
-/** A labelled checkbox over a signal. */
 export function Flag({ flag, ...rest }: { flag: Signal<boolean>; label: string; class?: string }) {
   return <Check {...rest} checked={flag.value} onCheck={isOn => (flag.value = isOn)} />;
 }
@@ -236,7 +235,6 @@ type InputEditorProps = {
   send(input: JsonValue): Promise<string | null>;
 };
 
-/** Edits the input of a call, with the changes below the text. */
 export function InputEditor({ label, submit, unchanged, draftKey, input, words, send }: InputEditorProps) {
   const ask = (edited: JsonValue): Question | string => {
     const key = canonicalJson(edited);

@@ -24,12 +24,7 @@ export function SeenBox({ id, label, children }: { id: string; label: string; ch
       scrollHeight - scrollTop - clientHeight <= NEAR_PX ? 1 : (scrollTop + clientHeight) / scrollHeight;
     part.value = Math.max(part.peek(), now);
   };
-  useEffect(() => {
-    if (box.current === null) return;
-    const watch = new ResizeObserver(look);
-    watch.observe(box.current);
-    return () => watch.disconnect();
-  }, [id]);
+  useResized(box, look, id);
   const left = Math.ceil((1 - part.value) * 100);
   return (
     <div class={`seen-box ${left > 0 ? 'unseen' : ''}`}>
@@ -51,6 +46,16 @@ export function SeenBox({ id, label, children }: { id: string; label: string; ch
       ) : null}
     </div>
   );
+}
+
+/** Calls `look` with the box of each `key`, and when its size changes. */
+function useResized(box: { current: HTMLElement | null }, look: () => void, key?: string): void {
+  useEffect(() => {
+    if (box.current === null) return;
+    const watch = new ResizeObserver(look);
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, [key]);
 }
 
 const SPARE = 8;
@@ -75,13 +80,7 @@ export function VirtualList({ count, rowHeight, row, label, current, ...rest }: 
     const { scrollTop: top = 0, clientHeight: height = 0 } = box.current ?? {};
     setSight(now => (now.top === top && now.height === height ? now : { top, height }));
   };
-  useEffect(() => {
-    const element = box.current;
-    if (element === null) return;
-    const watch = new ResizeObserver(look);
-    watch.observe(element);
-    return () => watch.disconnect();
-  }, []);
+  useResized(box, look);
   useLayoutEffect(() => {
     const element = box.current;
     if (element === null || current === undefined || current < 0) return;

@@ -1,7 +1,7 @@
 // visualizer/page/views: the list of runs and the form for a new one.
 
-import { type Signal, signal, useSignal } from '@preact/signals';
-import { useLayoutEffect, useMemo } from 'preact/hooks';
+import { type Signal, useSignal } from '@preact/signals';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { nameModels } from '../../name-models.ts';
 import { navigate, setQuery, useTitle } from '../app/router.ts';
@@ -42,31 +42,36 @@ const TIMES = [
   ['168', 'the last week'],
 ] as const;
 const ROW_HEIGHT = 44;
-/** The most runs of one bulk request. */
 const MOST_AT_ONCE = 100;
 
 export function RunsView({ source, query }: { source: Source; query: URLSearchParams }) {
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
-  const list = useMemo(() => new RunList(source, filter), [source, key]);
-  useLayoutEffect(() => list.follow(), [list]);
+  const pages = useMemo(() => ({ read: 1 }), [key]);
+  const { answer, problem, again } = useRead(() => readRuns(filter, pages.read), [key]);
+  useFollow(source, again);
   const chosen = useSignal<ReadonlySet<string>>(new Set());
   const notice = useSignal('');
-  const waiting = list.waiting.value;
-  const runs = [...waiting, ...list.others.value];
+  const { waiting, others, next } = answer ?? { waiting: [], others: [] };
+  const runs = [...waiting, ...others];
   useTitle(`${waiting.length === 0 ? '' : `(${waiting.length}) `}Runs`);
-  const isMore = list.next.value !== null;
+  const isRead = answer !== null || problem !== '';
+  const readMore = (): Promise<void> => {
+    pages.read += 1;
+    return again();
+  };
+  const isMore = next !== undefined;
   return (
     <main class="list">
       <div class="list-main">
         <h1 tabIndex={-1}>Runs</h1>
         <Filters filter={filter} />
-        <Problem text={list.problem.value} />
+        <Problem text={problem} />
         <Bulk chosen={chosen} runs={runs} notice={notice} />
         <p class="notice" role="status">
           {showSafely(notice.value)}
         </p>
-        {runs.length === 0 && list.isRead.value && <p class="empty">{describeEmpty(filter)}</p>}
+        {runs.length === 0 && isRead && <p class="empty">{describeEmpty(filter)}</p>}
         {runs.length > 0 && <Heads />}
         {runs.length > 0 && (
           <VirtualList
@@ -78,9 +83,9 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
           />
         )}
         <p class="muted count">
-          {list.isRead.value ? describeCount(waiting.length, runs.length, isMore) : 'Reading…'}{' '}
+          {isRead ? describeCount(waiting.length, runs.length, isMore) : 'Reading…'}{' '}
           {waiting.length > 0 && <a href="/inbox">Decide in the inbox</a>}{' '}
-          {isMore && <ActionButton class="quiet" label="Show more" act={() => list.readMore()} />}
+          {isMore && <ActionButton class="quiet" label="Show more" act={readMore} />}
         </p>
       </div>
       {mayOperate() && <NewRun onStarted={runId => navigate(runPath(runId))} />}
@@ -236,7 +241,6 @@ const WAITS = { approval: 'approve', result: 'result of', doubt: 'in doubt:' } a
 
 const DRAFT = 'new-run';
 
-/** The form that starts a run. `onStarted` gets its id. */
 function NewRun({ onStarted }: { onStarted(runId: string): void }) {
   const chosen = useSignal<string | undefined>(undefined);
   const input = useDraft(DRAFT);
@@ -311,80 +315,49 @@ function readFilter(query: URLSearchParams): RunFilter {
   };
 }
 
-/**
- * The runs that match a filter: those that wait first, then the newest. `next` is the cursor of the runs that are not
- * read yet.
- */
-class RunList {
-  readonly #source: Source;
-  readonly #filter: RunFilter;
-  readonly #since: string;
-  #soon: ReturnType<typeof setTimeout> | undefined;
-  #pages = 1;
-  readonly waiting = signal<readonly RunSummary[]>([]);
-  readonly others = signal<readonly RunSummary[]>([]);
-  readonly next = signal<string | null>(null);
-  readonly problem = signal('');
-  readonly isRead = signal(false);
-
-  constructor(source: Source, filter: RunFilter) {
-    this.#source = source;
-    this.#filter = filter;
-    const hours = Number(filter.hours);
-    this.#since = hours > 0 ? String(Date.now() - hours * 3_600_000) : '';
-  }
-
-  /** Reads the list and follows changes. Returns a function that stops following. */
-  follow(): () => void {
-    void this.read();
-    const end = this.#source.followList(({ type }) => {
+/** Calls `hear` some time after runs have changed, once for many changes. */
+function useFollow(source: Source, hear: () => Promise<void>): void {
+  const heard = useRef(hear);
+  heard.current = hear;
+  useLayoutEffect(() => {
+    let soon: ReturnType<typeof setTimeout> | undefined;
+    const end = source.followList(({ type }) => {
       if (type === 'inbox') return;
-      clearTimeout(this.#soon);
-      this.#soon = setTimeout(() => void this.read(), GATHER_MS);
+      clearTimeout(soon);
+      soon = setTimeout(() => void heard.current(), GATHER_MS);
     });
     return () => {
-      clearTimeout(this.#soon);
+      clearTimeout(soon);
       end();
     };
-  }
+  }, [source]);
+}
 
-  /** Reads all pages that were read before again. */
-  async read(): Promise<void> {
-    const { status } = this.#filter;
-    try {
-      const takesWaiting = status === 'all' || status === 'waiting';
-      const [waiting, others] = await Promise.all([
-        this.#readPages('waiting', takesWaiting ? Number.POSITIVE_INFINITY : 0),
-        this.#readPages(status === 'all' ? '' : status, status === 'waiting' ? 0 : this.#pages),
-      ]);
-      this.waiting.value = waiting.runs;
-      this.others.value = others.runs.filter(run => run.status !== 'waiting');
-      this.next.value = others.next ?? null;
-      this.problem.value = '';
-    } catch (error) {
-      this.problem.value = describeThrown(error);
-    }
-    this.isRead.value = true;
-  }
+type Found = { waiting: readonly RunSummary[]; others: readonly RunSummary[]; next?: string };
 
-  async readMore(): Promise<void> {
-    this.#pages += 1;
-    await this.read();
-  }
+/** Reads the runs that wait, and some pages of the others; `next` is the cursor of what is left. */
+async function readRuns(filter: RunFilter, pages: number): Promise<Found> {
+  const { status } = filter;
+  const takesWaiting = status === 'all' || status === 'waiting';
+  const [waiting, others] = await Promise.all([
+    readPages({ ...filter, status: 'waiting' }, takesWaiting ? Number.POSITIVE_INFINITY : 0),
+    readPages({ ...filter, status: status === 'all' ? '' : status }, status === 'waiting' ? 0 : pages),
+  ]);
+  return { ...others, waiting: waiting.runs, others: others.runs.filter(run => run.status !== 'waiting') };
+}
 
-  async #readPages(status: string, most: number): Promise<Listed> {
-    const { text, agent, label } = this.#filter;
-    const runs: RunSummary[] = [];
-    let next: string | undefined;
-    for (let page = 0; page < most; page += 1) {
-      const filter = { status, text, agent, label, since: this.#since, cursor: next ?? '' };
-      const query = new URLSearchParams({ limit: String(PAGE) });
-      for (const [name, value] of Object.entries(filter)) if (value !== '') query.set(name, value);
-      const found: Listed = await request(`/runs?${query}`);
-      runs.push(...found.runs);
-      next = found.next;
-      if (next === undefined) break;
-    }
-    return { runs, ...omitUndefined({ next }) };
+async function readPages({ hours, ...filter }: RunFilter, most: number): Promise<Listed> {
+  const since = Number(hours) > 0 ? String(Date.now() - Number(hours) * 3_600_000) : '';
+  const runs: RunSummary[] = [];
+  let next: string | undefined;
+  for (let page = 0; page < most; page += 1) {
+    const query = new URLSearchParams({ limit: String(PAGE) });
+    for (const [name, value] of Object.entries({ ...filter, since, cursor: next ?? '' }))
+      if (value !== '') query.set(name, value);
+    const found: Listed = await request(`/runs?${query}`);
+    runs.push(...found.runs);
+    next = found.next;
+    if (next === undefined) break;
   }
+  return { runs, ...omitUndefined({ next }) };
 }

@@ -17,7 +17,6 @@ const FullChart = later(async () => (await import('./full-chart.tsx')).FullChart
 const APART = 9;
 const HEAD = 7;
 
-/** The chart at the cursor, with the reason for its next action. */
 export function ChartPane() {
   const desk = useDesk();
   const { model } = desk;
@@ -71,7 +70,6 @@ function Why({ why, path }: { why: NextAction | null; path: string }) {
   );
 }
 
-/** The colour of a state: who acts, or how it ended. */
 function toneOf(id: string): string {
   if (id.startsWith('turn')) return 'model';
   return TONES[id] ?? 'rest';
@@ -108,7 +106,7 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
       ))}
       {Object.entries(SKETCH_BOXES).map(([id, box]) => {
         const current = path === id || path.startsWith(`${id}.`);
-        const count = folded.stateCount(id);
+        const count = folded.count(id);
         const [x, y] = box.frame
           ? [box.x + 12, box.y + 20]
           : [id.includes('.') ? box.x + 14 : box.x + box.width / 2, box.y + box.height / 2 + 4.5];

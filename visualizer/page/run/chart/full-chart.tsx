@@ -37,11 +37,11 @@ function light(drawing: Element, folded: Folded, path: string, breaks: ReadonlyS
     const isCurrent = path === id || path.startsWith(`${id}.`);
     state.classList.toggle('current', isCurrent);
     state.classList.toggle('breaks', breaks.has(id));
-    mark(state, folded.stateCount(id), isCurrent);
+    mark(state, folded.count(id), isCurrent);
   }
   for (const edge of drawing.querySelectorAll('.edge')) {
     edge.classList.toggle('latest', folded.taken.edges.includes(edge.id));
-    mark(edge, folded.edgeCount(edge.id), false);
+    mark(edge, folded.count(edge.id), false);
   }
 }
 

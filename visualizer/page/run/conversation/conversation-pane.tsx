@@ -19,7 +19,6 @@ import { Form } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
 
-/** The most blocks in the document at first, and how many more each click adds. */
 const SHOWN = 30;
 const NEAR_PX = 60;
 
@@ -311,7 +310,6 @@ function Who({ name, at, mark }: { name: string; at?: number; mark?: string }) {
   );
 }
 
-/** Sends a message to the run or, after its end, starts a new run that continues it. */
 function Composer() {
   const desk = useDesk();
   const { model } = desk;

@@ -41,7 +41,6 @@ const openOf = ({ breaking }: Desk) => ({
   peek: () => (breaking.peek() === null ? null : ADD),
 });
 
-/** The run's breakpoints, with what operators can do with them. */
 export function Breakpoints() {
   const desk = useDesk();
   const { breaking, isSteered } = desk;

@@ -42,7 +42,6 @@ export function brokenStates(breakpoints: readonly Breakpoint[]): ReadonlySet<st
   );
 }
 
-/** A breakpoint before the action that the chart decided on at the cursor, or that a pause holds there. */
 export function breakpointBeforeNext({ model }: Desk): Chosen | undefined {
   const { context } = model.shown.value;
   if (context?.next == null) return undefined;
@@ -99,7 +98,6 @@ function withOne(all: readonly Breakpoint[], chosen: Chosen): Breakpoint[] {
   return [...others, { id: nextBreakpointId(all), ...chosen }];
 }
 
-/** The names of the agent's tools, as the run's first entry has them. */
 export function toolNames({ model }: Desk): readonly string[] {
   const started = model.entry(1);
   return started?.type === 'run.started' ? (started.tools ?? []).map(({ name }) => name) : [];

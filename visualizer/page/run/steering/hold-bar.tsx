@@ -13,7 +13,6 @@ import { type Held, runTo, toolNames } from './breakpoints.ts';
 /** The most calls that have a button of their own; the editor of the reply has all. */
 const MOST_CALLS = 4;
 
-/** What holds a run before its next action; operators continue, step and edit. */
 export function HoldBar({ held }: { held: Held | null }) {
   const desk = useDesk();
   if (held === null) return null;
