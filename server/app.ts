@@ -5,8 +5,9 @@ import type { Caller } from '../access/caller.ts';
 import { type Host, systemHost } from '../engine/host/host.ts';
 import type { TokensConfig } from './access/access-config.ts';
 import { Admission } from './access/admission.ts';
+import { limitStreams } from './access/authorize.ts';
 import { Gate } from './access/gate.ts';
-import { limitStreams } from './access/limit-streams.ts';
+
 import type { RequestRecord } from './access/request-record.ts';
 import { Sessions, SignInPace } from './access/sessions.ts';
 import { Tokens } from './access/tokens.ts';

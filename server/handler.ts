@@ -5,8 +5,7 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Authorize } from '../access/caller.ts';
 import type { NamesOf } from '../protocol/options/refuse-unknown.ts';
-import { authorizeWith } from './access/authorize.ts';
-import { limitStreams } from './access/limit-streams.ts';
+import { authorizeWith, limitStreams } from './access/authorize.ts';
 import { ApiError } from './error-envelope.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
 import { BODY_LIMITS, type BodyLimits } from './read-body.ts';

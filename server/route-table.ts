@@ -3,15 +3,20 @@ import * as z from 'zod';
 import { type Right, ROLES, rightOf } from '../access/role.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import type { Answer, RouteTable } from './route.ts';
-import { bulkBody, bulkSchema } from './runs/commands/command-routes.ts';
-import { forkBody } from './runs/commands/fork-route.ts';
+import { bulkBody, bulkSchema, forkBody } from './runs/commands/command-routes.ts';
 import { forCommands, listQuery, sessionBody, startBody } from './runs/commands/request-bodies.ts';
 import { exploreQuery, exploreRunQuery } from './runs/explore-route.ts';
-import { inboxQuery, inboxSchema } from './runs/inbox/inbox-routes.ts';
+import { inboxQuery, inboxSchema } from './runs/inbox/read-inbox.ts';
 import { eventsQuery } from './runs/live/event-routes.ts';
 import { agentViewSchema } from './runs/reading/agent-view.ts';
-import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './runs/reading/journal-routes.ts';
-import { resultPageSchema, resultQuery } from './runs/result-routes.ts';
+import {
+  entriesQuery,
+  entriesSchema,
+  resultPageSchema,
+  resultQuery,
+  stateQuery,
+  stateSchema,
+} from './runs/reading/journal-routes.ts';
 import { agentSummarySchema, runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
 import { STORY_ROUTES } from './story/story-table.ts';

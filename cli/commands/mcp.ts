@@ -2,7 +2,7 @@ import { Console } from 'node:console';
 import { systemHost } from '../../engine/host/host.ts';
 import { createMcpApi } from '../../fronts/mcp/mcp-api.ts';
 import type { McpFrontOptions } from '../../fronts/mcp/mcp-front.ts';
-import { type McpServing, serveMcpStdio } from '../../fronts/mcp/mcp-stdio.ts';
+import { type McpServing, serveMcpStdio } from '../../fronts/mcp/mcp-front.ts';
 import { stateKeyOf } from '../../fronts/mcp/state-key.ts';
 import { ServedRuns } from '../../fronts/served/served-runs.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';

@@ -12,9 +12,16 @@ import { describeIssues, readBody } from '../../server/read-body.ts';
 import type { RouteTable } from '../../server/route.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { type ServedRuns, serveRunsOf } from '../served/served-runs.ts';
-import { A2aError, describeA2aError } from './a2a-error.ts';
 import { Operations, type Updates } from './operations.ts';
-import { A2A_VERSION, listSchema, type StreamResponse, sendSchema, taskSchema } from './wire.ts';
+import {
+  A2A_VERSION,
+  A2aError,
+  describeA2aError,
+  listSchema,
+  type StreamResponse,
+  sendSchema,
+  taskSchema,
+} from './wire.ts';
 
 export type A2aApiOptions = {
   runs: ServedRuns;

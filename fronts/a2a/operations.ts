@@ -1,21 +1,38 @@
 /** The operations of A2A on the runs of one agent. A task is a run; its context is a chat, the label `chat`. */
 
+import * as z from 'zod';
 import { byOf, type Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { endOn } from '../../engine/events/stoppable.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import type { StoryEvent } from '../../engine/story/story-event.ts';
+import type { Item, Part as ItemPart, MessageItem } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { chatLabels, chatOf } from '../../protocol/listing/reserved-label.ts';
-import type { Settled } from '../../protocol/run-view.ts';
-import { MOST_LISTED, type RunRecord } from '../../protocol/store.ts';
+import { textOf } from '../../protocol/message.ts';
+import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
+import type { FinishedRun, OpenCall, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import { MOST_LISTED, type RunRecord, type RunStatus } from '../../protocol/store.ts';
 import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
-import { findLatestRun } from '../served/find-chat.ts';
-import { openCallsFor } from '../served/open-calls.ts';
+import { cutText } from '../../text/cut-text.ts';
+import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
-import { A2aError } from './a2a-error.ts';
-import { readCommands, readItem } from './read-message.ts';
-import { type RunImage, runStatusOf, stateOf, TextUpdates, taskOf, updatesTo } from './task-fold.ts';
-import type { ListRequest, Place, SendRequest, StreamResponse, Task } from './wire.ts';
+import { findLatestRun } from '../served/served-runs.ts';
+import {
+  A2aError,
+  type Artifact,
+  type GivenPart,
+  type ListRequest,
+  type Message,
+  type Part,
+  type Place,
+  type SendRequest,
+  type StreamResponse,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+} from './wire.ts';
 
 /** What a stream sends, in lists of what is known at once. */
 export type Updates = AsyncGenerator<readonly StreamResponse[]>;
@@ -241,4 +258,267 @@ async function settle({ run, closing }: Hold): Promise<Settled> {
   } finally {
     closing.removeEventListener('abort', abort);
   }
+}
+
+const ANY_TYPE = 'application/octet-stream';
+
+/** A message as an item of the transcript. Throws `invalid-params` for a part that is not one of the four kinds. */
+function readItem(parts: readonly GivenPart[]): MessageItem {
+  return { type: 'message', role: 'user', content: parts.map(readPart) };
+}
+
+function readPart({ text, data, raw, url, filename, mediaType }: GivenPart): ItemPart {
+  const given = [text, data, raw, url].filter(each => each !== undefined);
+  if (given.length !== 1)
+    throw new A2aError('invalid-params', 'Each part must have exactly one of text, data, raw and url.');
+  if (text !== undefined) return { type: 'text', text };
+  if (data !== undefined) return { type: 'text', text: JSON.stringify(data) };
+  const source = url ?? `data:${mediaType ?? ANY_TYPE};base64,${raw}`;
+  if (mediaType?.startsWith('image/') === true) return { type: 'image', url: source };
+  return { type: 'file', url: source, ...omitUndefined({ name: filename, mediaType }) };
+}
+
+const decisionSchema = z.object({
+  callId: z.exactOptional(z.string()),
+  approved: z.exactOptional(z.boolean()),
+  input: z.exactOptional(z.json()),
+  reason: z.exactOptional(z.string()),
+  output: z.exactOptional(z.json()),
+  isError: z.exactOptional(z.boolean()),
+  happened: z.exactOptional(z.literal(true)),
+  failed: z.exactOptional(z.string()),
+  retry: z.exactOptional(z.literal(true)),
+});
+type Decision = z.infer<typeof decisionSchema>;
+
+const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
+
+/** With one open call, a text answers a client tool, and `approve` and `reject` decide an approval. Throws `invalid-params`. */
+function readCommands(parts: readonly GivenPart[], open: OpenCalls, by?: string): RunCommand[] {
+  const read = parts.map(part => ({ part, found: readDecision(part) }));
+  const decisions = read.flatMap(({ found }) => found);
+  const others = read.filter(({ found }) => found.length === 0).map(({ part }) => part);
+  const commands: RunCommand[] = decisions.map(decision => decide(decision, open, by));
+  if (others.length === 0) return commands;
+  const [only] = open.values();
+  if (commands.length === 0 && only !== undefined && open.size === 1) {
+    const decision = decisionOfText(others, only.kind);
+    if (decision !== null) return [decide(decision, open, by)];
+  }
+  return [...commands, { type: 'send', message: [readItem(others)], ...omitUndefined({ by }) }];
+}
+
+function readDecision({ data }: GivenPart): Decision[] {
+  if (!isJsonObject(data)) return [];
+  const given = DECISIONS.filter(decision => data[decision] !== undefined);
+  if (given.length === 0) return [];
+  const decision = decisionSchema.safeParse(data);
+  if (!decision.success) {
+    const [issue] = decision.error.issues;
+    const problem = `${issue?.path.join('.')}: ${issue?.message}`;
+    throw new A2aError('invalid-params', `The decision is invalid: ${problem}.`);
+  }
+  // The output of a call that happened belongs to that decision.
+  const kinds = given.filter(kind => kind !== 'output' || data.happened === undefined);
+  if (kinds.length > 1)
+    throw new A2aError('invalid-params', `A decision says one thing; this says ${kinds.join(' and ')}.`);
+  return [decision.data];
+}
+
+function decisionOfText(parts: readonly GivenPart[], kind: OpenCallKind): Decision | null {
+  const text = parts.map(part => part.text ?? '').join('\n');
+  if (parts.some(part => part.text === undefined)) return null;
+  if (kind === 'result') return { output: text };
+  const word = text.trim().toLowerCase();
+  if (kind !== 'approval' || (word !== 'approve' && word !== 'reject')) return null;
+  return { approved: word === 'approve' };
+}
+
+function decide({ callId, ...answer }: Decision, open: OpenCalls, by?: string): RunCommand {
+  const [only] = open.keys();
+  const id = callId ?? (open.size === 1 ? only : undefined);
+  const call = id === undefined ? undefined : open.get(id);
+  if (call === undefined) {
+    const ids = [...open.keys()].join(', ') || 'none';
+    throw new A2aError(
+      'invalid-params',
+      `"callId" must be that of a call that waits for a decision: ${ids}.`,
+    );
+  }
+  return answerCommand(call, answer, { by });
+}
+
+/*
+ * A run as a task of A2A: a pure mapping of its state, and its story as the updates of a stream.
+ * The artifact `answer` is the latest text of the agent; of a finished run, its text and output.
+ */
+
+const STATES: Readonly<Record<RunStatus, TaskState>> = {
+  running: 'TASK_STATE_WORKING',
+  waiting: 'TASK_STATE_INPUT_REQUIRED',
+  finished: 'TASK_STATE_COMPLETED',
+  failed: 'TASK_STATE_FAILED',
+  cancelled: 'TASK_STATE_CANCELED',
+};
+
+function stateOf(status: RunStatus): TaskState {
+  return STATES[status];
+}
+
+function runStatusOf(state: string): RunStatus | undefined {
+  return (Object.keys(STATES) as RunStatus[]).find(status => STATES[status] === state);
+}
+
+/** The largest text of an artifact, in bytes of UTF-8. The run has the full one. */
+const MOST_BYTES = 4 * 1024 * 1024;
+
+const MOST_HISTORY = 200;
+
+type RunImage = Place & {
+  agent: string;
+  /** The seq of the last entry, and when it was written, in ms since the epoch. */
+  seq: number;
+  at: number;
+  /** `null` while the run has something to do. */
+  settled: Settled | null;
+  transcript: readonly Item[];
+};
+
+/** A run as a task. `historyLength`: how many messages to show; default: up to 200. */
+function taskOf(image: RunImage, historyLength = MOST_HISTORY): Task {
+  const { taskId, contextId, agent } = image;
+  const most = Math.min(historyLength, MOST_HISTORY);
+  return {
+    id: taskId,
+    contextId,
+    status: statusOf(image),
+    artifacts: artifactsOf(image),
+    history: most === 0 ? [] : historyOf(image).slice(-most),
+    metadata: { agent },
+  };
+}
+
+function statusOf(image: RunImage): TaskStatus {
+  const { settled, at } = image;
+  const parts = settled === null ? [] : partsOf(image.taskId, settled);
+  const message = parts.length === 0 ? undefined : say(image, parts);
+  return {
+    state: STATES[settled?.status ?? 'running'],
+    timestamp: new Date(at).toISOString(),
+    ...omitUndefined({ message }),
+  };
+}
+
+function say({ taskId, contextId, seq }: RunImage, parts: Part[]): Message {
+  return { messageId: `${taskId}-${seq}`, taskId, contextId, role: 'ROLE_AGENT', parts };
+}
+
+function partsOf(runId: string, settled: Settled): Part[] {
+  if (settled.status === 'failed') return [{ text: `${settled.error.message} (${settled.error.code})` }];
+  if (settled.status === 'waiting') return askParts(runId, settled);
+  if (settled.status !== 'finished' || settled.incomplete === undefined) return [];
+  return [{ text: `The answer is incomplete: ${settled.incomplete.reason}` }];
+}
+
+/** What a run waits for, as text and as data with the possible answers. */
+function askParts(runId: string, settled: WaitingRun): Part[] {
+  const open = [...openCallsFor(runId, settled)];
+  if (open.length === 0) return [{ text: 'The run is paused.' }];
+  const lines = open.map(([, call]) => `${NEEDS[call.kind]}: ${describeCall(call)}`);
+  return [
+    { text: lines.join('\n') },
+    { data: { questions: open.map(describeOpen) }, mediaType: 'application/json' },
+  ];
+}
+
+const NEEDS: Readonly<Record<OpenCallKind, string>> = {
+  approval: 'Needs approval',
+  result: 'Needs a result',
+  doubt: 'May have happened',
+};
+
+function describeOpen([callId, call]: [string, OpenCall]): JsonObject {
+  const { kind, name, input, reason, expiresAt } = call;
+  return {
+    callId,
+    kind,
+    tool: name,
+    input: toJson(input),
+    ...omitUndefined({
+      reason,
+      expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
+    }),
+    answers: ANSWER_EXAMPLES[kind].map(answer => ({ callId, ...answer })),
+  };
+}
+
+/** The artifacts of a run: `answer`, once it has finished, or earlier if the agent has produced text. */
+function artifactsOf({ settled, transcript }: RunImage): Artifact[] {
+  const parts = settled?.status === 'finished' ? answerParts(settled) : textParts(latestText(transcript));
+  return parts.length === 0 ? [] : [{ ...ANSWER, parts }];
+}
+
+/**
+ * The text and output of a finished run, or the words of a refusal. An empty text counts if there is nothing else and the
+ * answer is complete: an artifact has a part.
+ */
+function answerParts({ text, output, incomplete }: FinishedRun): Part[] {
+  const parts = [...textParts(text), ...textParts(incomplete?.refusal ?? '')];
+  if (output !== undefined) parts.push({ data: toJson(output), mediaType: 'application/json' });
+  return parts.length === 0 && incomplete === undefined ? [{ text: '' }] : parts;
+}
+
+function textParts(text: string): Part[] {
+  return text === '' ? [] : [{ text: cutText(text, MOST_BYTES) }];
+}
+
+function latestText(transcript: readonly Item[]): string {
+  const latest = transcript.findLast(item => isAnswer(item) && textOf(item) !== '');
+  return latest === undefined ? '' : textOf(latest);
+}
+
+const ANSWER = { artifactId: 'answer', name: 'answer' } as const;
+
+function isAnswer(item: Item): boolean {
+  return item.type === 'message' && item.role === 'assistant';
+}
+
+function historyOf({ taskId, contextId, transcript }: RunImage): Message[] {
+  return transcript.flatMap((item, index) => {
+    if (item.type !== 'message' || (item.role !== 'user' && item.role !== 'assistant')) return [];
+    const text = textOf(item);
+    if (text === '') return [];
+    const role = item.role === 'user' ? ('ROLE_USER' as const) : ('ROLE_AGENT' as const);
+    const messageId = item.id ?? `${taskId}-item-${index}`;
+    return [{ messageId, taskId, contextId, role, parts: [{ text: cutText(text, MOST_BYTES) }] }];
+  });
+}
+
+/** The texts of a run as updates: the first piece of an attempt replaces the artifact, the others are appended. */
+class TextUpdates {
+  readonly #place: Place;
+  #append = false;
+
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  take(told: StoryEvent): StreamResponse[] {
+    if (told.type === 'turn.opened') this.#append = false;
+    if (told.type !== 'text' || told.text === '') return [];
+    const { taskId, contextId } = this.#place;
+    const artifact = { ...ANSWER, parts: [{ text: told.text }] };
+    const artifactUpdate = { taskId, contextId, artifact, append: this.#append, lastChunk: false };
+    this.#append = true;
+    return [{ artifactUpdate }];
+  }
+}
+
+/** The updates that bring a client to the state of a run: its artifacts in full, then its status. */
+function updatesTo(image: RunImage): StreamResponse[] {
+  const { taskId, contextId } = image;
+  const artifacts = artifactsOf(image).map(artifact => ({
+    artifactUpdate: { taskId, contextId, artifact, append: false, lastChunk: true },
+  }));
+  return [...artifacts, { statusUpdate: { taskId, contextId, status: statusOf(image) } }];
 }

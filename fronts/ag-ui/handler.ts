@@ -33,10 +33,9 @@ import { type BeginRun, beginFreely } from '../../server/runs/begin-run.ts';
 import { pauseAround } from '../../server/runs/commands/command-routes.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { tool } from '../../tools/tool.ts';
-import { findLatestRun } from '../served/find-chat.ts';
-import { commandOf } from './interrupts.ts';
-import { contextItems, itemsOf, outputOf } from './read-messages.ts';
-import { beginThread, type Plan, type Refused, readThread, streamRun } from './stream-run.ts';
+import { findLatestRun } from '../served/served-runs.ts';
+import { beginThread, commandOf, type Plan, type Refused, readThread, streamRun } from './stream-run.ts';
+import { contextItems, itemsOf, outputOf } from './thread.ts';
 import type { Message } from './wire.ts';
 import { type DeclaredTool, type RunInput, runInputSchema } from './wire.ts';
 

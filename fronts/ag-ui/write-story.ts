@@ -2,8 +2,8 @@ import type { StoryEvent, StorySettled } from '../../engine/story/story-event.ts
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { callIdFor } from '../../protocol/open/answer.ts';
-import { messagesOf, textOfOutput } from './read-messages.ts';
 import type { AssistantMessage, Thread } from './thread.ts';
+import { messagesOf, textOfOutput } from './thread.ts';
 import type { AgUiEvent, Interrupt, Message } from './wire.ts';
 
 type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;

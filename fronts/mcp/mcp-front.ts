@@ -9,6 +9,7 @@
  * M3 Earlier clients are asked while their call, or the request for the result of their task, is open.
  * M4 A client without elicitation and tasks gets a result that names the open calls.
  */
+
 import type {
   CallToolResult,
   InputRequiredResult,
@@ -20,13 +21,20 @@ import { EngineError } from '../../protocol/error.ts';
 import { settledNow } from '../../server/runs/run-registry.ts';
 import { openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
-import { type Decided, decide, formsFor, NOTHING_DECIDED } from './ask.ts';
+import {
+  type Decided,
+  decide,
+  digestsOf,
+  type Followed,
+  followAsking,
+  formsFor,
+  isLeft,
+  NOTHING_DECIDED,
+  settle,
+} from './ask.ts';
 import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
-import { addEarlierTasks, createdEarlierTask, EARLIER_TASKS } from './earlier-tasks.ts';
-import { digestsOf, type Followed, followAsking, isLeft, settle } from './follow-run.ts';
-import { makeOffers, type Offer, readInput } from './offers.ts';
-import { addTasks, createdTask } from './tasks.ts';
-import { resultOf } from './tool-result.ts';
+import { addEarlierTasks, addTasks, createdEarlierTask, createdTask, EARLIER_TASKS } from './tasks.ts';
+import { makeOffers, type Offer, readInput, resultOf } from './tool-result.ts';
 
 export type McpFrontOptions = {
   runs: ServedRuns;
@@ -183,4 +191,39 @@ const LONGEST = 300;
 export function logError(error: Error, log: (line: string) => void): void {
   const [said = ''] = error.message.split(/[[{]/, 1);
   log(`MCP: ${said.replace(/\s+/g, ' ').trim().slice(0, LONGEST) || 'a message that is not valid'}`);
+}
+
+/**
+ * A server that runs. `begun` resolves with the first request that is more than `server/discover`, `ended` when the
+ * client has left; a server for many clients has begun, and never ends.
+ */
+export type McpServing = {
+  begun: Promise<void>;
+  ended: Promise<void>;
+  drain?(): void;
+  close(): Promise<void>;
+};
+
+/** A client may start a process only to send `server/discover` and kill it: such a process starts and resumes no run. */
+export async function serveMcpStdio(options: McpFrontOptions): Promise<McpServing> {
+  const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio');
+  const front = await createMcpFront(options);
+  const transport = new StdioServerTransport();
+  const onerror = (error: Error) => logError(error, options.log);
+  const { close } = serveStdio(front, { transport, onerror });
+  const { onmessage, onclose } = transport;
+  const ended = new Promise<void>(resolve => {
+    for (const event of ['end', 'close']) process.stdin.once(event, () => resolve());
+    transport.onclose = () => {
+      onclose?.();
+      resolve();
+    };
+  });
+  const begun = new Promise<void>(resolve => {
+    transport.onmessage = message => {
+      if ('method' in message && message.method !== 'server/discover') resolve();
+      onmessage?.(message);
+    };
+  });
+  return { begun, ended, close };
 }

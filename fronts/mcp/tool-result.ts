@@ -1,7 +1,17 @@
-import type { CallToolResult } from '@modelcontextprotocol/server';
-import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
+import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import * as z from 'zod';
+import type { Caller } from '../../access/caller.ts';
+import type { Agent } from '../../agent/agent.ts';
+import { defineAgent } from '../../agent/agent-options.ts';
+import { EngineError } from '../../protocol/error.ts';
+import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { asSentence } from '../../protocol/options/refuse-unknown.ts';
 import type { Settled } from '../../protocol/run-view.ts';
+import { byPlainName } from '../../server/agent-names.ts';
+import { fields } from '../../server/fields.ts';
 import { cutText, fitsBytes } from '../../text/cut-text.ts';
+import { buildObjectSchema } from '../../tools/build-object-schema.ts';
 import { describeOpenCalls } from '../served/open-calls.ts';
 
 /** The largest answer of a tool, in bytes of UTF-8. The full one is in the run. */
@@ -44,4 +54,63 @@ export function resultOf(
     case 'cancelled':
       return say(`Run ${runId} was cancelled.`, { isError: true });
   }
+}
+
+export type Offer = { agent: Agent; tool: Tool };
+
+const LONGEST_INPUT = 1_000_000;
+
+/** The agents as tools, by name. Throws `agent-invalid` if two have the same name. */
+export function makeOffers(agents: Iterable<Agent>): ReadonlyMap<string, Offer> {
+  return new Map([...byPlainName(agents)].map(([name, agent]) => [name, offer(name, agent)]));
+}
+
+function offer(name: string, agent: Agent): Offer {
+  const { options } = agent;
+  const { output } = defineAgent(options);
+  const context = options.runContext && describeContext(options.runContext);
+  return {
+    agent,
+    tool: {
+      name,
+      description: options.description ?? `Gives a task to the agent "${agent.name}" and returns its answer.`,
+      inputSchema: {
+        type: 'object',
+        properties: {
+          input: { type: 'string', description: 'The task, with everything that the agent needs to know.' },
+          ...omitUndefined({ runContext: context }),
+        },
+        required: ['input', ...(context === undefined ? [] : ['runContext'])],
+        additionalProperties: false,
+      },
+      ...(output !== undefined && { outputSchema: output.format.schema as Tool['outputSchema'] & object }),
+    },
+  };
+}
+
+/** The JSON Schema of a run context: any JSON for a schema that has none, or is not that of an object. */
+function describeContext(schema: StandardSchemaV1): JsonObject {
+  try {
+    return buildObjectSchema({ of: 'the run context', option: 'runContext', schema });
+  } catch {
+    return { description: 'The run context: whom or what the task is about.' };
+  }
+}
+
+const input = z.string().min(1).max(LONGEST_INPUT);
+
+export function readInput({ tool, agent }: Offer, given: Readonly<Record<string, unknown>>, caller: Caller) {
+  const hasContext = agent.options.runContext !== undefined;
+  const schema = fields(hasContext ? { input, runContext: z.json() } : { input });
+  const read = schema.safeParse(given);
+  if (read.success) {
+    const { runContext, ...rest } = read.data as { input: string; runContext?: unknown };
+    return [rest.input, caller, omitUndefined({ runContext })] as const;
+  }
+  const [issue] = read.error.issues;
+  const place = issue?.path.join('.') || 'arguments';
+  throw new EngineError(
+    'input-invalid',
+    asSentence(`The arguments of "${tool.name}" are invalid: ${place}: ${issue?.message}`),
+  );
 }

@@ -3,5 +3,6 @@
  * run in, its spans out. `instrument.ts` feeds it while a process drives runs and gives the spans to a tracer;
  * `trace-run.ts` feeds it from the store afterwards, for `agentchart traces`, and `otlp.ts` posts the spans.
  */
+
+export type { MeterProviderLike, TracerProviderLike } from './instrument.ts';
 export { type InstrumentOptions, instrument } from './instrument.ts';
-export type { MeterProviderLike, TracerProviderLike } from './otel-api.ts';

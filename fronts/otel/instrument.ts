@@ -1,20 +1,18 @@
-import type { Context, Meter } from '@opentelemetry/api';
+import type * as Api from '@opentelemetry/api';
+import type { Context, HrTime, Meter, Attributes as MetricAttributes, Tracer } from '@opentelemetry/api';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { DriveWatcher, ModelCall, WatchedDrive } from '../../engine/events/watch-drive.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
+import { countRuns, countWaits } from '../../engine/listening/feed-follower.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { AgentTool, Tool, ToolCallContext, ToolSource } from '../../protocol/tool.ts';
-import { makeEmitter } from './emit-span.ts';
 import { SpanFold, type TracePlace } from './fold-spans.ts';
-import { addStoreMetrics, makeSpanMetrics } from './metrics.ts';
-import type { MeterProviderLike, OtelApi, TracerProviderLike } from './otel-api.ts';
-import { loadApi } from './otel-api.ts';
-import type { RunSpan } from './run-span.ts';
-import { placeOfCall, placeOfTurn, spanIdOf, traceparentOf } from './run-span.ts';
+import { placeOfCall, placeOfTurn, type RunSpan, spanIdOf, traceparentOf } from './run-span.ts';
 import { locateTrace } from './trace-run.ts';
 
 /** The options of `instrument`. */
@@ -261,3 +259,164 @@ async function runWithin(
   };
   return await context.with(within, async () => await run({ ...call, trace: passed }));
 }
+
+/** The members of the SDK's tracer that decide about ids and sampling; other tracers may lack them. */
+type SdkTracer = Tracer & {
+  _idGenerator?: { generateTraceId(): string; generateSpanId(): string };
+  _sampler?: { shouldSample(context: Context, ...rest: unknown[]): unknown };
+};
+
+/** The SDK's tracer keeps the derived ids and samples by the trace id alone, so that all processes agree. */
+function makeEmitter(api: OtelApi, provider: TracerProviderLike): (span: RunSpan) => void {
+  const { SpanKind, SpanStatusCode } = api;
+  const tracer: SdkTracer = tracerOf(provider);
+  const kinds = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT };
+  return span => {
+    const chosen = withIds(api, tracer, span);
+    const started = chosen.startSpan(
+      span.name,
+      { kind: kinds[span.kind], startTime: toHrTime(span.start), attributes: span.attributes },
+      parentContext(api, span, chosen !== tracer),
+    );
+    if (span.error !== undefined) started.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
+    started.end(toHrTime(span.end));
+  };
+}
+
+/** The global provider hands out proxies; the tracer behind one exists once an SDK is registered. */
+function tracerOf(provider: TracerProviderLike): Tracer {
+  const proxied = provider as { getDelegateTracer?(name: string): Tracer | undefined };
+  return proxied.getDelegateTracer?.('agentchart') ?? (provider.getTracer('agentchart') as Tracer);
+}
+
+function withIds({ ROOT_CONTEXT }: OtelApi, tracer: SdkTracer, { traceId, spanId }: RunSpan): Tracer {
+  const { _idGenerator: own, _sampler: sampler } = tracer;
+  if (own === undefined) return tracer;
+  const ids = { generateTraceId: () => traceId, generateSpanId: () => spanId };
+  const asRoot = sampler && {
+    shouldSample: (_: Context, ...rest: unknown[]) => sampler.shouldSample(ROOT_CONTEXT, ...rest),
+  };
+  return Object.create(tracer, {
+    _idGenerator: { value: ids },
+    ...(asRoot !== undefined && { _sampler: { value: asRoot } }),
+  });
+}
+
+function parentContext(
+  { ROOT_CONTEXT, trace, TraceFlags }: OtelApi,
+  { traceId, parentSpanId }: RunSpan,
+  hasOwnIds: boolean,
+): Context {
+  if (parentSpanId === undefined && hasOwnIds) return ROOT_CONTEXT;
+  const spanId = parentSpanId ?? spanIdOf(traceId, 'root');
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: TraceFlags.SAMPLED });
+}
+
+/** Seconds and nanoseconds: a plain number may be taken for a time since the start of the process. */
+function toHrTime(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1_000);
+  return [seconds, Math.round((ms - seconds * 1_000) * 1e6)];
+}
+
+/** Bucket boundaries of the GenAI conventions, in seconds. */
+const AGENT_SECONDS = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
+const CALL_SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864];
+
+/** The labels of a metric: few values each, and nothing that a model, a user or a tool wrote. */
+const LABELS = {
+  invoke_agent: [
+    'gen_ai.operation.name',
+    'gen_ai.provider.name',
+    'gen_ai.request.model',
+    'gen_ai.agent.name',
+    'error.type',
+  ],
+  chat: ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.request.model', 'error.type'],
+  execute_tool: ['gen_ai.operation.name', 'gen_ai.tool.name', 'gen_ai.agent.name', 'error.type'],
+} as const;
+
+function makeSpanMetrics(meter: Meter): (span: RunSpan) => void {
+  const seconds = (name: string, boundaries: number[]) =>
+    meter.createHistogram(name, { unit: 's', advice: { explicitBucketBoundaries: boundaries } });
+  const agentDuration = seconds('gen_ai.invoke_agent.duration', AGENT_SECONDS);
+  const modelDuration = seconds('gen_ai.client.operation.duration', CALL_SECONDS);
+  const toolDuration = seconds('gen_ai.execute_tool.duration', CALL_SECONDS);
+  const modelCalls = meter.createHistogram('gen_ai.invoke_agent.inference_calls', { unit: '{call}' });
+  const toolCalls = meter.createHistogram('gen_ai.invoke_agent.tool_calls', { unit: '{call}' });
+  const waits = meter.createHistogram('agentchart.wait.duration', { unit: 's' });
+  const tokens = meter.createHistogram('gen_ai.client.token.usage', {
+    unit: '{token}',
+    advice: { explicitBucketBoundaries: TOKENS },
+  });
+  return span => {
+    const { attributes, start, end } = span;
+    const duration = (end - start) / 1_000;
+    switch (attributes['gen_ai.operation.name']) {
+      case 'invoke_agent': {
+        const labels = pick(span, LABELS.invoke_agent);
+        agentDuration.record(duration, labels);
+        modelCalls.record(Number(attributes['agentchart.model_calls']), labels);
+        toolCalls.record(Number(attributes['agentchart.tool_calls']), labels);
+        return;
+      }
+      case 'execute_tool':
+        return toolDuration.record(duration, pick(span, LABELS.execute_tool));
+      case 'chat': {
+        const labels = pick(span, LABELS.chat);
+        modelDuration.record(duration, labels);
+        for (const type of ['input', 'output']) {
+          const used = attributes[`gen_ai.usage.${type}_tokens`];
+          if (typeof used === 'number') tokens.record(used, { ...labels, 'gen_ai.token.type': type });
+        }
+        return;
+      }
+      default:
+        if (span.name === 'agentchart.wait')
+          waits.record(duration, pick(span, ['agentchart.wait.for', 'agentchart.wait.outcome']));
+    }
+  };
+}
+
+function pick({ attributes }: RunSpan, names: readonly string[]): MetricAttributes {
+  return Object.fromEntries(
+    names.flatMap(name => (attributes[name] === undefined ? [] : [[name, attributes[name]]])),
+  );
+}
+
+/** Adds gauges of the runs of a store by status, and of the calls that wait; they are read when metrics are collected. */
+function addStoreMetrics(meter: Meter, store: Store): void {
+  meter.createObservableGauge('agentchart.runs', { unit: '{run}' }).addCallback(async result => {
+    for (const [status, count] of Object.entries(await countRuns(store)))
+      result.observe(count, { 'agentchart.run.status': status });
+  });
+  meter
+    .createObservableGauge('agentchart.decisions.waiting', { unit: '{call}' })
+    .addCallback(async result => {
+      for (const [type, count] of Object.entries(await countWaits(store)))
+        result.observe(count, { 'agentchart.wait.for': type });
+    });
+}
+
+/** The API of OpenTelemetry. Its copies share one global registration, so any copy works. @internal */
+type OtelApi = typeof Api;
+
+/** Loads the optional peer dependency `@opentelemetry/api`. Throws `agent-invalid` with how to install it. @internal */
+function loadApi(): OtelApi {
+  try {
+    return process.getBuiltinModule('node:module').createRequire(import.meta.url)('@opentelemetry/api');
+  } catch (cause) {
+    throw new EngineError(
+      'agent-invalid',
+      'agentchart/otel needs the package @opentelemetry/api. Install it with: npm install @opentelemetry/api',
+      null,
+      { cause },
+    );
+  }
+}
+
+/** A provider of tracers, as `@opentelemetry/api` describes it. */
+export type TracerProviderLike = { getTracer(name: string): unknown };
+
+/** A provider of meters, as `@opentelemetry/api` describes it. */
+export type MeterProviderLike = { getMeter(name: string): unknown };

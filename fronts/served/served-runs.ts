@@ -6,7 +6,8 @@ import type { StartOptions } from '../../agent/begin-journal.ts';
 import { type Host, systemHost } from '../../engine/host/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
+import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
 import { type Agents, listAgents } from '../../server/agent-names.ts';
 import { describeError } from '../../server/error-envelope.ts';
@@ -109,4 +110,22 @@ export function messageForClient(thrown: unknown, log: (line: string) => void): 
   const { code, message } = describeError(thrown).envelope.error;
   if (code === 'internal') log(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
   return message;
+}
+
+/**
+ * The current run of a chat, by its `chatLabels`; `undefined` for a new chat. Of its runs that `fit`, without those of sub-agents, that no
+ * other run continues or was forked from, it is the one that changed last: a fork is as old as the run that it was made
+ * from.
+ */
+export async function findLatestRun(
+  store: Store,
+  labels: Labels,
+  fits: (record: RunRecord) => boolean = () => true,
+): Promise<RunRecord | undefined> {
+  const records: RunRecord[] = [];
+  for await (const record of listAll(store, { labels }))
+    if (record.parent === undefined && fits(record)) records.push(record);
+  const left = new Set(records.flatMap(({ continues, forkOf }) => [continues, forkOf?.runId]));
+  const ends = records.filter(({ runId }) => !left.has(runId));
+  return ends.toSorted((one, other) => other.updatedAt - one.updatedAt)[0];
 }

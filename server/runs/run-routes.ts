@@ -20,19 +20,23 @@ import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import type { STORY_ROUTES } from '../story/story-table.ts';
-import { submitToMany, submitToOne } from './commands/command-routes.ts';
-import { fork } from './commands/fork-route.ts';
+import { fork, submitToMany, submitToOne } from './commands/command-routes.ts';
 import { type Creation, type RepeatedCommands, wasCreated } from './commands/repeated-commands.ts';
 import { forCommands, type listQuery, type startBody } from './commands/request-bodies.ts';
 import type { Explorations } from './explore-route.ts';
 import type { Strandings } from './find-stranding.ts';
-import { readInbox } from './inbox/inbox-routes.ts';
 import type { Inbox } from './inbox/read-inbox.ts';
+import { readInbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import type { StreamBounds } from './live/event-stream.ts';
 import type { RunChanges } from './live/run-changes.ts';
-import { readEntries, readState } from './reading/journal-routes.ts';
-import { downloadCapture, downloadResult, readResultPage } from './result-routes.ts';
+import {
+  downloadCapture,
+  downloadResult,
+  readEntries,
+  readResultPage,
+  readState,
+} from './reading/journal-routes.ts';
 import { findRecord, type Hold, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';

@@ -22,8 +22,7 @@ import type { RunsEnv } from '../../../server/runs-env.ts';
 import { toUIMessages } from '../messages.ts';
 import { type ResponsePlan, respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
 import { describeSafely } from '../ui-message.ts';
-import { Chat, type ChatStart } from './chat.ts';
-import { type ChatBody, isChatId, readChatBody, toItem } from './read-request.ts';
+import { Chat, type ChatBody, type ChatStart, isChatId, readChatBody, toItem } from './chat.ts';
 
 /**
  * Options of `createChatHandler`. A `viewer` may only read; an `approver` may only read and answer; a `client` may use

@@ -7,7 +7,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
-import type { UsedTurn } from '../../access/usage-ledger.ts';
+import type { UsedTurn } from '../../access/admission.ts';
 import { Answer } from '../answer/answer.ts';
 import { type AnswerEvent, type CompleteEvent, isComplete } from '../answer/answer-event.ts';
 import { itemIdOf, readResponseId, responseIdOf } from '../answer/wire-ids.ts';

@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import { A2A_ROUTES } from '../../../fronts/a2a/a2a-api.ts';
 import { MCP_ROUTES } from '../../../fronts/mcp/mcp-api.ts';
-import { limitStreams } from '../../../server/access/limit-streams.ts';
+import { limitStreams } from '../../../server/access/authorize.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
 import { RUNS_ROUTES, V1_ROUTES } from '../../../server/route-table.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DAY_MS, UsageLedger } from '../../../server/access/usage-ledger.ts';
+import { DAY_MS, UsageLedger } from '../../../server/access/admission.ts';
 
 const NOON = Date.UTC(2026, 5, 2, 12);
 const UNSPLIT = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null };
