@@ -67,18 +67,16 @@ export function createGateway(
   };
 }
 
-/** Resumes the runs of requests whose process is gone, now and periodically, until the result is called. */
-export function recoverRequests(gateway: Gateway, options: GatewayOptions): () => void {
+/** Resumes the runs of requests whose process is gone, now and periodically, until the result closes the gateway. */
+export function recoverRequests({ service, agentsByRun }: Gateway, options: GatewayOptions): () => void {
   const { store, host = systemHost, log = warn } = options;
-  const runs = createRunsApi({
-    store,
-    host,
-    log,
-    agents: new Map(),
-    agentsByRun: gateway.agentsByRun,
-  });
+  const runs = createRunsApi({ store, host, log, agents: new Map(), agentsByRun });
   runs.recover();
-  return () => runs.close?.();
+  return () => {
+    runs.close?.();
+    service.endStreams();
+    service.close().catch(() => {});
+  };
 }
 
 /** Options of `createResponsesHandler`. */
@@ -105,15 +103,8 @@ export function createResponsesHandler(agents: Agents, options: ResponsesHandler
   const all = listAgents(agents);
   const opened = { store: all[0].store, log, ...omitUndefined({ config }) };
   const gateway = createGateway(opened, new Map(all.map(agent => [agent.name, agent])));
-  const stopRecovery = recoverRequests(gateway, opened);
   const { service, responses, messages, chat } = gateway;
   const { bodyBytes } = service.admission.limits;
   const handler = handlerOf([responses, messages, chat], { bodyBytes, ...options }, { log });
-  return Object.assign(handler, {
-    close() {
-      stopRecovery();
-      service.endStreams();
-      service.close().catch(() => {});
-    },
-  });
+  return Object.assign(handler, { close: recoverRequests(gateway, opened) });
 }

@@ -105,17 +105,10 @@ export function runsApp(options: RunsOptions): ServerApp {
 export function responsesApp(options: GatewayOptions & AccessOptions): ServerApp {
   refuseUnknownOptions('responsesApp', options, GATEWAY_NAMES);
   const gateway = gatewayOf(options);
-  const stopRecovery = recoverRequests(gateway, options);
   const access = accessOf(options, gateway);
   const app = serverApp(gateway.responses, access);
   app.route('/', serverApp(gateway.messages, access));
-  return Object.assign(app, {
-    close() {
-      stopRecovery();
-      gateway.service.endStreams();
-      gateway.service.close().catch(() => {});
-    },
-  });
+  return Object.assign(app, { close: recoverRequests(gateway, options) });
 }
 
 /** Chat Completions: `/v1/chat/completions`. */

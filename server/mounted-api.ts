@@ -31,6 +31,7 @@ const STORE_AWAY_S = 5;
 
 /** The headers of an error, which all APIs share, and a line in the log for a request that broke off. */
 export function prepareError(c: Context<RunsEnv>, error: Error, log: (line: string) => void): void {
+  if (describeError(error).status === 401) c.header('WWW-Authenticate', 'Bearer');
   if (error instanceof EngineError && PASSING.has(error.code)) c.header('Retry-After', String(STORE_AWAY_S));
   if (!(error instanceof ApiError)) return;
   if (error.code === 'request-aborted') log(`Request ${c.get('requestId')}: ${error.message}`);
@@ -42,7 +43,6 @@ export function answerRunsError(c: Context<RunsEnv>, error: Error, log: (line: s
   const { status, envelope } = describeError(error);
   if (envelope.error.code === 'internal')
     log(`Request ${c.get('requestId')} (${c.req.method}) failed: ${error.stack ?? messageOf(error)}`);
-  if (status === 401) c.header('WWW-Authenticate', 'Bearer');
   if (status === 413) c.header('Connection', 'close');
   return c.json(envelope, status);
 }

@@ -125,7 +125,6 @@ export function answerError(
   // Clients retry 409 and 5xx by default, which would repeat the request's effects. After some errors they may: nothing
   // was done.
   if (status >= 409 && !RETRYABLE.has(status)) c.header('x-should-retry', 'false');
-  if (status === 401) c.header('WWW-Authenticate', 'Bearer');
   if (status === 413) c.header('Connection', 'close');
   return c.json(body, status as ContentfulStatusCode);
 }

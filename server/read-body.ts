@@ -20,7 +20,7 @@ export async function readBody<Schema extends z.ZodType>(
   schema: Schema,
   limits: BodyLimits,
 ): Promise<z.output<Schema>> {
-  const text = await readText(request, limits.maxBytes);
+  const text = await readJsonText(request, limits.maxBytes);
   const parsed = schema.safeParse(text === '' ? {} : parseBounded(text, limits));
   if (parsed.success) return parsed.data;
   throw describeIssues(parsed.error.issues);
@@ -34,20 +34,21 @@ export function readAnyBody(c: {
   return readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
 }
 
-async function readText(request: Request, maxBytes: number): Promise<string> {
+async function readJsonText(request: Request, maxBytes: number): Promise<string> {
   refuseMediaType(request.headers);
-  const length = request.headers.get('content-length');
-  if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const text = length === null ? await readChunked(request, maxBytes) : await readKnown(request, maxBytes);
+  const text = await readText(request, maxBytes);
   if (text !== '' && request.headers.get('content-type') === null) throw wrongMediaType('no Content-Type');
   return text;
 }
 
-/** Reads a body with a `Content-Length`, without another stream: Node's parser enforces the length. */
-async function readKnown(request: Request, maxBytes: number): Promise<string> {
-  const bytes = await request.arrayBuffer().catch(() => {
-    throw aborted();
-  });
+/** Reads a body of any media type. Stops at `maxBytes`. `length`: `null` if there may be less than was announced. */
+export async function readText(
+  request: Request,
+  maxBytes: number,
+  length = request.headers.get('content-length'),
+): Promise<string> {
+  if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const bytes = length === null ? await readChunked(request, maxBytes) : await readKnown(request);
   if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -56,33 +57,27 @@ async function readKnown(request: Request, maxBytes: number): Promise<string> {
   }
 }
 
-async function readChunked(request: Request, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  const reader = request.body?.getReader();
-  let text = '';
-  let bytes = 0;
-  try {
-    for (;;) {
-      const { done, value } = (await readPart(reader)) ?? { done: true, value: undefined };
-      if (done) break;
-      bytes += value.byteLength;
-      if (bytes > maxBytes) throw tooLarge(maxBytes);
-      text += decoder.decode(value, { stream: true });
-    }
-    text += decoder.decode();
-  } catch (error) {
-    reader?.cancel().catch(() => {});
-    throw error instanceof TypeError ? notUtf8() : error;
-  }
-  return text;
+/** Reads a body with a `Content-Length`, without another stream: Node's parser enforces the length. */
+async function readKnown(request: Request): Promise<ArrayBuffer> {
+  return await request.arrayBuffer().catch(() => {
+    throw aborted();
+  });
 }
 
-async function readPart(reader: ReadableStreamDefaultReader<Uint8Array> | undefined) {
+/** Reads until more than `maxBytes` have come. */
+async function readChunked(request: Request, maxBytes: number): Promise<ArrayBuffer> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
   try {
-    return await reader?.read();
+    for await (const chunk of request.body ?? []) {
+      chunks.push(chunk);
+      bytes += chunk.byteLength;
+      if (bytes > maxBytes) break;
+    }
   } catch {
     throw aborted();
   }
+  return await new Blob(chunks).arrayBuffer();
 }
 
 function aborted(): ApiError {
@@ -150,8 +145,6 @@ export function describeIssues(issues: readonly z.core.$ZodIssue[]): ApiError {
   return new ApiError(
     'input-invalid',
     asSentence(`Invalid request: ${where}: ${first?.message.replace(/^Invalid input: /, '')}`),
-    {
-      details: { issues: found },
-    },
+    { details: { issues: found } },
   );
 }

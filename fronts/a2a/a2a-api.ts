@@ -7,12 +7,12 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { type Agents, byPlainName } from '../../server/agent-names.ts';
 import { HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from '../../server/handler.ts';
-import { type MountedApi, prepareError } from '../../server/mounted-api.ts';
+import type { MountedApi } from '../../server/mounted-api.ts';
 import { describeIssues, readBody } from '../../server/read-body.ts';
 import type { RouteTable } from '../../server/route.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { type ServedRuns, serveRunsOf } from '../served/served-runs.ts';
-import { Operations, type Updates } from './operations.ts';
+import { noPush, Operations, type Updates } from './operations.ts';
 import {
   A2A_VERSION,
   A2aError,
@@ -69,12 +69,7 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
       app.post(`${PREFIX}/:agent`, async c => await answerRpc(c, find(c.req.param('agent'))));
       app.all(`${PREFIX}/:agent/*`, async c => await answerRest(c, find(c.req.param('agent'))));
     },
-    answerError(c, error) {
-      prepareError(c, error, log);
-      const { status } = describeForLog(error);
-      if (status === 401) c.header('WWW-Authenticate', 'Bearer');
-      return restError(error);
-    },
+    answerError: (_, error) => restError(error),
     close: () => runs.close(),
   };
 
@@ -138,11 +133,7 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
       const [, id] = route.pattern.exec(path) ?? [];
       const body =
         route.hasBody === true ? await readBody(asJson(c.req.raw), z.json(), c.get('requestLimits')) : {};
-      const params = {
-        ...Object.fromEntries(searchParams),
-        ...(body as object),
-        ...omitUndefined({ id }),
-      };
+      const params = { ...Object.fromEntries(searchParams), ...(body as object), ...omitUndefined({ id }) };
       const outcome = await operate(operationsOf(c, agent), route.operation, params);
       if ('value' in outcome) return Response.json(outcome.value, { headers: { 'content-type': JSON_TYPE } });
       return streamed(outcome, {
@@ -200,6 +191,7 @@ const rpcSchema = z.looseObject({
 
 type Route = { method: string; pattern: RegExp; operation: string; hasBody?: boolean };
 
+const PUSH = /^tasks\/[^/]+\/pushNotificationConfigs/;
 const ROUTES: readonly Route[] = [
   { method: 'POST', pattern: /^message:send$/, operation: 'SendMessage', hasBody: true },
   { method: 'POST', pattern: /^message:stream$/, operation: 'SendStreamingMessage', hasBody: true },
@@ -209,18 +201,11 @@ const ROUTES: readonly Route[] = [
   { method: 'GET', pattern: /^tasks\/([^/]+):subscribe$/, operation: 'SubscribeToTask' },
   { method: 'GET', pattern: /^tasks\/([^/:]+)$/, operation: 'GetTask' },
   { method: 'GET', pattern: /^extendedAgentCard$/, operation: 'GetExtendedAgentCard' },
-  {
-    method: 'POST',
-    pattern: /^tasks\/[^/]+\/pushNotificationConfigs$/,
-    operation: 'CreateTaskPushNotificationConfig',
-  },
-  {
-    method: 'GET',
-    pattern: /^tasks\/[^/]+\/pushNotificationConfigs/,
-    operation: 'ListTaskPushNotificationConfigs',
-  },
+  { method: 'POST', pattern: PUSH, operation: 'CreateTaskPushNotificationConfig' },
+  { method: 'GET', pattern: PUSH, operation: 'ListTaskPushNotificationConfigs' },
 ];
 
+/** The operations by their names in JSON-RPC. Those that are not offered throw why. */
 async function operate(operations: Operations, method: string, params: unknown): Promise<Outcome> {
   const left = new AbortController();
   switch (method) {
@@ -228,10 +213,8 @@ async function operate(operations: Operations, method: string, params: unknown):
       return { value: await operations.send(parse(sendSchema, params)) };
     case 'SendStreamingMessage':
       return { stream: await operations.sendStream(parse(sendSchema, params), left.signal), left };
-    case 'GetTask': {
-      const { id, historyLength } = parse(taskSchema, params);
-      return { value: await operations.get(id, historyLength) };
-    }
+    case 'GetTask':
+      return { value: await operations.get(parse(taskSchema, params)) };
     case 'ListTasks':
       return { value: await operations.list(parse(listSchema, params)) };
     case 'CancelTask':
@@ -241,11 +224,7 @@ async function operate(operations: Operations, method: string, params: unknown):
     case 'GetExtendedAgentCard':
       throw new A2aError('no-extended-card', 'The agent has no extended card.');
     default:
-      if (method.includes('PushNotificationConfig'))
-        throw new A2aError(
-          'no-push',
-          'This server sends no push notifications. Subscribe to the task instead.',
-        );
+      if (method.includes('PushNotificationConfig')) throw noPush();
       throw new A2aError('method-unknown', `There is no method "${method.slice(0, 100)}".`);
   }
 }

@@ -13,7 +13,7 @@ import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { FinishedRun, OpenCall, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import { MOST_LISTED, type RunRecord, type RunStatus } from '../../protocol/store.ts';
-import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
+import { type Hold, settledNow, unlessAborted, whileHeld } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
 import { cutText } from '../../text/cut-text.ts';
 import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
@@ -52,13 +52,10 @@ export class Operations {
   /** Starts a task, or answers one, and waits until it rests or has ended unless it is to return immediately. */
   async send(request: SendRequest): Promise<{ task: Task }> {
     const { returnImmediately, historyLength } = configurationOf(request);
-    const hold = await this.#accept(request);
-    try {
+    return await whileHeld(this.#accept(request), async hold => {
       if (returnImmediately !== true) await settle(hold);
       return { task: taskOf(await this.#image(hold), historyLength) };
-    } finally {
-      hold.release();
-    }
+    });
   }
 
   /** As `send`, but with the task and its updates as they happen, until it rests or has ended, or `left` is aborted. */
@@ -68,13 +65,9 @@ export class Operations {
     return this.#stream(hold, { historyLength, follow: false, left });
   }
 
-  async get(taskId: string, historyLength?: number): Promise<Task> {
-    const hold = await this.#hold(taskId);
-    try {
-      return taskOf(await this.#image(hold), historyLength);
-    } finally {
-      hold.release();
-    }
+  async get({ id, historyLength }: { id: string; historyLength?: number }): Promise<Task> {
+    const image = await whileHeld(this.#hold(id), hold => this.#image(hold));
+    return taskOf(image, historyLength);
   }
 
   async list(request: ListRequest) {
@@ -92,7 +85,9 @@ export class Operations {
     const tasks = page.runs.filter(({ updatedAt }) => updatedAt >= after);
     return {
       tasks: await Promise.all(
-        tasks.map(record => (includeArtifacts === true ? this.get(record.runId, 0) : summarize(record))),
+        tasks.map(record =>
+          includeArtifacts === true ? this.get({ id: record.runId, historyLength: 0 }) : summarize(record),
+        ),
       ),
       nextPageToken: page.next ?? '',
       pageSize,
@@ -102,19 +97,14 @@ export class Operations {
 
   /** Cancels the run and waits until it has ended. Throws `not-cancelable` for an ended run. */
   async cancel(taskId: string): Promise<Task> {
-    const hold = await this.#hold(taskId);
-    try {
-      const result = await hold.run.cancel({
-        reason: 'cancelled by the A2A client',
-        ...omitUndefined({ by: byOf(this.#caller) }),
-      });
+    return await whileHeld(this.#hold(taskId), async hold => {
+      const by = omitUndefined({ by: byOf(this.#caller) });
+      const result = await hold.run.cancel({ reason: 'cancelled by the A2A client', ...by });
       if (!result.accepted) throw new A2aError('not-cancelable', result.message);
       this.#runs.drive(taskId);
       await settle(hold);
       return taskOf(await this.#image(hold));
-    } finally {
-      hold.release();
-    }
+    });
   }
 
   /** The task, and its updates until it has ended. Throws `unsupported` for an ended run. */
@@ -242,22 +232,18 @@ function summarize({ runId, labels, status, updatedAt, agent }: RunRecord): Task
 }
 
 function configurationOf({ configuration = {} }: SendRequest) {
-  if (configuration.taskPushNotificationConfig !== undefined)
-    throw new A2aError('no-push', 'This server sends no push notifications. Subscribe to the task instead.');
+  if (configuration.taskPushNotificationConfig !== undefined) throw noPush();
   return configuration;
 }
 
+export function noPush(): A2aError {
+  return new A2aError('no-push', 'This server sends no push notifications. Subscribe to the task instead.');
+}
+
 /** Waits until the run settles; throws when the server shuts down, and the run stays resumable. */
-async function settle({ run, closing }: Hold): Promise<Settled> {
-  const { promise: closed, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(new A2aError('internal', 'The server is shutting down. Get the task later.'));
-  if (closing.aborted) abort();
-  closing.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([run.settled(), closed]);
-  } finally {
-    closing.removeEventListener('abort', abort);
-  }
+async function settle({ run, closing }: Hold): Promise<void> {
+  const makeError = () => new A2aError('internal', 'The server is shutting down. Get the task later.');
+  await unlessAborted(closing, run.settled(), makeError);
 }
 
 const ANY_TYPE = 'application/octet-stream';

@@ -91,33 +91,21 @@ export const listSchema = z.looseObject({
 });
 export type ListRequest = z.infer<typeof listSchema>;
 
-/** The errors of A2A that this server makes: their codes in JSON-RPC and HTTP, and their names in both. */
+/** An error that this server makes: its codes in JSON-RPC and HTTP, and its name and reason in both. */
+function fault(code: number, status: number, name: string, reason?: string) {
+  return { code, status, name, reason };
+}
+
 const FAULTS = {
-  'method-unknown': { code: -32601, status: 404, name: 'NOT_FOUND', reason: undefined },
-  'invalid-params': { code: -32602, status: 400, name: 'INVALID_ARGUMENT', reason: 'INVALID_PARAMS' },
-  internal: { code: -32603, status: 500, name: 'INTERNAL', reason: undefined },
-  'task-unknown': { code: -32001, status: 404, name: 'NOT_FOUND', reason: 'TASK_NOT_FOUND' },
-  'not-cancelable': { code: -32002, status: 400, name: 'FAILED_PRECONDITION', reason: 'TASK_NOT_CANCELABLE' },
-  'no-push': {
-    code: -32003,
-    status: 400,
-    name: 'FAILED_PRECONDITION',
-    reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-  },
-  unsupported: { code: -32004, status: 400, name: 'FAILED_PRECONDITION', reason: 'UNSUPPORTED_OPERATION' },
-  'content-type': {
-    code: -32005,
-    status: 400,
-    name: 'INVALID_ARGUMENT',
-    reason: 'CONTENT_TYPE_NOT_SUPPORTED',
-  },
-  'no-extended-card': {
-    code: -32007,
-    status: 400,
-    name: 'FAILED_PRECONDITION',
-    reason: 'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
-  },
-  version: { code: -32009, status: 400, name: 'FAILED_PRECONDITION', reason: 'VERSION_NOT_SUPPORTED' },
+  'method-unknown': fault(-32601, 404, 'NOT_FOUND'),
+  'invalid-params': fault(-32602, 400, 'INVALID_ARGUMENT', 'INVALID_PARAMS'),
+  internal: fault(-32603, 500, 'INTERNAL'),
+  'task-unknown': fault(-32001, 404, 'NOT_FOUND', 'TASK_NOT_FOUND'),
+  'not-cancelable': fault(-32002, 400, 'FAILED_PRECONDITION', 'TASK_NOT_CANCELABLE'),
+  'no-push': fault(-32003, 400, 'FAILED_PRECONDITION', 'PUSH_NOTIFICATION_NOT_SUPPORTED'),
+  unsupported: fault(-32004, 400, 'FAILED_PRECONDITION', 'UNSUPPORTED_OPERATION'),
+  'no-extended-card': fault(-32007, 400, 'FAILED_PRECONDITION', 'EXTENDED_AGENT_CARD_NOT_CONFIGURED'),
+  version: fault(-32009, 400, 'FAILED_PRECONDITION', 'VERSION_NOT_SUPPORTED'),
 } as const;
 type Fault = keyof typeof FAULTS;
 
@@ -131,16 +119,8 @@ export class A2aError extends Error {
   }
 }
 
-type DescribedError = {
-  code: number;
-  status: number;
-  name: string;
-  message: string;
-  details: object[];
-};
-
 /** The error for clients. Only our own errors keep their message. */
-export function describeA2aError(thrown: unknown): DescribedError {
+export function describeA2aError(thrown: unknown) {
   const error = thrown instanceof A2aError ? thrown : toA2aError(thrown);
   const { reason, ...described } = FAULTS[error.fault];
   const info = { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'a2a-protocol.org' };

@@ -28,6 +28,7 @@ import {
 } from '../../server/handler.ts';
 import { answerRunsError, type MountedApi } from '../../server/mounted-api.ts';
 import { readBody } from '../../server/read-body.ts';
+import { remember } from '../../server/remember.ts';
 import type { RouteTable } from '../../server/route.ts';
 import { type BeginRun, beginFreely } from '../../server/runs/begin-run.ts';
 import { pauseAround } from '../../server/runs/commands/command-routes.ts';
@@ -196,8 +197,7 @@ class Endpoint {
     const taken = new Set(own.flatMap(one => ('name' in one ? [one.name] : [])));
     const added = declared.filter(({ name }) => !taken.has(name)).map(clientToolOf);
     const agent = createAgent({ ...options, store, tools: [...own, ...added] });
-    if (this.#agents.size >= MOST_AGENTS) this.#agents.delete(this.#agents.keys().next().value ?? '');
-    this.#agents.set(key, agent);
+    remember(this.#agents, key, agent, MOST_AGENTS);
     return agent;
   }
 

@@ -6,7 +6,7 @@ import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { OpenCall, Settled } from '../../protocol/run-view.ts';
-import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
+import { type Hold, settledNow, unlessAborted } from '../../server/runs/run-registry.ts';
 import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 
@@ -362,15 +362,8 @@ async function whileOpen<Value>(
   value: Promise<Value>,
 ): Promise<Value> {
   const ended = AbortSignal.any([ctx.mcpReq.signal, closing]);
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(new EngineError('refused', `The request ended. Run ${run.id} continues.`));
-  if (ended.aborted) abort();
-  ended.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([value, aborted]);
-  } finally {
-    ended.removeEventListener('abort', abort);
-  }
+  const makeError = () => new EngineError('refused', `The request ended. Run ${run.id} continues.`);
+  return await unlessAborted(ended, value, makeError);
 }
 
 export function digestsOf(open: OpenCalls): Record<string, string> {

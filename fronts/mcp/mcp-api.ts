@@ -60,7 +60,6 @@ export function createMcpApi(options: McpFrontOptions): MountedApi {
       const { status, envelope } = describeError(error);
       const { code, message } = envelope.error;
       if (code === 'internal') options.log(`MCP: ${error.message}`);
-      if (status === 401) c.header('WWW-Authenticate', 'Bearer');
       return c.json(
         { jsonrpc: '2.0', id: null, error: { code: INVALID_REQUEST, message, data: { code } } },
         status,

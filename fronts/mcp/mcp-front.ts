@@ -18,7 +18,7 @@ import type {
   ServerContext,
 } from '@modelcontextprotocol/server';
 import { EngineError } from '../../protocol/error.ts';
-import { settledNow } from '../../server/runs/run-registry.ts';
+import { settledNow, whileHeld } from '../../server/runs/run-registry.ts';
 import { openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import {
@@ -119,15 +119,12 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     { asTask }: { asTask: boolean },
   ): Promise<CallToolResult> {
     const caller = callerOf(ctx);
-    const hold = await runs.begin(offered.agent, ...readInput(offered, given, caller));
-    try {
+    return await whileHeld(runs.begin(offered.agent, ...readInput(offered, given, caller)), async hold => {
       if (asTask) return await createdEarlierTask(runs, hold.run.id, caller);
       const asks = takesForms(server, ctx);
       const { settled, notes } = await followAsking({ runs, hold, ctx, asks, by: nameOf(server, caller) });
       return resultOf(hold.run.id, settled, { hasSchema: hasSchema(offered), notes });
-    } finally {
-      hold.release();
-    }
+    });
   }
 
   /** A call of revision 2026-07-28: it begins a run, or answers what an earlier call was asked. */
@@ -135,26 +132,20 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     const { server, ctx, offered, given } = request;
     const caller = callerOf(ctx);
     const state = ctx.mcpReq.requestState<Asked>();
-    const hold = await (state === undefined
-      ? runs.begin(offered.agent, ...readInput(offered, given, caller))
-      : runs.hold(ofTool(state, offered).runId, caller));
-    try {
-      if (state === undefined && takesTasks(server, ctx)) return await createdTask(runs, hold.run.id, caller);
-      const by = nameOf(server, caller);
-      const decided =
-        state === undefined
-          ? NOTHING_DECIDED
-          : await decide(hold.run, {
-              open: openCallsFor(hold.run.id, await settledNow(hold.run)),
-              asked: state.digests,
-              replies: ctx.mcpReq.inputResponses ?? {},
-              by,
-            });
-      runs.drive(hold.run.id);
+    if (state === undefined)
+      return await whileHeld(runs.begin(offered.agent, ...readInput(offered, given, caller)), async hold => {
+        if (takesTasks(server, ctx)) return await createdTask(runs, hold.run.id, caller);
+        return await answerCurrent(request, { hold, ctx }, NOTHING_DECIDED);
+      });
+    return await whileHeld(runs.hold(ofTool(state, offered).runId, caller), async hold => {
+      const { run } = hold;
+      const open = openCallsFor(run.id, await settledNow(run));
+      const replies = ctx.mcpReq.inputResponses ?? {};
+      const given = { open, asked: state.digests, replies, by: nameOf(server, caller) };
+      const decided = await decide(run, given);
+      runs.drive(run.id);
       return await answerCurrent(request, { hold, ctx }, decided);
-    } finally {
-      hold.release();
-    }
+    });
   }
 
   async function answerCurrent(

@@ -286,10 +286,7 @@ export class SpanFold {
       name: `invoke_agent ${agent.name}`,
       start: drive.start,
       end,
-      attributes: {
-        ...driveAttributes(state, drive),
-        ...omitUndefined({ 'error.type': errorType }),
-      },
+      attributes: { ...driveAttributes(state, drive), ...omitUndefined({ 'error.type': errorType }) },
       error,
     });
   }

@@ -18,8 +18,11 @@ import {
 
 type SharedRunContext = Pick<ObjectSharedContext, 'key' | 'get' | 'stateKeys' | 'genericSend' | 'awakeable'>;
 
-type Answer<Name extends keyof RunRequests> = Promise<RunRequests[Name]['output']>;
 type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
+type Handlers<Ctx, Name extends keyof RunRequests> = {
+  [Own in Name]: (ctx: Ctx, input: Input<Own>) => Promise<RunRequests[Own]['output']>;
+};
+type SharedName = 'get' | 'isCurrent' | 'read' | 'loadSnapshot' | 'readBlob' | 'listBlobs' | 'changed';
 
 /** The most entries of one read, because the invocation stores each entry as a value. */
 const MOST_READ = 128;
@@ -47,8 +50,8 @@ const BLOB = 'blob ';
  * O7 An exclusive handler waits only for shared handlers of other objects, or, in `remove`, for those that wait for
  *    nothing. So objects do not wait for each other in a circle.
  */
-export const runHandlers = {
-  async create(ctx: RunContext, request: Input<'create'>): Answer<'create'> {
+export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, SharedName>> = {
+  async create(ctx, request) {
     const { events, record, wakeAt, blobs = [], source } = request;
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
     const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Tombstone>('tombstone')));
@@ -61,14 +64,10 @@ export const runHandlers = {
     keep(ctx, change.meta, events);
     await takeStanding(ctx, change, { status: record.status, ...omitUndefined({ wakeAt }) });
     if (record.parent !== undefined) callRun(change, record.parent.runId, 'addChild', { runId: ctx.key });
-    commit(ctx, change);
-    return { type: 'created', seq: change.meta.record.seq };
+    return commit(ctx, change, { type: 'created', seq: change.meta.record.seq });
   },
 
-  async adopt(
-    ctx: RunContext,
-    { state, seq, progress, wakeAt, ...adopted }: Input<'adopt'>,
-  ): Answer<'adopt'> {
+  async adopt(ctx, { state, seq, progress, wakeAt, ...adopted }) {
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
     const record = {
       ...unknownProgress(adopted.status),
@@ -81,11 +80,10 @@ export const runHandlers = {
     ctx.set('snapshot', { seq, state });
     ctx.set('snapshotSeq', seq);
     await takeStanding(ctx, change, { status: adopted.status, ...omitUndefined({ wakeAt }) });
-    commit(ctx, change);
-    return { type: 'adopted' };
+    return commit(ctx, change, { type: 'adopted' });
   },
 
-  async append(ctx: RunContext, request: Input<'append'>): Answer<'append'> {
+  async append(ctx, request) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
     const { seq, epoch, redactions } = meta.record;
@@ -95,11 +93,10 @@ export const runHandlers = {
     if (reopens(status, request.events, request.standing.status)) return { type: 'ended', status };
     const change = changeOf(meta);
     await take(ctx, change, request);
-    commit(ctx, change);
-    return { type: 'appended', seq: meta.record.seq };
+    return commit(ctx, change, { type: 'appended', seq: meta.record.seq });
   },
 
-  async claim(ctx: RunContext, { delivery, owner, now, unlessEnded }: Input<'claim'>): Answer<'claim'> {
+  async claim(ctx, { delivery, owner, now, unlessEnded }) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
     const { record } = meta;
@@ -110,48 +107,44 @@ export const runHandlers = {
     keep(ctx, meta, [recordClaim({ owner, now, leaseMs: 0, isDead: () => false }, record.epoch, replaced)]);
     Object.assign(record, { owner, leaseUntil: Number.MAX_SAFE_INTEGER, updatedAt: now });
     meta.lastInput = record.seq;
-    commit(ctx, changeOf(meta));
-    return { type: 'claimed', epoch: record.epoch, seq: record.seq };
+    return commit(ctx, changeOf(meta), { type: 'claimed', epoch: record.epoch, seq: record.seq });
   },
 
-  async release(ctx: RunContext, { epoch, wakeAt }: Input<'release'>): Answer<'release'> {
+  async release(ctx, { epoch, wakeAt }) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta?.record.epoch !== epoch) return meta !== null;
     const change = changeOf(meta);
     dropOwner(meta);
     if (wakeAt !== undefined) await wakeBy(ctx, change, Math.min(wakeAt, meta.record.wakeAt ?? wakeAt));
-    commit(ctx, change);
-    return true;
+    return commit(ctx, change, true);
   },
 
   /** With `quarantine`, the run is not delivered again unless `call` requested it during the delivery. */
-  async left(ctx: RunContext, { delivery, quarantine }: Input<'left'>): Answer<'left'> {
+  async left(ctx, { delivery, quarantine }) {
     const meta = await ctx.get<RunMeta>('meta');
-    if (meta === null || meta.working !== delivery) return undefined;
+    if (meta === null || meta.working !== delivery) return;
     const change = changeOf(meta);
     const isWanted = meta.isCalledAgain || (quarantine === undefined && meta.record.status === 'running');
     Object.assign(meta, { working: null, isCalledAgain: false });
     dropOwner(meta);
     if (isWanted) deliver(ctx, change);
     else if (quarantine !== undefined) meta.quarantine = quarantine;
-    commit(ctx, change);
-    return undefined;
+    commit(ctx, change, undefined);
   },
 
   /** Delivers the run at the time until which it rests. Does nothing if that time has changed. */
-  async wake(ctx: RunContext, { at }: Input<'wake'>): Answer<'wake'> {
+  async wake(ctx, { at }) {
     const meta = await ctx.get<RunMeta>('meta');
-    if (meta === null || meta.record.wakeAt !== at || meta.quarantine !== undefined) return undefined;
+    if (meta === null || meta.record.wakeAt !== at || meta.quarantine !== undefined) return;
     const change = changeOf(meta);
     deliver(ctx, change);
     // Wakes the run once more later, because the clock of the worker may be behind.
     callRun(change, ctx.key, 'wake', { at }, LATE_MS);
-    commit(ctx, change);
-    return undefined;
+    commit(ctx, change, undefined);
   },
 
   /** Delivers the run for a reason other than an entry. Returns false if the run has ended. */
-  async call(ctx: RunContext, { reason, lost }: Input<'call'>): Answer<'call'> {
+  async call(ctx, { reason, lost }) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || hasEnded(meta)) return false;
     // A killed delivery does not notify the object, so a resume clears it.
@@ -162,22 +155,20 @@ export const runHandlers = {
     }
     const change = changeOf(meta);
     deliver(ctx, change);
-    commit(ctx, change);
-    return true;
+    return commit(ctx, change, true);
   },
 
-  async addChild(ctx: RunContext, { runId }: Input<'addChild'>): Answer<'addChild'> {
+  async addChild(ctx, { runId }) {
     const meta = await ctx.get<RunMeta>('meta');
-    if (meta === null) return undefined;
+    if (meta === null) return;
     const change = changeOf(meta);
     if (hasEnded(meta)) callRun(change, runId, 'call', { reason: 'parent-ended' });
     else meta.children = [...meta.children, runId];
-    commit(ctx, change);
-    return undefined;
+    commit(ctx, change, undefined);
   },
 
   /** Deletes the run, and then the others, whatever their state. Their objects may be this one's parent or children. */
-  async remove(ctx: RunContext, { seq, others }: Input<'remove'>): Answer<'remove'> {
+  async remove(ctx, { seq, others }) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || (seq !== undefined && seq !== meta.record.seq)) return false;
     const change = changeOf(meta);
@@ -192,7 +183,7 @@ export const runHandlers = {
   },
 
   /** Replaces entries and everything that was derived from them. No driver has claimed the run since entry `after`. */
-  async rewrite(ctx: RunContext, request: Input<'rewrite'>): Answer<'rewrite'> {
+  async rewrite(ctx, request) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
     const { after, redactions, entries, blobs, state, progress, title, event, now } = request;
@@ -213,11 +204,10 @@ export const runHandlers = {
     for (const digest of blobs) ctx.clear(`${BLOB}${digest}`);
     clearText(ctx, record.redactions);
     if (wakeAt !== undefined && !hasEnded(meta)) await wakeBy(ctx, change, wakeAt);
-    commit(ctx, change);
-    return { type: 'appended', seq: record.seq };
+    return commit(ctx, change, { type: 'appended', seq: record.seq });
   },
 
-  async saveSnapshot(ctx: RunContext, request: Input<'saveSnapshot'>): Answer<'saveSnapshot'> {
+  async saveSnapshot(ctx, request) {
     const { redactions, ...snapshot } = request;
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return false;
@@ -229,7 +219,7 @@ export const runHandlers = {
     return true;
   },
 
-  async putBlob(ctx: RunContext, { digest, text, redactions }: Input<'putBlob'>): Answer<'putBlob'> {
+  async putBlob(ctx, { digest, text, redactions }) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return 'unknown';
     if (redactions !== undefined && redactions !== meta.record.redactions) return 'changed';
@@ -237,33 +227,32 @@ export const runHandlers = {
     return 'stored';
   },
 
-  async watch(ctx: RunContext, watcher: Input<'watch'>): Answer<'watch'> {
+  async watch(ctx, watcher) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) {
       ctx.resolveAwakeable(watcher.awakeable, true);
-      return undefined;
+      return;
     }
     const change = changeOf(meta);
     const [first, ...rest] = meta.watchers;
     const isFull = meta.watchers.length >= MOST_WATCHERS;
     if (isFull && first !== undefined) resolve(change, first);
     meta.watchers = [...(isFull ? rest : meta.watchers), watcher];
-    commit(ctx, change);
-    return undefined;
+    commit(ctx, change, undefined);
   },
 };
 
-export const sharedRunHandlers = {
-  async get(ctx: SharedRunContext): Answer<'get'> {
+export const sharedRunHandlers: Handlers<SharedRunContext, SharedName> = {
+  async get(ctx) {
     return await ctx.get<RunMeta>('meta');
   },
 
-  async isCurrent(ctx: SharedRunContext, { epoch }: Input<'isCurrent'>): Answer<'isCurrent'> {
+  async isCurrent(ctx, { epoch }) {
     const meta = await ctx.get<RunMeta>('meta');
     return meta?.record.epoch === epoch && meta.record.owner !== undefined;
   },
 
-  async read(ctx: SharedRunContext, { after, entries, chars }: Input<'read'>): Answer<'read'> {
+  async read(ctx, { after, entries, chars }) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return null;
     const { base } = meta;
@@ -279,20 +268,20 @@ export const sharedRunHandlers = {
     return { base, last, redactions, entries: taken };
   },
 
-  async loadSnapshot(ctx: SharedRunContext): Answer<'loadSnapshot'> {
+  async loadSnapshot(ctx) {
     return await ctx.get('snapshot');
   },
 
-  async readBlob(ctx: SharedRunContext, { digest }: Input<'readBlob'>): Answer<'readBlob'> {
+  async readBlob(ctx, { digest }) {
     return await ctx.get(`${BLOB}${digest}`);
   },
 
-  async listBlobs(ctx: SharedRunContext): Answer<'listBlobs'> {
+  async listBlobs(ctx) {
     return (await ctx.stateKeys()).filter(key => key.startsWith(BLOB)).map(key => key.slice(BLOB.length));
   },
 
   /** Waits for an input, or until the run rests or has ended. Returns false after `withinMs`. */
-  async changed(ctx: SharedRunContext, { reason, withinMs }: Input<'changed'>): Answer<'changed'> {
+  async changed(ctx, { reason, withinMs }) {
     const { id, promise } = ctx.awakeable<boolean>();
     const parameter = { awakeable: id, reason };
     ctx.genericSend({ service: RUN_OBJECT, key: ctx.key, method: 'watch', parameter, inputSerde: json() });
@@ -354,12 +343,13 @@ function changeOf(meta: RunMeta): Change {
   return { meta, sends: [] };
 }
 
-function commit(ctx: RunContext, change: Change): void {
+function commit<Answer>(ctx: RunContext, change: Change, answer: Answer): Answer {
   const { meta, sends } = change;
   for (const watcher of meta.watchers) if (isMet(meta, watcher)) resolve(change, watcher);
   meta.watchers = meta.watchers.filter(watcher => !isMet(meta, watcher));
   ctx.set('meta', meta);
   for (const send of sends) send(ctx);
+  return answer;
 }
 
 async function take(ctx: RunContext, change: Change, request: AppendRequest): Promise<void> {

@@ -34,16 +34,8 @@ export async function makeServices(deliveries: Deliveries) {
     retryPolicy,
   } as const;
   return [
-    object({
-      name: RUN_OBJECT,
-      handlers: { ...runHandlers, ...sharedRun },
-      options,
-    }),
-    object({
-      name: TEXT_OBJECT,
-      handlers: { ...textHandlers, ...sharedText },
-      options,
-    }),
+    object({ name: RUN_OBJECT, handlers: { ...runHandlers, ...sharedRun }, options }),
+    object({ name: TEXT_OBJECT, handlers: { ...textHandlers, ...sharedText }, options }),
     service({
       name: DRIVE_SERVICE,
       handlers: {

@@ -189,6 +189,36 @@ export class RunRegistry {
   }
 }
 
+/** Uses a run that is held, and releases it. */
+export async function whileHeld<Result>(
+  holding: Promise<Hold>,
+  use: (hold: Hold) => Promise<Result>,
+): Promise<Result> {
+  const hold = await holding;
+  try {
+    return await use(hold);
+  } finally {
+    hold.release();
+  }
+}
+
+/** Settles as `value` does, unless the signal is aborted first: then rejects with an error. */
+export async function unlessAborted<Value>(
+  signal: AbortSignal,
+  value: Promise<Value>,
+  makeError: () => Error,
+): Promise<Value> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(makeError());
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([value, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
 /** How a run rests or ended, as far as this process has read it; `null` while it has something to do. @internal */
 export async function settledNow({ durable, source }: Run): Promise<Settled | null> {
   return await describeWithChildren(source.store, durable.state, source.showText);

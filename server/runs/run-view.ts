@@ -189,10 +189,7 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
     transcript: showTranscript(state, showText),
     availableAgent,
     chart: chartIdentity(),
-    ...omitUndefined({
-      answer: settled?.status === 'finished' ? settled.text : undefined,
-      stranded,
-    }),
+    ...omitUndefined({ answer: settled?.status === 'finished' ? settled.text : undefined, stranded }),
   };
 }
 

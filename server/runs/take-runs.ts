@@ -5,6 +5,7 @@ import { backOffMs } from '../../protocol/back-off.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { listAll, type RunRecord, type Store, type WorkRequest } from '../../protocol/store.ts';
 import { isWork, leaseOf } from '../../stores/lease.ts';
+import { remember } from '../remember.ts';
 
 type RunTakerOptions = {
   store: Store;
@@ -198,10 +199,8 @@ export class RunTaker {
     // A resting run without a new claim may wait for something that wakes no process: see `Chart.polls`.
     const isWaiting = status === 'waiting' && seq === last?.seq;
     const failures = isStuck && !isWaiting ? last.failures + 1 : 1;
-    this.#attempts.delete(runId);
-    this.#attempts.set(runId, { seq, failures, next: host.now() + backOffMs(failures, BACK_OFF) });
-    const [oldest] = this.#attempts.keys();
-    if (oldest !== undefined && this.#attempts.size > MOST_REMEMBERED) this.#attempts.delete(oldest);
+    const attempt = { seq, failures, next: host.now() + backOffMs(failures, BACK_OFF) };
+    remember(this.#attempts, runId, attempt, MOST_REMEMBERED);
     this.#busy.add(runId);
     void drive(runId).finally(() => {
       this.#busy.delete(runId);

@@ -90,7 +90,7 @@ export function createChatApi(agents: Agents, { log, ...options }: ChatApiOption
     routes: CHAT_ROUTES,
     add(app: Hono<RunsEnv>) {
       app.post('/chat/:agent', async c => {
-        const body = await readChatBody(c.req.raw, c.get('requestLimits').maxBytes);
+        const body = await readChatBody(c.req.raw, c.get('requestLimits'));
         return await find(c).post(body, c.get('caller'), c.req.raw);
       });
       app.get('/chat/:agent/:chat', c => find(c).read(c.req.param('chat'), c.get('caller')));

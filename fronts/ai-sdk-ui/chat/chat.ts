@@ -11,12 +11,13 @@ import { openCallsOf } from '../../../machines/settled.ts';
 import { digestCall } from '../../../protocol/content/digest.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
-import { DEEPEST_JSON, measureJson, omitUndefined, toJson } from '../../../protocol/json.ts';
+import { DEEPEST_JSON, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { type Labels, labelsSchema } from '../../../protocol/listing/label.ts';
 import { chatLabels } from '../../../protocol/listing/reserved-label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
+import { type BodyLimits, parseBounded, readText } from '../../../server/read-body.ts';
 import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
 import { findLatestRun } from '../../served/served-runs.ts';
 import { countMessages, findMessageIds } from '../messages.ts';
@@ -49,41 +50,21 @@ export function isChatId(id: string): boolean {
   return labelsSchema.safeParse({ chat: id }).success;
 }
 
-export async function readChatBody(request: Request, mostBytes: number): Promise<ChatBody> {
-  const parsed = bodySchema.safeParse(parse(await readText(request, mostBytes)));
+export async function readChatBody(request: Request, { maxBytes }: BodyLimits): Promise<ChatBody> {
+  const body = await readText(request, maxBytes, null);
+  if (body === '')
+    throw new ApiError(
+      'input-invalid',
+      'The body is empty. Mount the handler before a body parser such as express.json().',
+    );
+  const bounds = { maxDepth: MOST_DEPTH, maxValues: Number.POSITIVE_INFINITY };
+  const parsed = bodySchema.safeParse(parseBounded(body, bounds));
   if (parsed.success) return parsed.data;
   const path = parsed.error.issues[0]?.path.join('.') ?? '';
   throw new ApiError(
     'input-invalid',
     `Expected what useChat posts: { id, messages, trigger }. Wrong or missing: ${path.slice(0, 200) || 'the body'}.`,
   );
-}
-
-async function readText(request: Request, mostBytes: number): Promise<string> {
-  const decoder = new TextDecoder();
-  let bytes = 0;
-  let body = '';
-  for await (const chunk of request.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > mostBytes) throw new ApiError('too-large', `The body has more than ${mostBytes} bytes.`);
-    body += decoder.decode(chunk, { stream: true });
-  }
-  return body + decoder.decode();
-}
-
-function parse(body: string): unknown {
-  if (body === '')
-    throw new ApiError(
-      'input-invalid',
-      'The body is empty. Mount the handler before a body parser such as express.json().',
-    );
-  if (measureJson(body).depth > MOST_DEPTH)
-    throw new ApiError('input-invalid', `The body is nested deeper than ${MOST_DEPTH} levels.`);
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw new ApiError('input-invalid', 'The body is not JSON.');
-  }
 }
 
 const filePart = z.object({

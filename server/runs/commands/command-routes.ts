@@ -6,23 +6,20 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { byOf, type Caller } from '../../../access/caller.ts';
 import { mayCommand } from '../../../access/role.ts';
-import type { Host } from '../../../engine/host/host.ts';
 import { recordRequest } from '../../../engine/log/request-ids.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
-import type { RunView, Stranding } from '../../../protocol/run-view.ts';
-import type { Store } from '../../../protocol/store.ts';
-import type { Admission } from '../../access/admission.ts';
+import type { RunRecord } from '../../../protocol/store.ts';
 import { forbidden } from '../../access/authorize.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import { assertSees, findRecord, type RunRegistry } from '../run-registry.ts';
+import { type RunParts, reportStranding, viewHeld } from '../run-parts.ts';
+import { assertSees, findRecord, type Hold, type RunRegistry, whileHeld } from '../run-registry.ts';
 import { strandingSchema } from '../run-view.ts';
-import type { ServedAgents } from '../served-agents.ts';
-import { type RepeatedCommands, wasCreated } from './repeated-commands.ts';
-import { byBody, commandBody, commandsBody, sendBody } from './request-bodies.ts';
+import { type Creation, wasCreated } from './repeated-commands.ts';
+import { byBody, commandBody, commandsBody, needsAgent, sendBody } from './request-bodies.ts';
 
 const MOST_RUNS = 200;
 
@@ -50,50 +47,40 @@ export const bulkSchema = z.object({
   ),
 });
 
-export type CommandRoutesOptions = {
-  held: RunRegistry;
-  requests: RepeatedCommands;
-  viewHeld(run: Run): Promise<RunView>;
-  reportStranding(run: Run): Promise<Stranding | undefined>;
-};
-
 type Submission = {
   runId: string;
   commands: readonly RunCommand[];
   name?: string;
-  needsAgent?: boolean;
   /** Whether nothing begins before all commands are carried out: calls that are approved together run together. */
   together?: boolean;
 };
 
 export async function submitToOne(
   c: Context<RunsEnv>,
-  { runId, name, body, needsAgent }: { runId: string; name: string; body: unknown; needsAgent: boolean },
-  options: CommandRoutesOptions,
+  { runId, name, body }: { runId: string; name: string; body: unknown },
+  parts: RunParts,
 ): Promise<Response> {
   const caller = c.get('caller');
   const commands = signed(commandsOf(name, body), caller);
-  const { viewHeld } = options;
-  return c.json(await submit({ runId, name, needsAgent, commands }, caller, options, viewHeld));
+  return c.json(await submit({ runId, name, commands }, caller, parts, run => viewHeld(run, parts)));
 }
 
 /** A run that refuses, or that the caller cannot see, does not affect the others. */
 export async function submitToMany(
   c: Context<RunsEnv>,
   { runs, command }: z.output<typeof bulkBody>,
-  options: CommandRoutesOptions,
+  parts: RunParts,
 ): Promise<Response> {
   const caller = c.get('caller');
   const name = command.type;
   const commands = name === 'resume' ? [] : signed([command as RunCommand], caller);
-  const needsAgent = name !== 'pause' && name !== 'cancel';
   const waiting = [...new Set(runs)];
   const results = new Map<string, object>();
   const work = async () => {
     for (let runId = waiting.shift(); runId !== undefined; runId = waiting.shift()) {
-      const submission = { runId, name, needsAgent, commands };
-      const done = submit(submission, caller, options, async run => {
-        const stranded = await options.reportStranding(run);
+      const done = submit({ runId, name, commands }, caller, parts, async run => {
+        const record = await findRecord(parts.store, run.id);
+        const stranded = await reportStranding(record, run.durable, parts);
         return { accepted: true, ...omitUndefined({ stranded }) };
       });
       results.set(runId, await done.catch(describeRefusal));
@@ -110,16 +97,15 @@ function describeRefusal(error: unknown) {
 
 /** Submits commands to a run, then has it driven. Throws an `ApiError` if they are refused. */
 export async function submit<Answer>(
-  { runId, commands, name = '', needsAgent = true, together = false }: Submission,
+  { runId, commands, name = '', together = false }: Submission,
   caller: Caller,
-  { held, requests }: Pick<CommandRoutesOptions, 'held' | 'requests'>,
+  { held, requests }: Pick<RunParts, 'held' | 'requests'>,
   answer: (run: Run) => Promise<Answer>,
 ): Promise<Answer> {
   if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
-  const { run, isServed, release } = await held.hold(runId);
-  try {
+  return await whileHeld(held.hold(runId), async ({ run, isServed }) => {
     assertSees(caller, run.context.labels);
-    if (needsAgent && held.drives && !isServed) throw unavailable(run);
+    if (needsAgent(name) && held.drives && !isServed) throw unavailable(run);
     const sent = together && commands.length > 1 && !run.context.paused ? pauseAround(commands) : commands;
     const result = await requests.once(runId, commands, () => run.submit(sent));
     if (!result.accepted) {
@@ -128,9 +114,7 @@ export async function submit<Answer>(
     }
     held.drive(runId);
     return await answer(run);
-  } finally {
-    release();
-  }
+  });
 }
 
 /** Pauses a run around commands, so that it acts only after all of them. Not for a paused run. */
@@ -176,24 +160,14 @@ export const forkBody = fields({
   ...byBody.shape,
 });
 
-type ForkRouteOptions = {
-  store: Store;
-  host: Host;
-  agents: ServedAgents;
-  held: RunRegistry;
-  admission: Admission;
-  viewHeld(run: Run): Promise<RunView>;
-};
-
-/** A repeated `requestId` answers with the fork that it created. Throws the errors of forking, and `request-reused`. */
+/** A repeated `requestId` returns the fork that it created. Throws the errors of forking, and `request-reused`. */
 export async function fork(
-  c: Context<RunsEnv>,
-  id: string,
+  caller: Caller,
+  { runId, agent }: RunRecord,
   body: z.output<typeof forkBody>,
-  { store, host, agents, held, admission, viewHeld }: ForkRouteOptions,
-): Promise<Response> {
-  const caller = c.get('caller');
-  const { runId, agent } = await findRecord(store, id, caller);
+  parts: RunParts,
+): Promise<Run> {
+  const { store, host, agents, held } = parts;
   const { requestId, commands, at, message, replayTools, paused } = body;
   const forkId = requestId === undefined ? host.newId('run') : forkIdOf(runId, requestId);
   const request = recordRequest(body);
@@ -207,33 +181,58 @@ export async function fork(
     model: body.model === undefined ? undefined : agents.forkModel(agent, body.model),
     commands: commands && signed(commands as RunCommand[], caller),
   });
+  return await createOnce(caller, { store, runId: forkId, request }, parts, async () => {
+    await whileHeld(held.hold(runId), ({ run }) => run.fork({ at, ...options }));
+    return await drive(held.hold(forkId), held);
+  });
+}
+
+/**
+ * Creates the run of a request, or finds the one that it created before, and has it driven. It counts for the caller's
+ * limits until it settles.
+ */
+export async function createOnce(
+  caller: Caller,
+  creation: Creation,
+  { held, admission }: RunParts,
+  create: () => Promise<Run>,
+): Promise<Run> {
+  const { runId } = creation;
   const release = await admission.admit(caller);
   try {
-    const creation = { store, runId: forkId, request };
-    if (!(await wasCreated(creation))) {
-      const original = await held.hold(runId);
-      try {
-        await original.run.fork({ at, ...options });
-      } catch (error) {
-        if (!(await wasCreated(creation))) throw error;
-      } finally {
-        original.release();
-      }
-    }
-    const hold = await held.hold(forkId);
-    try {
-      held.drive(forkId);
-      if (held.drives) hold.run.settled().then(release, release);
-      else release();
-      c.header('Location', `/runs/${forkId}`);
-      return c.json(await viewHeld(hold.run), 201);
-    } finally {
-      hold.release();
-    }
+    const run = (await wasCreated(creation))
+      ? await drive(held.hold(runId), held)
+      : await create().catch(error => findCreated(error, creation, held));
+    if (held.drives) run.settled().then(release, release);
+    else release();
+    return run;
   } catch (error) {
     release();
     throw error;
   }
+}
+
+/** The run that another request with the same id created meanwhile. Rethrows `error` if there is none. */
+async function findCreated(error: unknown, creation: Creation, held: RunRegistry): Promise<Run> {
+  const open = () => held.hold(creation.runId);
+  // The first may share a request that is still creating the run, and fails as that fails.
+  const holding = open()
+    .catch(open)
+    .catch(() => {
+      throw error;
+    });
+  return await whileHeld(holding, async hold => {
+    if (!(await wasCreated(creation))) throw error;
+    return await drive(Promise.resolve(hold), held);
+  });
+}
+
+/** Has a run driven, which keeps it open, and releases it. */
+async function drive(holding: Promise<Hold>, held: RunRegistry): Promise<Run> {
+  return await whileHeld(holding, async ({ run }) => {
+    held.drive(run.id);
+    return run;
+  });
 }
 
 function forkIdOf(runId: string, requestId: string): string {

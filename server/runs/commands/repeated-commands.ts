@@ -9,6 +9,7 @@ import {
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { Store } from '../../../protocol/store.ts';
+import { remember } from '../../remember.ts';
 
 /** How many of the latest entries are searched for a request. */
 const MOST_ENTRIES = 2_000;
@@ -114,13 +115,6 @@ function note(known: Known, { seq, event }: JournalEntry): void {
   const request = event.type === 'run.started' ? undefined : requestOf(event);
   if (request !== undefined && !known.accepted.has(request.requestId))
     remember(known.accepted, request.requestId, request, MOST_REQUESTS);
-}
-
-function remember<Value>(known: Map<string, Value>, key: string, value: Value, most: number): void {
-  known.delete(key);
-  const [oldest] = known.keys();
-  if (known.size >= most && oldest !== undefined) known.delete(oldest);
-  known.set(key, value);
 }
 
 /** A run that a request creates. Its id is derived from that of the request, so that a request creates one run. */

@@ -70,13 +70,7 @@ export const startBody = fields({
   requestId,
 });
 
-const approveBody = fields({
-  callId,
-  input: z.exactOptional(json),
-  digest,
-  sticky,
-  ...sender,
-});
+const approveBody = fields({ callId, input: z.exactOptional(json), digest, sticky, ...sender });
 
 const rejectBody = fields({
   callId,
@@ -86,13 +80,7 @@ const rejectBody = fields({
   ...sender,
 });
 
-const answerBody = fields({
-  callId,
-  output: json,
-  isError: z.exactOptional(z.boolean()),
-  digest,
-  ...sender,
-});
+const answerBody = fields({ callId, output: json, isError: z.exactOptional(z.boolean()), digest, ...sender });
 
 const resolveBody = z.union(
   [
@@ -196,68 +184,52 @@ export const listQuery = fields({
   cursor,
 });
 
-/** `needsAgent`: the command lets the run continue, so this server must have its agent. The others only stop a run. */
-export type CommandPath = { summary: string; body: z.ZodType; needsAgent: boolean };
+export type CommandPath = { summary: string; body: z.ZodType };
+
+/** The commands that only stop a run. The others let it continue, so this server must have its agent. */
+const STOPPING: readonly string[] = ['pause', 'breakpoints', 'cancel'];
+
+/** Whether a command is refused unless this server has the run's agent. */
+export function needsAgent(name: string): boolean {
+  return !STOPPING.includes(name);
+}
 
 /** The last segment of their path is also the command type, except for `resume` (no command) and `commands` (a list). */
 export const RUN_COMMANDS = {
   approve: {
     summary: 'Approve a gated call; with `input`, run it with that input instead.',
     body: approveBody,
-    needsAgent: true,
   },
-  reject: {
-    summary: 'Reject a gated call. The model receives the reason.',
-    body: rejectBody,
-    needsAgent: true,
-  },
+  reject: { summary: 'Reject a gated call. The model receives the reason.', body: rejectBody },
   answer: {
     summary: 'Provide the result of a call: of a client tool, or of a gated call instead of running it.',
     body: answerBody,
-    needsAgent: true,
   },
   resolve: {
     summary: 'Resolve a call in doubt: retry it, or record that it happened or failed.',
     body: resolveBody,
-    needsAgent: true,
   },
-  send: { summary: 'Send a message; the next turn reads it.', body: sendBody, needsAgent: true },
+  send: { summary: 'Send a message; the next turn reads it.', body: sendBody },
   pause: {
     summary: 'Pause the run before the next action that costs tokens or has side effects.',
     body: byBody,
-    needsAgent: false,
   },
-  unpause: { summary: 'Continue a paused run.', body: byBody, needsAgent: true },
-  step: {
-    summary: 'Run one model call or one batch of tool calls, then pause again.',
-    body: byBody,
-    needsAgent: true,
-  },
+  unpause: { summary: 'Continue a paused run.', body: byBody },
+  step: { summary: 'Run one model call or one batch of tool calls, then pause again.', body: byBody },
   breakpoints: {
     summary: 'Set the breakpoints of a run: it pauses before an action that one of them matches.',
     body: breakpointsBody,
-    needsAgent: false,
   },
   'edit-turn': {
     summary: 'Replace the text or the calls of the latest turn, while none of its calls has started.',
     body: editTurnBody,
-    needsAgent: true,
   },
-  'edit-call': {
-    summary: 'Replace the input of a call that has not started.',
-    body: editCallBody,
-    needsAgent: true,
-  },
-  cancel: { summary: 'Cancel the run.', body: cancelBody, needsAgent: false },
-  resume: {
-    summary: 'Continue a run whose process ended. Journals only the claim.',
-    body: byBody,
-    needsAgent: true,
-  },
+  'edit-call': { summary: 'Replace the input of a call that has not started.', body: editCallBody },
+  cancel: { summary: 'Cancel the run.', body: cancelBody },
+  resume: { summary: 'Continue a run whose process ended. Journals only the claim.', body: byBody },
   commands: {
     summary: 'Submit several commands in order, as one append: all are accepted or none.',
     body: commandsBody,
-    needsAgent: true,
   },
 } as const satisfies Record<string, CommandPath>;
 

@@ -11,6 +11,7 @@ import type { InboxItem } from '../../../protocol/run-view.ts';
 import { listFilterSchema, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { withLabelsOf } from '../../access/authorize.ts';
 import { fields } from '../../fields.ts';
+import { remember } from '../../remember.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { openCallSchema } from '../run-view.ts';
 
@@ -77,7 +78,7 @@ export class Inbox {
     const known = this.#known.get(runId);
     if (known?.seq === seq) return known.items;
     const items = await this.#load(record).catch(() => []);
-    remember(this.#known, runId, { seq, items });
+    remember(this.#known, runId, { seq, items }, MOST_KNOWN);
     return items;
   }
 
@@ -129,7 +130,7 @@ export class Inbox {
       root = above;
     }
     const found = { runId: root.runId, title: root.title };
-    remember(this.#roots, record.runId, found);
+    remember(this.#roots, record.runId, found, MOST_KNOWN);
     return found;
   }
 }
@@ -145,13 +146,6 @@ function callsOf(event: RunEvent): string[] {
   if (event.type === 'turn.completed' || event.type === 'turn.edited')
     return event.calls.map(({ callId }) => callId);
   return 'callId' in event && event.type !== 'tool.late' ? [event.callId] : [];
-}
-
-function remember<Value>(known: Map<string, Value>, key: string, value: Value): void {
-  known.delete(key);
-  const [oldest] = known.keys();
-  if (known.size >= MOST_KNOWN && oldest !== undefined) known.delete(oldest);
-  known.set(key, value);
 }
 
 const MOST_RUNS = 200;

@@ -10,12 +10,11 @@ import {
   KEEP_ALIVE_COMMENT,
   streamedBody,
 } from '../../../engine/events/streamed-body.ts';
-import type { Host } from '../../../engine/host/host.ts';
-import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import { findRecord, type RunRegistry } from '../run-registry.ts';
+import type { RunParts } from '../run-parts.ts';
+import { findRecord } from '../run-registry.ts';
 import {
   type Frame,
   followRun,
@@ -23,11 +22,9 @@ import {
   nameRun,
   OPENING,
   type Portion,
-  type StreamBounds,
   withId,
   writePortion,
 } from './event-stream.ts';
-import type { RunChanges } from './run-changes.ts';
 
 const MOST_RUNS = 32;
 
@@ -40,22 +37,9 @@ export const eventsQuery = fields({
     .meta({ description: '1: also send changes of the list of runs and of the inbox.' }),
 });
 
-type EventRoutesOptions = {
-  store: Store;
-  host: Host;
-  held: RunRegistry;
-  changes: RunChanges;
-  streamBounds: StreamBounds;
-  log(line: string): void;
-};
-
 type Place = { runId: string; after: number };
 
-export async function streamEvents(
-  c: Context<RunsEnv>,
-  runId: string,
-  options: EventRoutesOptions,
-): Promise<Response> {
+export async function streamEvents(c: Context<RunsEnv>, runId: string, options: RunParts): Promise<Response> {
   await nextReaderTurn();
   await findRecord(options.store, runId, c.get('caller'));
   const left = new AbortController();
@@ -66,7 +50,7 @@ export async function streamEvents(
 export async function streamAll(
   c: Context<RunsEnv>,
   { run = [], summaries }: z.output<typeof eventsQuery>,
-  options: EventRoutesOptions,
+  options: RunParts,
 ): Promise<Response> {
   const { store, changes } = options;
   const resumed = new Map(
@@ -99,7 +83,7 @@ function send<Value>(
   c: Context<RunsEnv>,
   values: AsyncGenerator<Value>,
   format: Pick<BodyFormat<Value>, 'frame' | 'begin' | 'leave'>,
-  { host, streamBounds }: EventRoutesOptions,
+  { host, streamBounds }: RunParts,
 ): Response {
   const keepAlive = { text: KEEP_ALIVE_COMMENT, host, ms: streamBounds.keepAliveMs };
   const body = streamedBody(values, { ...format, keepAlive });
@@ -110,7 +94,7 @@ function follow(
   c: Context<RunsEnv>,
   { runId, after }: Place,
   left: AbortSignal,
-  { store, held, streamBounds, log }: EventRoutesOptions,
+  { store, held, streamBounds, log }: RunParts,
 ) {
   return followRun({
     runId,

@@ -3,6 +3,7 @@ import type { Host } from '../../../engine/host/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
+import { remember } from '../../remember.ts';
 import { type Inbox, keysOf } from '../inbox/read-inbox.ts';
 import { summarizeRun } from '../run-view.ts';
 import { type Frame, frame, type Portion } from './event-stream.ts';
@@ -173,7 +174,7 @@ export class RunChanges {
         const known = this.#known.get(record.runId);
         const mark = `${record.seq} ${record.status}`;
         if (known?.mark === mark) continue;
-        this.#remember(record.runId, { mark, asked: known?.asked ?? '' });
+        remember(this.#known, record.runId, { mark, asked: known?.asked ?? '' }, MOST_KNOWN);
         onChanged(record);
       }
     }
@@ -184,7 +185,7 @@ export class RunChanges {
     const { runId, labels, seq, status } = record;
     const asked = keysOf(record).join('\n');
     const before = this.#known.get(runId);
-    this.#remember(runId, { mark: `${seq} ${status}`, asked });
+    remember(this.#known, runId, { mark: `${seq} ${status}`, asked }, MOST_KNOWN);
     this.#send(labels, `summary ${runId}`, frame('summary', summarizeRun(record)));
     if (before?.asked === asked && asked === '') return;
     const items = await inbox.itemsOf(record);
@@ -193,12 +194,5 @@ export class RunChanges {
 
   #send(labels: RunRecord['labels'], key: string, made: Frame): void {
     for (const { caller, take } of this.#subscribers) if (seesRun(caller, labels)) take(key, made);
-  }
-
-  #remember(runId: string, change: { mark: string; asked: string }): void {
-    this.#known.delete(runId);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size >= MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
-    this.#known.set(runId, change);
   }
 }

@@ -6,15 +6,13 @@ import { stamp } from '../../../engine/events/run-events.ts';
 import { streamedBody } from '../../../engine/events/streamed-body.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import { readPage } from '../../../engine/journal/read-journal.ts';
-import { openCapture, openResult } from '../../../engine/run/read-result.ts';
 import { toStored } from '../../../machines/snapshot.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
-import type { Store } from '../../../protocol/store.ts';
+import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import { findRecord } from '../run-registry.ts';
 
 const MOST_ENTRIES = 5_000;
 
@@ -64,10 +62,9 @@ export const stateSchema = z.object({
 export async function readEntries(
   c: Context<RunsEnv>,
   store: Store,
-  runId: string,
+  { runId, seq: last }: RunRecord,
   { after, before, limit, state }: z.output<typeof entriesQuery>,
 ): Promise<Response> {
-  const { seq: last } = await findRecord(store, runId, c.get('caller'));
   const [start] = await readPage(store, runId, 0, { entries: 1 });
   const first = start?.seq ?? last + 1;
   const end = before === '' ? last + 1 : Math.min(before ?? last + 1, last + 1);
@@ -88,11 +85,9 @@ export async function readEntries(
 export async function readState(
   c: Context<RunsEnv>,
   store: Store,
-  runId: string,
-  query: z.output<typeof stateQuery>,
+  { runId, seq: last }: RunRecord,
+  { at = last }: z.output<typeof stateQuery>,
 ): Promise<Response> {
-  const { seq: last } = await findRecord(store, runId, c.get('caller'));
-  const { at = last } = query;
   if (at > last)
     throw new ApiError('input-invalid', `The journal ends at entry ${last}. Set "at" to 1 to ${last}.`);
   const { state, seq: reached } = await loadRunAt(store, runId, at);
@@ -152,37 +147,7 @@ export const resultPageSchema = z.object({
     .meta({ description: 'The offset of the next page; absent on the last.' }),
 });
 
-export async function readResultPage(
-  c: Context<RunsEnv>,
-  store: Store,
-  { id: runId, call: callId }: { id: string; call: string },
-  { offset, limit }: z.output<typeof resultQuery>,
-) {
-  await findRecord(store, runId, c.get('caller'));
-  const { isError, bytes, digest, page } = await openResult(store, runId, callId);
-  return c.json({ callId, isError, bytes, ...omitUndefined({ digest }), ...(await page(offset, limit)) });
-}
-
-/** Answers with the JSON of `CapturedExchange[]`. Throws `result-missing` if nothing was captured or it was deleted. */
-export async function downloadCapture(
-  c: Context<RunsEnv>,
-  store: Store,
-  { id: runId, seq }: { id: string; seq: string },
-) {
-  await findRecord(store, runId, c.get('caller'));
-  return await sendText(c, await openCapture(store, runId, Number(seq)), 'requests.json.txt');
-}
-
-export async function downloadResult(
-  c: Context<RunsEnv>,
-  store: Store,
-  { id: runId, call: callId }: { id: string; call: string },
-) {
-  await findRecord(store, runId, c.get('caller'));
-  return await sendText(c, (await openResult(store, runId, callId)).pages(), 'result.json.txt');
-}
-
-async function sendText(
+export async function sendText(
   c: Context<RunsEnv>,
   pages: AsyncGenerator<Uint8Array, void>,
   name: string,

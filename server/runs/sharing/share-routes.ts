@@ -5,7 +5,6 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { stamp } from '../../../engine/events/run-events.ts';
 import { streamedBody } from '../../../engine/events/streamed-body.ts';
-import type { Host } from '../../../engine/host/host.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../../../engine/journal/read-journal.ts';
 import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
@@ -13,13 +12,13 @@ import { exportBlobs, exportRun } from '../../../engine/replay/export-run.ts';
 
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { titleOf } from '../../../protocol/listing/label.ts';
-import type { RunRecord, Store } from '../../../protocol/store.ts';
+import type { RunRecord } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { PageAssets } from '../../page-assets.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import { findRecord } from '../run-registry.ts';
+import type { RunParts } from '../run-parts.ts';
 import { viewRun } from '../run-view.ts';
 
 /** The size limits of journals: for sharing, and for an export as a test. */
@@ -38,24 +37,12 @@ export const shareQuery = fields({
   }),
 });
 
-/** Makes the source of a test from a run. Throws `refused` if the test would fail. */
-export type ExportTest = (store: Store, runId: string) => Promise<string>;
-
-export type ShareRoutesOptions = {
-  store: Store;
-  host: Host;
-  assets: PageAssets | undefined;
-  exportTest: ExportTest | undefined;
-  log(line: string): void;
-};
-
 export async function sendExport(
   c: Context<RunsEnv>,
-  id: string,
+  { runId, seq }: RunRecord,
   query: z.output<typeof exportQuery>,
-  { store, exportTest, log }: ShareRoutesOptions,
+  { store, exportTest, log }: RunParts,
 ): Promise<Response> {
-  const { runId, seq } = await findRecord(store, id, c.get('caller'));
   if (query.as === 'test') {
     if (exportTest === undefined)
       throw new ApiError('not-found', 'This server does not export runs as tests.');
@@ -80,12 +67,11 @@ function lineOf(value: unknown): string {
 
 export async function sendShared(
   c: Context<RunsEnv>,
-  id: string,
+  record: RunRecord,
   { contents }: z.output<typeof shareQuery>,
-  { store, host, assets }: ShareRoutesOptions,
+  { store, host, assets }: RunParts,
 ): Promise<Response> {
   if (assets === undefined) throw new ApiError('not-found', 'This server has no page to share a run with.');
-  const record = await findRecord(store, id, c.get('caller'));
   assertShort(record.seq);
   const journal = await readFromStart(store, record.runId, 'Share');
   const copy = contents === 'shown' ? journal : redactContents(journal);
