@@ -197,12 +197,18 @@ export async function createOnce(
   { held, admission }: RunParts,
   create: () => Promise<Run>,
 ): Promise<Run> {
-  const { runId } = creation;
   const release = await admission.admit(caller);
   try {
     const run = (await wasCreated(creation))
-      ? await drive(held.hold(runId), held)
-      : await create().catch(error => findCreated(error, creation, held));
+      ? await drive(holdCreated(creation, held), held)
+      : await create().catch(async error => {
+          const holding = holdCreated(creation, held).catch(() => {
+            throw error;
+          });
+          const found = await drive(holding, held);
+          if (await wasCreated(creation)) return found;
+          throw error;
+        });
     if (held.drives) run.settled().then(release, release);
     else release();
     return run;
@@ -212,19 +218,9 @@ export async function createOnce(
   }
 }
 
-/** The run that another request with the same id created meanwhile. Rethrows `error` if there is none. */
-async function findCreated(error: unknown, creation: Creation, held: RunRegistry): Promise<Run> {
-  const open = () => held.hold(creation.runId);
-  // The first may share a request that is still creating the run, and fails as that fails.
-  const holding = open()
-    .catch(open)
-    .catch(() => {
-      throw error;
-    });
-  return await whileHeld(holding, async hold => {
-    if (!(await wasCreated(creation))) throw error;
-    return await drive(Promise.resolve(hold), held);
-  });
+/** Shares a request that is still creating the run; once more if that fails, because another server had created it. */
+async function holdCreated({ runId }: Creation, held: RunRegistry): Promise<Hold> {
+  return await held.hold(runId).catch(() => held.hold(runId));
 }
 
 /** Has a run driven, which keeps it open, and releases it. */
