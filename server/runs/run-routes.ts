@@ -19,13 +19,15 @@ import { forCommands, type listQuery, type startBody } from './commands/request-
 import { readInbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
-import { type RunParts, type RunRequest, viewHeld, viewStored } from './run-parts.ts';
+import { type RouteParts, type RunRequest, viewHeld, viewStored } from './route-parts.ts';
 import { findRecord } from './run-registry.ts';
 import { summarizeRun } from './run-view.ts';
 import { sendExport, sendShared } from './sharing/share-routes.ts';
 
 /** A command answers once it is durable; the registry then drives the run in the background. */
-export function runsHandlers(parts: RunParts): Omit<Handlers<typeof RUNS_ROUTES>, keyof typeof STORY_ROUTES> {
+export function runsHandlers(
+  parts: RouteParts,
+): Omit<Handlers<typeof RUNS_ROUTES>, keyof typeof STORY_ROUTES> {
   const { store, host, agents, explorations } = parts;
   /** An answer about the run of the path, if the caller may see it. */
   const ofRun =
@@ -115,7 +117,7 @@ async function listRuns(
 export async function beginRun(
   caller: Caller,
   body: z.output<typeof startBody>,
-  parts: RunParts,
+  parts: RouteParts,
 ): Promise<Run> {
   const { store, host, agents, held } = parts;
   const { agent: name, input, labels, continues, requestId, ...start } = body;

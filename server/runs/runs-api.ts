@@ -19,7 +19,7 @@ import { Explorations, type ExploreAgent } from './explore-route.ts';
 import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';
-import type { ExportTest, RunParts } from './run-parts.ts';
+import type { ExportTest, RouteParts } from './route-parts.ts';
 import { runsHandlers } from './run-routes.ts';
 import { createRunWorker } from './run-worker.ts';
 import type { ServedAgentsOptions } from './served-agents.ts';
@@ -58,7 +58,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host, inbox, log });
   const explorations = new Explorations(options.exploreAgent, log);
-  const routes: RunParts = {
+  const routes: RouteParts = {
     store,
     host,
     agents,

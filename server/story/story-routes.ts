@@ -11,7 +11,7 @@ import { answerCommand } from '../../protocol/open/answer-form.ts';
 import { ApiError, describeError } from '../error-envelope.ts';
 import type { Handlers } from '../route.ts';
 import { signed, submit } from '../runs/commands/command-routes.ts';
-import type { RunParts } from '../runs/run-parts.ts';
+import type { RouteParts } from '../runs/route-parts.ts';
 import { findRecord, openNow, settledNow } from '../runs/run-registry.ts';
 import { beginRun } from '../runs/run-routes.ts';
 import type { RunsEnv } from '../runs-env.ts';
@@ -22,7 +22,7 @@ type Reading = { runId: string; after: number; follow?: boolean; refused?: reado
 
 const none = async (): Promise<[]> => [];
 
-export function storyHandlers(options: RunParts): Handlers<typeof STORY_ROUTES> {
+export function storyHandlers(options: RouteParts): Handlers<typeof STORY_ROUTES> {
   return {
     'POST /story': async (c, { body }) => {
       const { id: runId } = await beginRun(c.get('caller'), body, options);
@@ -55,7 +55,7 @@ async function giveAnswers(
   runId: string,
   answers: readonly (JsonObject & { id: string })[],
   caller: Caller,
-  options: RunParts,
+  options: RouteParts,
 ): Promise<StoryLine[]> {
   const { run, release } = await options.held.hold(runId);
   const open = await openNow(run).finally(release);
@@ -76,7 +76,7 @@ async function giveAnswers(
   return errors.flatMap(({ ids, error }) => ids.map(id => ({ ...errorLine(error), id })));
 }
 
-async function respond(c: Context<RunsEnv>, reading: Reading, options: RunParts): Promise<Response> {
+async function respond(c: Context<RunsEnv>, reading: Reading, options: RouteParts): Promise<Response> {
   const { runId, refused = [] } = reading;
   const { agent } = await findRecord(options.store, runId, c.get('caller'));
   const left = new AbortController();
@@ -109,7 +109,7 @@ function errorLine(error: unknown): Extract<StoryLine, { type: 'error' }> {
 async function* tell(
   { runId, after, follow = false }: Reading,
   left: AbortSignal,
-  { held }: RunParts,
+  { held }: RouteParts,
 ): AsyncGenerator<StoryLine[]> {
   const { run, closing, release } = await held.hold(runId);
   /** Whether the run has ended or needs an answer. A run that only waits for its sub-agents' runs does not. */

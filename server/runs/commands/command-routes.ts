@@ -15,7 +15,7 @@ import { forbidden } from '../../access/authorize.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import { type RunParts, reportStranding, viewHeld } from '../run-parts.ts';
+import { type RouteParts, reportStranding, viewHeld } from '../route-parts.ts';
 import { assertSees, findRecord, type Hold, type RunRegistry, whileHeld } from '../run-registry.ts';
 import { strandingSchema } from '../run-view.ts';
 import { type Creation, wasCreated } from './repeated-commands.ts';
@@ -58,7 +58,7 @@ type Submission = {
 export async function submitToOne(
   c: Context<RunsEnv>,
   { runId, name, body }: { runId: string; name: string; body: unknown },
-  parts: RunParts,
+  parts: RouteParts,
 ): Promise<Response> {
   const caller = c.get('caller');
   const commands = signed(commandsOf(name, body), caller);
@@ -69,7 +69,7 @@ export async function submitToOne(
 export async function submitToMany(
   c: Context<RunsEnv>,
   { runs, command }: z.output<typeof bulkBody>,
-  parts: RunParts,
+  parts: RouteParts,
 ): Promise<Response> {
   const caller = c.get('caller');
   const name = command.type;
@@ -99,7 +99,7 @@ function describeRefusal(error: unknown) {
 export async function submit<Answer>(
   { runId, commands, name = '', together = false }: Submission,
   caller: Caller,
-  { held, requests }: Pick<RunParts, 'held' | 'requests'>,
+  { held, requests }: Pick<RouteParts, 'held' | 'requests'>,
   answer: (run: Run) => Promise<Answer>,
 ): Promise<Answer> {
   if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
@@ -165,7 +165,7 @@ export async function fork(
   caller: Caller,
   { runId, agent }: RunRecord,
   body: z.output<typeof forkBody>,
-  parts: RunParts,
+  parts: RouteParts,
 ): Promise<Run> {
   const { store, host, agents, held } = parts;
   const { requestId, commands, at, message, replayTools, paused } = body;
@@ -194,7 +194,7 @@ export async function fork(
 export async function createOnce(
   caller: Caller,
   creation: Creation,
-  { held, admission }: RunParts,
+  { held, admission }: RouteParts,
   create: () => Promise<Run>,
 ): Promise<Run> {
   const release = await admission.admit(caller);

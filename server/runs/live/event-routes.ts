@@ -13,7 +13,7 @@ import {
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import type { RunParts } from '../run-parts.ts';
+import type { RouteParts } from '../route-parts.ts';
 import { findRecord } from '../run-registry.ts';
 import {
   type Frame,
@@ -39,7 +39,11 @@ export const eventsQuery = fields({
 
 type Place = { runId: string; after: number };
 
-export async function streamEvents(c: Context<RunsEnv>, runId: string, options: RunParts): Promise<Response> {
+export async function streamEvents(
+  c: Context<RunsEnv>,
+  runId: string,
+  options: RouteParts,
+): Promise<Response> {
   await nextReaderTurn();
   await findRecord(options.store, runId, c.get('caller'));
   const left = new AbortController();
@@ -50,7 +54,7 @@ export async function streamEvents(c: Context<RunsEnv>, runId: string, options: 
 export async function streamAll(
   c: Context<RunsEnv>,
   { run = [], summaries }: z.output<typeof eventsQuery>,
-  options: RunParts,
+  options: RouteParts,
 ): Promise<Response> {
   const { store, changes } = options;
   const resumed = new Map(
@@ -83,7 +87,7 @@ function send<Value>(
   c: Context<RunsEnv>,
   values: AsyncGenerator<Value>,
   format: Pick<BodyFormat<Value>, 'frame' | 'begin' | 'leave'>,
-  { host, streamBounds }: RunParts,
+  { host, streamBounds }: RouteParts,
 ): Response {
   const keepAlive = { text: KEEP_ALIVE_COMMENT, host, ms: streamBounds.keepAliveMs };
   const body = streamedBody(values, { ...format, keepAlive });
@@ -94,7 +98,7 @@ function follow(
   c: Context<RunsEnv>,
   { runId, after }: Place,
   left: AbortSignal,
-  { store, held, streamBounds, log }: RunParts,
+  { store, held, streamBounds, log }: RouteParts,
 ) {
   return followRun({
     runId,

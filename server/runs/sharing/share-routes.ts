@@ -18,7 +18,7 @@ import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { PageAssets } from '../../page-assets.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import type { RunParts } from '../run-parts.ts';
+import type { RouteParts } from '../route-parts.ts';
 import { viewRun } from '../run-view.ts';
 
 /** The size limits of journals: for sharing, and for an export as a test. */
@@ -41,7 +41,7 @@ export async function sendExport(
   c: Context<RunsEnv>,
   { runId, seq }: RunRecord,
   query: z.output<typeof exportQuery>,
-  { store, exportTest, log }: RunParts,
+  { store, exportTest, log }: RouteParts,
 ): Promise<Response> {
   if (query.as === 'test') {
     if (exportTest === undefined)
@@ -69,7 +69,7 @@ export async function sendShared(
   c: Context<RunsEnv>,
   record: RunRecord,
   { contents }: z.output<typeof shareQuery>,
-  { store, host, assets }: RunParts,
+  { store, host, assets }: RouteParts,
 ): Promise<Response> {
   if (assets === undefined) throw new ApiError('not-found', 'This server has no page to share a run with.');
   assertShort(record.seq);

@@ -23,7 +23,7 @@ import type { ServedAgents } from './served-agents.ts';
 export type ExportTest = (store: Store, runId: string) => Promise<string>;
 
 /** What the routes of runs share. */
-export type RunParts = {
+export type RouteParts = {
   store: Store;
   host: Host;
   agents: ServedAgents;
@@ -44,13 +44,13 @@ export type RunParts = {
 export type RunRequest = Context<RunsEnv>;
 
 /** Builds the view from the state in memory, without reading the journal again. Logs that no process drives the run. */
-export async function viewHeld(run: Run, parts: RunParts): Promise<RunView> {
+export async function viewHeld(run: Run, parts: RouteParts): Promise<RunView> {
   const record = await findRecord(parts.store, run.id);
   const stranded = await reportStranding(record, run.durable, parts);
   return await view(record, run.durable, stranded, parts);
 }
 
-export async function viewStored(record: RunRecord, fold: Fold, parts: RunParts): Promise<RunView> {
+export async function viewStored(record: RunRecord, fold: Fold, parts: RouteParts): Promise<RunView> {
   return await view(record, fold, await findStranding(record, fold, parts), parts);
 }
 
@@ -58,7 +58,7 @@ async function view(
   record: RunRecord,
   fold: Fold,
   stranded: Stranding | undefined,
-  { store, host, agents }: RunParts,
+  { store, host, agents }: RouteParts,
 ): Promise<RunView> {
   const availableAgent = agents.has(record.agent);
   const showText = (text: string) => agents.showText(record.agent, text);
@@ -75,7 +75,7 @@ async function view(
 async function findStranding(
   record: RunRecord,
   { state }: Fold,
-  { strandings }: RunParts,
+  { strandings }: RouteParts,
 ): Promise<Stranding | undefined> {
   const mayHaveWork = record.status === 'running' || suspendedCalls(state.context).length > 0;
   return mayHaveWork ? await strandings.find(record) : undefined;
@@ -85,7 +85,7 @@ async function findStranding(
 export async function reportStranding(
   record: RunRecord,
   fold: Fold,
-  parts: RunParts,
+  parts: RouteParts,
 ): Promise<Stranding | undefined> {
   const stranding = await findStranding(record, fold, parts);
   parts.strandings.log(stranding);
