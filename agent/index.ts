@@ -35,7 +35,7 @@ export {
 export { type RedactRunOptions, redactRun } from '../engine/journal/redaction/redact-run.ts';
 export type { CommandResult, SubmitResult } from '../engine/log/refusal.ts';
 export type { MigrateOptions } from '../engine/migrations/migrate-run.ts';
-export type { CallReference } from '../engine/run/call-reference.ts';
+export type { CallReference } from '../engine/run/known-commands.ts';
 export type { Run, RunHappening } from '../engine/run/run.ts';
 export type { Instructions, PrepareTurn, Retry, TurnPreparation } from '../engine/services/definition.ts';
 export type { StoryEvent, TurnPart } from '../engine/story/story-event.ts';

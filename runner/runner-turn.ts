@@ -1,3 +1,5 @@
+import type { Run } from '../engine/run/run.ts';
+import type { Delta } from '../protocol/effect.ts';
 import type { RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
@@ -36,4 +38,58 @@ export function describeTurn(event: CompletedTurn, number: number): RunnerTurn {
     ...omitUndefined({ error }),
   }));
   return { number, text, toolCalls, finishReason, usage, provider, model, items };
+}
+
+const NEVER = new Promise<never>(() => {});
+
+/**
+ * A turn while it streams. Iterating yields its deltas, including those of failed attempts, which are followed
+ * by `text.discarded`. `turn()` resolves to the completed turn. Iterating is optional.
+ *
+ * @example
+ * for await (const stream of turns(agent, 'Refund order A-1001', { stream: true })) {
+ *   for await (const text of stream.text()) process.stdout.write(text);
+ *   const { toolCalls } = await stream.turn();
+ * }
+ */
+export class TurnStream implements AsyncIterable<Delta> {
+  readonly #run: Run;
+  readonly #after: number;
+  readonly #completed: Promise<RunnerTurn | undefined>;
+
+  constructor(run: Run, after: number, completed: Promise<RunnerTurn | undefined>) {
+    this.#run = run;
+    this.#after = after;
+    this.#completed = completed;
+  }
+
+  /** Resolves to the completed turn. Rejects if its last attempt failed or it was a draft (`finalAnswer: 'separate'`). */
+  async turn(): Promise<RunnerTurn> {
+    const turn = await this.#completed;
+    if (turn === undefined) throw new Error('The turn has no reply. See runner.done() for the reason.');
+    return turn;
+  }
+
+  /** Yields the text as it streams. */
+  async *text(): AsyncGenerator<string, void> {
+    for await (const delta of this) if (delta.type === 'text.delta') yield delta.text;
+  }
+
+  /** Yields the deltas of the turn. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Delta, void> {
+    const happenings = this.#run.events({ after: this.#after, follow: true })[Symbol.asyncIterator]();
+    const failed = this.#completed.then(
+      turn => turn === undefined || NEVER,
+      () => true,
+    );
+    try {
+      for (;;) {
+        const next = await Promise.race([happenings.next(), failed]);
+        if (typeof next !== 'object' || next.done || next.value.type === 'turn.completed') return;
+        if (!('seq' in next.value)) yield next.value;
+      }
+    } finally {
+      void happenings.return?.();
+    }
+  }
 }

@@ -8,8 +8,7 @@ import { EngineError } from '../protocol/error.ts';
 import type { Item, ToolResultItem } from '../protocol/item.ts';
 import { userMessage } from '../protocol/message.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { type CompletedTurn, describeTurn, type RunnerTurn } from './runner-turn.ts';
-import { TurnStream } from './turn-stream.ts';
+import { type CompletedTurn, describeTurn, type RunnerTurn, TurnStream } from './runner-turn.ts';
 
 /** Parameters of the next model request. `messages` is the run's transcript without the current reply. */
 export type RunnerParams = RunParams & { messages: readonly Item[] };

@@ -1,10 +1,9 @@
 import type { Agent } from '../agent/agent.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { Runner } from './runner.ts';
-import type { RunnerTurn } from './runner-turn.ts';
-import type { TurnStream } from './turn-stream.ts';
+import type { RunnerTurn, TurnStream } from './runner-turn.ts';
 
 /** The options of `turns`. */
 export type TurnsOptions = {
@@ -23,13 +22,7 @@ export type TurnsOptions = {
   runContext?: unknown;
 };
 
-const NAMES: NamesOf<TurnsOptions> = {
-  stream: true,
-  maxTurns: true,
-  signal: true,
-  runId: true,
-  runContext: true,
-};
+const NAMES = optionNames<TurnsOptions>()('stream maxTurns signal runId runContext');
 
 /** The input of a new run, or the id of a run to continue. Options other than `stream` apply to new runs only. */
 export type TurnsInput = string | readonly Item[] | { runId: string };

@@ -110,7 +110,7 @@ const AMBIGUOUS: Readonly<Record<string, readonly string[]>> = {
     'server/gateway/answer/answer.ts',
     'server/route.ts',
   ],
-  AnswerOf: ['agent/as-tool.ts', 'engine/run/call-reference.ts'],
+  AnswerOf: ['agent/as-tool.ts', 'engine/run/known-commands.ts'],
   ChartState: ['machines/agent.ts', 'visualizer/chart-graph.ts'],
   Connection: [
     'adapters/http/connection.ts',
@@ -149,7 +149,7 @@ const AMBIGUOUS: Readonly<Record<string, readonly string[]>> = {
   Part: ['fronts/a2a/wire.ts', 'protocol/item.ts'],
   PathEntry: ['explore/explorer.ts', 'visualizer/page/ahead/explorer.tsx'],
   Place: [
-    'engine/journal/redaction/plan-redaction.ts',
+    'engine/journal/redaction/redact-run.ts',
     'engine/story/story-event.ts',
     'explore/explorer.ts',
     'fronts/a2a/wire.ts',

@@ -1,6 +1,6 @@
 import { loadRunAt } from '../../engine/journal/load-run.ts';
 import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
-import { isDoubtedInFork } from '../../engine/run/forks/doubt-calls.ts';
+import { isDoubtedInFork } from '../../engine/run/forks/copy-journal.ts';
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import type { RunParams } from '../../protocol/config.ts';

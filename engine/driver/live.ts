@@ -7,7 +7,7 @@ import type { Delta, Notice, ServiceInput, ServiceName } from '../../protocol/ef
 import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
 import { cutText } from '../../text/cut-text.ts';
@@ -59,7 +59,7 @@ export type LiveOptions = {
   host?: Host;
 };
 
-const LIVE_NAMES: NamesOf<LiveOptions> = { persist: true, patienceMs: true, onDelta: true, host: true };
+const LIVE_NAMES = optionNames<LiveOptions>()('persist patienceMs onDelta host');
 
 /**
  * All services as actors of `agentMachine`. Throws `agent-invalid` for a `patienceMs` that is not above 0, and for an
@@ -319,14 +319,9 @@ export type FromAdapterOptions = LiveOptions & {
   prepareTurn?: PrepareTurn;
 };
 
-const FROM_ADAPTER_NAMES: NamesOf<FromAdapterOptions> = {
-  ...LIVE_NAMES,
-  instructions: true,
-  tools: true,
-  settings: true,
-  providerOptions: true,
-  prepareTurn: true,
-};
+const FROM_ADAPTER_NAMES = optionNames<FromAdapterOptions>()(
+  'persist patienceMs onDelta host instructions tools settings providerOptions prepareTurn',
+);
 
 /**
  * The `modelTurn` actor of `agentMachine`: calls `adapter` exactly once each time it is invoked.

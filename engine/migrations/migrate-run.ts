@@ -9,7 +9,7 @@ import { isDriven, type Owner, type StandingChange, type Store } from '../../pro
 import type { Host } from '../host/host.ts';
 import { beginFold, foldEntry, loadRun, readImage, standingOf, writerOf } from '../journal/load-run.ts';
 import { describeRestored, readPage, readStart, writerOfStart } from '../journal/read-journal.ts';
-import { beginDoubting } from '../run/forks/doubt-calls.ts';
+import { beginDoubting } from '../run/forks/copy-journal.ts';
 import { suspendedCalls } from '../sub-agents/sub-agent-runs.ts';
 import {
   compareAgents,

@@ -8,11 +8,8 @@ import { type Refusal, refuse } from '../log/refusal.ts';
 import type { Children } from '../sub-agents/children.ts';
 import type { RunHandle, SoughtCall } from '../sub-agents/sub-agent-runs.ts';
 
-/** Where a command goes: to the run itself, or to a child run, which applies it or passes it on. */
-export type Route =
-  | { type: 'own' }
-  | { type: 'child'; child: RunHandle }
-  | { type: 'refused'; refusal: Refusal };
+/** Where a command goes: to the run itself, or to a child run, which applies it or passes it on; or why nowhere. */
+export type Route = 'own' | RunHandle | Refusal;
 
 /**
  * Finds the run that a decision belongs to.
@@ -40,36 +37,39 @@ export class CallRouter {
   ): Promise<Route> {
     if ('callId' in command) {
       const isOwn = isOwnCall(command, this.#runId, context);
-      return isOwn ? { type: 'own' } : await this.#find(command, await readContext());
+      return isOwn ? 'own' : await this.#find(command, await readContext());
     }
-    if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
+    if (command.type !== 'unpause' && command.type !== 'step') return 'own';
     return await this.#findPaused(command.runId, await readContext());
   }
 
   async #find(command: CallCommand, context: Context): Promise<Route> {
     const { callId, runId } = command;
-    if (isOwnCall(command, this.#runId, context)) return { type: 'own' };
+    if (isOwnCall(command, this.#runId, context)) return 'own';
     const sought = soughtBy(command);
     const includePast = findCall(context, callId) === undefined || runId !== undefined;
     const [child, other] = await this.#findChildren(sought, context, { includePast });
     const isSpecific = sought.digest !== undefined || runId !== undefined;
     if (child !== undefined && (isSpecific || !(await this.#wasDecided(callId)))) {
-      if (other === undefined) return { type: 'child', child };
-      return { type: 'refused', refusal: refuseAmbiguous(callId, [child, other]) };
+      if (other === undefined) return child;
+      return refuse(
+        'refused',
+        `Several sub-agents have an open call ${callId}, including runs ${child.id} and ${other.id}. Choose one with { runId } or { digest }, or send the command to its run.`,
+      );
     }
-    if (runId === undefined || child !== undefined) return { type: 'own' };
+    if (runId === undefined || child !== undefined) return 'own';
     const message = `Run ${this.#runId} has no sub-agent run ${runId} with a call ${callId}. Check both ids.`;
-    return { type: 'refused', refusal: refuse('call-unknown', message) };
+    return refuse('call-unknown', message);
   }
 
   /** The paused run with this id; without one, a paused child at any depth, if this run itself is not paused. */
   async #findPaused(runId: string | undefined, context: Context): Promise<Route> {
-    if (runId === this.#runId || (runId === undefined && context.paused)) return { type: 'own' };
+    if (runId === this.#runId || (runId === undefined && context.paused)) return 'own';
     const child = await this.#children.findPaused(context, runId);
-    if (child !== undefined) return { type: 'child', child };
-    if (runId === undefined) return { type: 'own' };
+    if (child !== undefined) return child;
+    if (runId === undefined) return 'own';
     const message = `Run ${this.#runId} has no paused sub-agent run ${runId}. Look at what it waits for.`;
-    return { type: 'refused', refusal: refuse('refused', message) };
+    return refuse('refused', message);
   }
 
   /** Refuses a command of a submission if it is for another run; `null` if it is not. */
@@ -115,18 +115,6 @@ export class CallRouter {
 
 function soughtBy(command: CallCommand): SoughtCall {
   const { type, callId, runId } = command;
-  return {
-    callId,
-    fitting: APPLIES_TO[type],
-    runId,
-    digest: 'digest' in command ? command.digest : undefined,
-  };
-}
-
-function refuseAmbiguous(callId: string, runs: readonly RunHandle[]): Refusal {
-  const ids = runs.map(({ id }) => id).join(' and ');
-  return refuse(
-    'refused',
-    `Several sub-agents have an open call ${callId}, including runs ${ids}. Choose one with { runId } or { digest }, or send the command to its run.`,
-  );
+  const digest = 'digest' in command ? command.digest : undefined;
+  return { callId, fitting: APPLIES_TO[type], runId, digest };
 }

@@ -5,6 +5,7 @@ import {
   asSentence,
   describeUnknown,
   type NamesOf,
+  optionNames,
   refuseUnknownOptions,
 } from '../../protocol/options/refuse-unknown.ts';
 import {
@@ -15,10 +16,9 @@ import {
   type RunCommand,
   type YieldOptions,
 } from '../../protocol/run-command.ts';
+import type { OpenCall } from '../../protocol/run-view.ts';
 import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
-
-const COMMAND: NamesOf<CommandOptions> = { by: true, requestId: true };
 
 type OtherOptions = {
   events: Pick<BatchOptions, 'after' | 'follow'>;
@@ -37,36 +37,14 @@ const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Me
   story: { after: true, follow: true, settle: true, subAgents: true },
   storyBatches: { after: true, follow: true, until: true, subAgents: true },
   yield: { graceMs: true },
-  editTranscript: COMMAND,
-  retry: { ...COMMAND, force: true },
-  fork: {
-    at: true,
-    runId: true,
-    by: true,
-    message: true,
-    commands: true,
-    paused: true,
-    replayTools: true,
-    model: true,
-    request: true,
-  },
+  editTranscript: { by: true, requestId: true },
+  retry: { by: true, requestId: true, force: true },
+  fork: optionNames<OtherOptions['fork']>()('at runId by message commands paused replayTools model request'),
 };
 
-const EDITED_CALL: NamesOf<NonNullable<EditTurnOptions['calls']>[number]> = {
-  callId: true,
-  name: true,
-  input: true,
-};
-const BREAKPOINT: NamesOf<Breakpoint> = {
-  id: true,
-  next: true,
-  tool: true,
-  turn: true,
-  costOver: true,
-  where: true,
-  once: true,
-};
-const WHERE: NamesOf<NonNullable<Breakpoint['where']>> = { path: true, op: true, value: true };
+const EDITED_CALL = optionNames<NonNullable<EditTurnOptions['calls']>[number]>()('callId name input');
+const BREAKPOINT = optionNames<Breakpoint>()('id next tool turn costOver where once');
+const WHERE = optionNames<NonNullable<Breakpoint['where']>>()('path op value');
 
 /** The method of `Run` for each type whose name differs. */
 const METHODS: Readonly<Record<string, string>> = {
@@ -102,11 +80,10 @@ export function knownOptions<Method extends keyof OtherOptions, Options extends 
 export function knownCommands(commands: readonly RunCommand[]): readonly RunCommand[] {
   for (const command of commands) {
     const { type } = command;
-    if (!Object.hasOwn(COMMAND_MEMBERS, type))
-      throw new EngineError(
-        'input-invalid',
-        asSentence(describeUnknown('command', String(type), Object.keys(COMMAND_MEMBERS), 'run.submit')),
-      );
+    if (!Object.hasOwn(COMMAND_MEMBERS, type)) {
+      const unknown = describeUnknown('command', String(type), Object.keys(COMMAND_MEMBERS), 'run.submit');
+      throw new EngineError('input-invalid', asSentence(unknown));
+    }
     refuse(`the command ${type}`, command, { type: true, ...COMMAND_MEMBERS[type] });
     refuseUnknownBelow(command);
   }
@@ -133,4 +110,30 @@ function refuseUnknownParams(params: unknown): void {
 
 function refuse(of: string, given: unknown, known: Readonly<Record<string, true>>): void {
   refuseUnknownOptions(of, given, known, 'input-invalid');
+}
+
+/**
+ * The call that a decision is about: its id, or the open call itself. With the call, the types of `input` and `output`
+ * are those of its tool, or of its tools if it can be of several, and the decision names the call's run and digest.
+ */
+export type CallReference = string | OpenCall;
+
+/** The input of a referenced call. */
+export type InputOf<Call extends CallReference> =
+  Call extends OpenCall<string, infer Input> ? Input : unknown;
+
+/** What can be given as the result of a referenced call. */
+export type AnswerOf<Call extends CallReference> =
+  Call extends OpenCall<string, unknown, infer Answer> ? Answer : unknown;
+
+/** Returns the members of a command that name its call. Throws `input-invalid` for what names no call. */
+export function referTo(call: CallReference): { callId: string; runId?: string; digest?: string } {
+  if (typeof call === 'string') return { callId: call };
+  if (typeof call !== 'object' || call === null || typeof call.callId !== 'string')
+    throw new EngineError(
+      'input-invalid',
+      `Expected an open call or its id, got ${JSON.stringify(call)}. The open calls of a run are in settled.open.`,
+    );
+  const { callId, runId, digest } = call;
+  return { callId, runId, digest };
 }

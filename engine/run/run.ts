@@ -48,12 +48,19 @@ import { tellHappenings, textsIn } from '../story/read-story.ts';
 import type { StoryEvent } from '../story/tell-story.ts';
 import { Children, endRun } from '../sub-agents/children.ts';
 import type { RunHandle } from '../sub-agents/sub-agent-runs.ts';
-import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
 import { CallRouter } from './call-router.ts';
 import { editTranscript, retryCall } from './edits.ts';
-import type { CheckCommands } from './forks/fork-commands.ts';
+import type { CheckCommands } from './forks/fork-run.ts';
 import { type ForkOptions, forkRun } from './forks/fork-run.ts';
-import { commandOf, knownCommands, knownOptions } from './known-commands.ts';
+import {
+  type AnswerOf,
+  type CallReference,
+  commandOf,
+  type InputOf,
+  knownCommands,
+  knownOptions,
+  referTo,
+} from './known-commands.ts';
 import { boundInput, prepareCommand, prepareCommands, refuseLive } from './prepare-command.ts';
 
 export type { RunHappening } from '../events/run-events.ts';
@@ -411,10 +418,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   async #submitOne(command: RunCommand): Promise<CommandResult> {
     if (command.type === 'cancel') return await this.#cancel(command);
     const route = await this.#router.route(command, this.context, () => this.#readContext());
-    if (route.type === 'refused') return route.refusal;
-    if (route.type === 'own')
-      return await this.#put(await prepareCommand(command, this.context, this.#options));
-    const result = withoutIndex(await route.child.submit([command]));
+    if (route === 'own') return await this.#put(await prepareCommand(command, this.context, this.#options));
+    if ('accepted' in route) return route;
+    const result = withoutIndex(await route.submit([command]));
     if (result.accepted) this.settled().catch(() => {});
     return result;
   }

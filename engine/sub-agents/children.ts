@@ -57,13 +57,16 @@ export class Children {
 
   /** Drives the children until they rest or have ended; returns the results of those that have ended. */
   async settle(context: Context): Promise<Command[]> {
-    const settling = suspendedCalls(context).map(call => this.#settleOne(context, call));
-    return (await Promise.all(settling)).filter(command => command !== undefined);
+    return await this.#settleAll(context, suspendedCalls(context));
   }
 
   /** Returns the results of the children that have ended, without driving any. */
   async collect(context: Context): Promise<Command[]> {
-    const settling = (await this.#findEnded(context)).map(call => this.#settleOne(context, call));
+    return await this.#settleAll(context, await this.#findEnded(context));
+  }
+
+  async #settleAll(context: Context, calls: readonly SuspendedCall[]): Promise<Command[]> {
+    const settling = calls.map(call => this.#settleOne(context, call));
     return (await Promise.all(settling)).filter(command => command !== undefined);
   }
 
@@ -89,9 +92,7 @@ export class Children {
   async #findAll(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
     const { callId, fitting, digest, runId } = sought;
     const found: RunHandle[] = [];
-    for (const suspended of suspendedCalls(context)) {
-      const child = await this.#openOwn(context, suspended);
-      if (child === undefined) continue;
+    for await (const child of this.#own(context)) {
       const call = findCall(child.context, callId);
       const fits = call !== undefined && fitting.includes(call.status);
       const hasDigest = digest === undefined || call?.digest === digest;
@@ -117,21 +118,26 @@ export class Children {
 
   /** Returns a paused child, at any depth: the first, or the one with this id. */
   async findPaused(context: Context, runId?: string): Promise<RunHandle | undefined> {
-    for (const suspended of suspendedCalls(context)) {
-      const child = await this.#openOwn(context, suspended);
-      if (child?.context.paused === true && (runId ?? child.id) === child.id) return child;
-      const below = child && (await this.findPaused(child.context, runId));
+    for await (const child of this.#own(context)) {
+      if (child.context.paused && (runId ?? child.id) === child.id) return child;
+      const below = await this.findPaused(child.context, runId);
       if (below !== undefined) return below;
     }
     return undefined;
   }
 
+  async *#own(context: Context): AsyncGenerator<RunHandle, void> {
+    for (const suspended of suspendedCalls(context)) {
+      const child = await this.#openOwn(context, suspended);
+      if (child !== undefined) yield child;
+    }
+  }
+
   /** Cancels the children of a cancelled run, at any depth. Needs no agent. */
   async cancel(context: Context): Promise<void> {
     const reason = `its parent run ${context.runId} was cancelled`;
-    for (const childId of childIdsOf(context)) {
+    for (const childId of childIdsOf(context))
       await cancelStored(this.#environment, childId, context.runId, reason);
-    }
   }
 
   async #settleOne(context: Context, call: SuspendedCall): Promise<Command | undefined> {

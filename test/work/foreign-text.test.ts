@@ -21,7 +21,7 @@ import { TokenTexts } from '../../adapters/vllm/model-files.ts';
 import { readTaggedCall, TaggedReply } from '../../adapters/vllm/tagged-reply.ts';
 import { formatSafeJson, formatValue, shorten, showSafely } from '../../cli/render/format.ts';
 import { offeredTools } from '../../engine/replay/record-run.ts';
-import { checkOutput } from '../../engine/services/finishers.ts';
+import { checkOutput } from '../../engine/services/make-services.ts';
 import { makeIdsUnique } from '../../engine/services/qualify-calls.ts';
 import { codeSpan } from '../../examples/steward/code-span.ts';
 import { readBlocks } from '../../examples/steward/markdown-blocks.ts';

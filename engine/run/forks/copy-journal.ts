@@ -1,6 +1,7 @@
+import type { Call } from '../../../machines/context.ts';
 import { isOfChart } from '../../../machines/fold.ts';
-import { hasEnded } from '../../../machines/status.ts';
-import type { ChartState } from '../../../machines/step.ts';
+import { hasEnded, isAtRest } from '../../../machines/status.ts';
+import { type ChartState, next } from '../../../machines/step.ts';
 import type { Prices } from '../../../protocol/config.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
@@ -8,8 +9,8 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
 import { beginFold, foldEntry } from '../../journal/load-run.ts';
 import type { WholeJournal } from '../../journal/read-journal.ts';
+import { listRecordedCalls } from '../../journal/recorded-calls.ts';
 import type { RequestRecord } from '../../log/request-ids.ts';
-import { applyEvent, beginDoubting, playOwn } from './doubt-calls.ts';
 
 /**
  * The model of a fork, the only one that drives it. `launch`: the model string that a later command creates its agent
@@ -126,19 +127,106 @@ function assertEntry(at: number, last: number, runId: string): void {
 }
 
 function assertRunnable(state: ChartState, runId: string): void {
-  if (!hasEnded(state) && countRedactions(state.context.runContext ?? null) > 0) {
+  if (hasEnded(state)) return;
+  const { calls, runContext = null } = state.context;
+  if (countRedactions(runContext) > 0)
     throw new EngineError(
       'refused',
       `The run context of run ${runId} was redacted, and the fork's tools would need it. Fork at the entry that ends the run, or start a run that continues it.`,
       { runId },
     );
-  }
-  const open = hasEnded(state) ? [] : state.context.calls.filter(({ status }) => status !== 'settled');
-  const call = open.find(({ input }) => countRedactions(input) > 0);
+  const call = calls.find(({ status, input }) => status !== 'settled' && countRedactions(input) > 0);
   if (call === undefined) return;
   throw new EngineError(
     'refused',
     `Call ${call.callId} of run ${runId} still has to run at that entry, but its input was redacted. Fork after the entry of its result.`,
     { runId, callId: call.callId },
   );
+}
+
+/* Calls that a copied journal had started: in the copy they are in doubt, or have their recorded results. */
+
+/** Settles a call that the copied entries had started with its result in the rest of the journal, if it has one. */
+type Settle = (call: Call, at: number, generation: number) => ChartEvent | undefined;
+
+/** Settles calls of a fork with the results that the journal of its original has for them, except `decided` ones. */
+function playOwn(runId: string, entries: WholeJournal, decided: readonly string[]): Settle {
+  const recorded = new Map(listRecordedCalls(entries).map(call => [call.callId, call]));
+  return ({ callId, digest }, at, generation) => {
+    const known = recorded.get(callId);
+    if (known?.result === undefined || known.digest !== digest || decided.includes(callId)) return undefined;
+    const { seq, ...result } = known.result;
+    if (countRedactions(result.output) > 0) return undefined;
+    return { type: 'tool.settled', at, generation, callId, ...result, played: { runId, seq } };
+  };
+}
+
+/**
+ * The copied events, followed by events that put the unsettled calls in doubt. The chart accepts those only during a
+ * batch; if the run was quarantined during one, they are inserted before that. A decision to retry a call that has
+ * not started again is left out, so that the call stays in doubt: the decision was about the original run.
+ */
+export function beginDoubting(
+  { begun, copied, end }: { begun: ChartState; copied: readonly ChartEvent[]; end: ChartState },
+  reason: string,
+  settle?: Settle,
+) {
+  const retried = end.context.calls.filter(isReadyToRetry).map(({ callId }) => callId);
+  const isResolved = (event: ChartEvent, callId: string) =>
+    event.type === 'doubt.resolved' && event.callId === callId;
+  const lastRetries = retried.map(callId => copied.findLastIndex(event => isResolved(event, callId)));
+  const events = copied.filter((_, index) => !lastRetries.includes(index));
+  const isMidBatch = isAtRest(end) && end.context.batch > 0;
+  const index = isMidBatch ? events.findLastIndex(({ type }) => type === 'run.quarantined') : events.length;
+  const head = events.slice(0, index);
+  const { state, doubts } = doubtStartedCalls(head.reduce(applyEvent, begun), reason, settle);
+  const tail = events.slice(index).map((event): ChartEvent => {
+    const isAccepted = event.type !== 'run.quarantined' || state.value === 'executingTools';
+    return isAccepted ? event : { type: 'pause.requested', at: event.at };
+  });
+  return { state: tail.reduce(applyEvent, state), events: [...head, ...doubts, ...tail] };
+}
+
+/** Their time is that of the last entry: what passed in the original run since then is no active time of the fork. */
+function doubtStartedCalls(
+  state: ChartState,
+  reason: string,
+  settle: Settle = () => undefined,
+): { state: ChartState; doubts: ChartEvent[] } {
+  const { calls, now, generation } = state.context;
+  const started = hasEnded(state) ? [] : calls.filter(isInProgress);
+  const when = { at: now, generation };
+  // The chart puts only running calls in doubt, so a queued call is marked as started first.
+  const queued = started.filter(({ status }) => status === 'queued');
+  const doubts: ChartEvent[] = [
+    ...queued.map(({ callId, attempt, key = '' }) => {
+      return { type: 'tool.started', ...when, callId, attempt: attempt + 1, key } as const;
+    }),
+    ...started.map((call): ChartEvent => {
+      const { callId } = call;
+      return settle(call, now, generation) ?? { type: 'tool.doubted', ...when, callId, reason };
+    }),
+  ];
+  return { state: doubts.reduce(applyEvent, state), doubts };
+}
+
+/** Whether a call of a run, as it stands at an entry, is in doubt in a fork from that entry. */
+export function isDoubtedInFork(call: Call): boolean {
+  return call.status === 'doubted' || isInProgress(call) || isReadyToRetry(call);
+}
+
+/** Started but not settled in a batch; `queued` after an interruption or a decision to retry. */
+function isInProgress({ attempt, status }: Call): boolean {
+  return attempt > 0 && (status === 'queued' || status === 'running' || status === 'reconciling');
+}
+
+function isReadyToRetry({ attempt, status }: Call): boolean {
+  return attempt > 0 && status === 'ready';
+}
+
+/** The state after an event that the chart must accept. */
+export function applyEvent(state: ChartState, event: ChartEvent): ChartState {
+  const step = next(state, event);
+  if (step.handled) return step.state;
+  throw new Error(`The chart does not accept ${event.type} in state ${JSON.stringify(state.value)}.`);
 }

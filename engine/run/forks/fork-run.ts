@@ -1,21 +1,22 @@
+import type { Context } from '../../../machines/context.ts';
 import { hasEnded, statusOf } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import type { ChartEvent } from '../../../protocol/event.ts';
+import type { ChartEvent, JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
-import type { Source, Store } from '../../../protocol/store.ts';
+import type { JournalRest, Source, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../host/host.ts';
 import { beginFold, foldEntry, type LoadedRun, standingOf } from '../../journal/load-run.ts';
 import { readFromStart, readUnredacted, type WholeJournal } from '../../journal/read-journal.ts';
-import { findFault, sendMessage, stampCommand } from '../../log/command.ts';
+import type { CommandStore } from '../../journal/run-blobs.ts';
+import { findFault, foldCommands, type MakeCommand, sendMessage, stampCommand } from '../../log/command.ts';
+import { findRefusal, type Refusal } from '../../log/refusal.ts';
 import type { RequestRecord } from '../../log/request-ids.ts';
 import { waitsForOriginal } from '../../sub-agents/sub-agent-runs.ts';
 import { assertReadable } from '../../versions/version-mismatch.ts';
-import { type Copy, copyJournal, type ForkModel } from './copy-journal.ts';
-import { applyEvent } from './doubt-calls.ts';
-import { applyCommands, type CheckCommands } from './fork-commands.ts';
+import { applyEvent, type Copy, copyJournal, type ForkModel } from './copy-journal.ts';
 
 /** How a fork begins. */
 export type ForkOptions = {
@@ -76,11 +77,13 @@ export async function forkRun(
 
 /** Throws an error of `isChangedRun` if the run is redacted before the fork is created. */
 async function forkAsRead(
-  { store, host, checkCommands }: ForkParts,
+  parts: ForkParts,
   source: Source,
   at: number,
-  { runId: forkId = host.newId('run'), commands = [], message, ...options }: ForkOptions,
+  options: ForkOptions,
 ): Promise<{ runId: string; loaded: LoadedRun }> {
+  const { store, host } = parts;
+  const { runId: forkId = host.newId('run'), commands = [], message } = options;
   const { runId } = source;
   const { by, paused = false, replayTools = false, model, request } = options;
   const entries = await readFromStart(store, runId, 'Fork');
@@ -98,7 +101,7 @@ async function forkAsRead(
   const { events, state, blobs } =
     commands.length === 0
       ? { ...begun, blobs: [] }
-      : await applyCommands(begun, commands, { store, host, checkCommands, paused, by });
+      : await applyCommands(begun, commands, parts, { paused, by });
   const wake = waitsForOriginal(state.context) ? { wakeAt: host.now() } : {};
   host.reach?.('create.before');
   const { seq } = await store.create(copy.started, undefined, {
@@ -135,4 +138,85 @@ function describeEnded([first, ...rest]: WholeJournal, at: number, ended: ChartS
       `entry ${last} or earlier, or start a run that continues it (--continues ${runId}).`,
     { runId, last },
   );
+}
+
+type NewBlob = NonNullable<JournalRest['blobs']>[number];
+type RefusedCommand = Refusal & { index: number };
+
+/** Prepares commands for the run in `store`, as a submission to it would; see `prepareCommands`. */
+export type CheckCommands = (
+  commands: readonly RunCommand[],
+  context: Context,
+  where: { runId: string; store: CommandStore },
+) => Promise<MakeCommand[] | RefusedCommand>;
+
+/**
+ * The events of a held fork with commands, what their large results are, and the state after them. The fork is released
+ * at the end, unless the commands or `paused` say that it stays held.
+ *
+ * F1 The commands are refused or accepted as a submission to a run in the same state would be, before the fork exists.
+ * F2 They act before anything follows from the last copied entry: the decision that it leads to sees all of them.
+ * F3 A `pause`, `unpause` or `step` among them decides itself how the fork continues. The hold is already a pause: the
+ *    first of these commands, if it is `pause`, adds nothing to it.
+ * F4 A breakpoint that they set holds the fork like a run that arrives there.
+ */
+async function applyCommands(
+  copy: Copy,
+  commands: readonly RunCommand[],
+  { store, host, checkCommands }: ForkParts,
+  { paused, by }: ForkOptions,
+): Promise<{ events: RunEvent[]; state: ChartState; blobs: NewBlob[] }> {
+  if (checkCommands === undefined) throw new Error('A fork with commands needs what checks them.');
+  const { started, release } = copy;
+  const { runId } = started;
+  const steers = commands.findIndex(({ type }) => type === 'pause' || type === 'unpause' || type === 'step');
+  const isPause = release !== undefined && commands[steers]?.type === 'pause';
+  const acting = commands.filter((_, index) => !isPause || index !== steers);
+  const refused = ({ index: place, code, message, by: who }: RefusedCommand) => {
+    const index = isPause && place >= steers ? place + 1 : place;
+    return new EngineError(code, message, { index, ...omitUndefined({ by: who }) });
+  };
+
+  const entries = [started, ...copy.events].map((event, index): JournalEntry => ({ seq: index + 1, event }));
+  const { known, blobs } = storeWith(store, runId, entries);
+  const makes = await checkCommands(acting, copy.state.context, { runId, store: known });
+  if ('accepted' in makes) throw refused(makes);
+  const folded = foldCommands(copy.state, makes, host.now());
+  if ('accepted' in folded) throw refused(folded);
+  const { events: made, state } = folded;
+  if (state === null) {
+    const refusal = findRefusal(copy.state, made, entries);
+    throw refusal === null ? new Error('The chart accepts commands that it refused.') : refused(refusal);
+  }
+  const events = [...copy.events, ...made];
+  const isReleased = release !== undefined && !paused && steers < 0 && !hasEnded(state);
+  if (!isReleased || isHeldByBreakpoint(state, commands, release.isOwn)) return { events, state, blobs };
+  const continued = { type: release.type, at: host.now(), ...omitUndefined({ by }) };
+  return { events: [...events, continued], state: applyEvent(state, continued), blobs };
+}
+
+/** Whether a breakpoint holds the fork, other than one that the original had passed at this entry. */
+function isHeldByBreakpoint(
+  { context: { next: action } }: ChartState,
+  commands: readonly RunCommand[],
+  isOwnPause: boolean,
+): boolean {
+  const isHit = action?.type === 'pause' && action.breakpoint !== undefined;
+  return isHit && (isOwnPause || commands.some(({ type }) => type === 'breakpoints'));
+}
+
+/** The store as if it had the run with these entries already. Its blobs are kept here. */
+function storeWith(store: Store, runId: string, entries: readonly JournalEntry[]) {
+  const blobs: NewBlob[] = [];
+  const known: CommandStore = {
+    get: id => store.get(id),
+    readBlob: (...range) => store.readBlob(...range),
+    read: async (id, after = 0, page) =>
+      id === runId ? entries.slice(after) : await store.read(id, after, page),
+    putBlob: async (id, digest, text) => {
+      if (id === runId) blobs.push({ digest, text });
+      else await store.putBlob(id, digest, text);
+    },
+  };
+  return { known, blobs };
 }

@@ -4,9 +4,8 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, type Tool } from '../../../agent/index.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
-import { pointerTo, textsOf } from '../../../engine/journal/redaction/plan-redaction.ts';
 import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
-import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
+import { pointerTo, redactRun, textsOf } from '../../../engine/journal/redaction/redact-run.ts';
 import { exportBlobs, exportRun } from '../../../engine/replay/export-run.ts';
 import { ExportedBlobs } from '../../../engine/replay/read-export.ts';
 import { replayExport } from '../../../engine/replay/replay-export.ts';
