@@ -57,7 +57,6 @@ export const codeInterpreterTool = openFields({
 });
 export type CodeInterpreterTool = z.infer<typeof codeInterpreterTool>;
 
-/** The client declares it, and the gateway or the provider runs it. */
 export type BuiltinTool = WebSearchTool | FileSearchTool | CodeInterpreterTool;
 
 export const BUILTIN_KINDS = ['web_search', 'file_search', 'code_interpreter'] as const;
@@ -135,7 +134,6 @@ const codeInterpreter = fields({
 });
 export type CodeInterpreterConfig = z.output<typeof codeInterpreter>;
 
-/** What requests may use, and what runs it. */
 export const builtinTools = fields({
   web_search: optional(webSearch),
   file_search: optional(fileSearch),

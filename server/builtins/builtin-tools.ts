@@ -70,7 +70,6 @@ export class BuiltinTools {
     return offered;
   }
 
-  /** Kills the commands that still run code, and frees the indexes of files. */
   close(): void {
     this.#killCommands();
     process.off('exit', this.#killCommands);

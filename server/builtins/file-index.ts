@@ -60,7 +60,6 @@ export class FileIndex {
     this.#log = log;
   }
 
-  /** Best first. */
   async search(
     query: string,
     options: { most: number; threshold: number; accepts: (attributes: FileAttributes) => boolean },
@@ -213,7 +212,6 @@ function* cutChunks(text: string): Generator<string, void> {
   }
 }
 
-/** To the last break in the second half of the piece. */
 function lengthOf(piece: string): number {
   for (const mark of ['\n\n', '\n', ' ']) {
     const at = piece.lastIndexOf(mark);

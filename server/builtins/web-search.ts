@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { jsonIn } from '../../adapters/turn/json-access.ts';
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
@@ -30,7 +31,6 @@ const result = z.object({
 });
 const answer = z.object({ results: z.array(result).max(1_000) });
 
-/** What of the request's tool a backend has to apply. */
 export function searchOptionsOf(asked: WebSearchTool): SearchOptions {
   const { filters, user_location, search_context_size: size } = asked;
   return omitUndefined({
@@ -55,7 +55,7 @@ export function webSearch(asked: WebSearchTool, search: SearchWeb): Tool {
 }
 
 function readFound(found: JsonValue, domains: readonly string[] | undefined): JsonObject {
-  const value = typeof found === 'string' ? parse(found) : found;
+  const value = typeof found === 'string' ? jsonIn(found) : found;
   const { data } = answer.safeParse(Array.isArray(value) ? { results: value } : value);
   if (data === undefined) {
     const text = typeof found === 'string' ? found : JSON.stringify(found);
@@ -76,14 +76,6 @@ function isWithin(host: string, domains: readonly string[]): boolean {
   return domains.some(domain => host === domain || host.endsWith(`.${domain}`));
 }
 
-function parse(text: string): JsonValue {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
 /** POST of the request as JSON, answered with `{ results: [{ title, url, snippet }] }`. */
 export function searchEndpoint(endpoint: {
   url: string;
@@ -99,7 +91,7 @@ export function searchEndpoint(endpoint: {
         `The web search failed: ${ended.aborted ? `no answer within ${timeoutMs} ms` : messageOf(error)}`,
       );
     });
-    const { data } = answer.safeParse(parse(text));
+    const { data } = answer.safeParse(jsonIn(text));
     if (data === undefined) throw new Error('The web search failed: its answer has no list of results.');
     return { results: data.results };
   };
@@ -121,7 +113,6 @@ async function post(
   return body;
 }
 
-/** The tool of an MCP server takes the members of the request as arguments. */
 export function searchServer(open: () => Promise<Tool>): SearchWeb {
   return async (request, context) => {
     const { run, validate } = await open();

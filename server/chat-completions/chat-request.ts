@@ -297,7 +297,6 @@ function readChatTool(tool: ChatTool, at: number): RequestTool {
   return readTool({ ...custom, format: flat, type: 'custom' }, place);
 }
 
-/** It comes after the tools of the request. */
 function webSearchOf({ web_search_options: options }: Parsed): RequestTool[] {
   if (options == null) return [];
   const { search_context_size = null, user_location: place } = options;
@@ -372,7 +371,6 @@ class OpenCalls {
     return unique;
   }
 
-  /** Returns the id in the transcript of the call that the message at `place` answers. */
   close(id: string, place: string): string {
     const callId = this.#open.get(id);
     this.#open.delete(id);

@@ -36,7 +36,6 @@ type Chunk = Omit<ChatCompletionChunk, 'choices' | 'service_tier'> & {
   choices: (Omit<ChatCompletionChunk.Choice, 'delta'> & { delta: Delta })[];
 };
 
-/** OpenAI's clients throw an error. */
 type ChatWire =
   | Chunk
   | { error: { message: string; type: string; code: string | null; param: string | null } };
@@ -79,7 +78,6 @@ export class ChatWriter implements AnswerWriter<Completion> {
   readonly #includeUsage: boolean;
   readonly #texts = new Map<string, Text>();
   readonly #calls: ChatCompletionMessageToolCall[] = [];
-  /** The item of the last streamed text, of each kind. */
   readonly #lastItem: { content?: string; reasoning_content?: string; refusal?: string } = {};
   /** The length of the streamed content, and where the text of its last item begins. */
   #content = { length: 0, start: 0 };

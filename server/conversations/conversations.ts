@@ -59,7 +59,6 @@ export class Conversations {
     return await this.find(conversationIdOf(runId), caller);
   }
 
-  /** Throws a `ResponsesError` with status 404. */
   async find(id: string, caller: Caller): Promise<Conversation> {
     const runId = runOfConversation(id);
     const { store } = this.#options;
@@ -69,7 +68,6 @@ export class Conversations {
     throw notFound(`Conversation with id '${id}' not found.`, 'conversation_not_found', 'conversation');
   }
 
-  /** Throws like `find`, and for an invalid body. */
   async update(id: string, value: unknown, caller: Caller): Promise<Conversation> {
     const metadata = parse(update, value).metadata ?? {};
     const { runId } = await this.find(id, caller);
@@ -88,7 +86,6 @@ export class Conversations {
     return await itemsOf(await this.find(id, caller), this.#options.library.seenBy(caller));
   }
 
-  /** Returns what it adds. Throws like `find`, and for an invalid item. */
   async add(id: string, value: unknown, caller: Caller): Promise<ConversationItem[]> {
     const wire = readWireItems(parse(addition, value).items, 'items');
     const { runId } = await this.find(id, caller);
@@ -97,14 +94,12 @@ export class Conversations {
     return items;
   }
 
-  /** Throws like `find`, and a `ResponsesError` with status 404 for an unknown item. */
   async item(id: string, itemId: string, caller: Caller): Promise<ConversationItem> {
     const found = (await this.items(id, caller)).find(item => item.id === itemId);
     if (found !== undefined) return found;
     throw notFound(`Item with id '${itemId}' not found in conversation '${id}'.`, 'item_not_found');
   }
 
-  /** Throws like `item`. */
   async deleteItem(id: string, itemId: string, caller: Caller): Promise<Conversation> {
     await this.item(id, itemId, caller);
     const { runId } = await this.find(id, caller);
@@ -218,7 +213,6 @@ function noModel(): EngineError {
   return new EngineError('model-missing', 'A conversation has no model.');
 }
 
-/** As at OpenAI. */
 const MOST_ITEMS = 20;
 
 const metadata = z

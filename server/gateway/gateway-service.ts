@@ -35,9 +35,7 @@ type GatewayServiceOptions = {
   gateway: GatewayConfig;
   /** Its provider serves model names that are neither an alias nor `provider:model`. */
   model?: string;
-  /** By their names as models. */
   agents?: ReadonlyMap<string, Agent>;
-  /** In ms: see `GatewayServers`. */
   hiddenWaitMs?: number;
   log(line: string): void;
 };
@@ -48,7 +46,6 @@ type GatewayServiceOptions = {
  */
 export type RequestConversation = {
   id: string;
-  /** The runs of its responses to requests with this key. */
   runsWithKey(key: RequestKey): Promise<string[]>;
   read(): Promise<
     ConversationContext & { join(response: { runId: string; ticket: string; key?: string }): Promise<void> }

@@ -18,7 +18,6 @@ type ErrorType =
   | 'api_error'
   | 'overloaded_error';
 
-/** After the stream of a message had begun. */
 export type MessageFailure = { type: ErrorType; message: string; details?: { error_code: string } };
 
 const TYPES: Readonly<Record<number, ErrorType>> = {
@@ -47,7 +46,6 @@ export function describeMessageError(
   return { status, body: { type: 'error', error, request_id: requestId }, reported };
 }
 
-/** Of a stream that breaks off. */
 export function describeInterruption(thrown: unknown): MessageFailure {
   const { message, code } = describeResponsesError(thrown).body.error;
   const type = isStoreFault(code) ? 'api_error' : 'overloaded_error';
@@ -78,7 +76,6 @@ function statusFor(status: number, code: unknown): number {
   return status > 500 ? 500 : status;
 }
 
-/** `undefined` for an answer that is one. */
 export function describeFailure({ status, error, incompleteReason }: AnswerEnd): MessageFailure | undefined {
   if (incompleteReason === 'tool_outcome_unknown')
     return { type: 'api_error', message: 'The outcome of a tool call on the server is unknown.' };
@@ -92,7 +89,6 @@ function failureType(code: unknown): ErrorType {
   return code === 'invalid_prompt' ? 'invalid_request_error' : 'api_error';
 }
 
-/** A 400 error about the field at a path such as `messages.3.content.0`. */
 export function invalidAt(path: string, problem: string): ResponsesError {
   return invalid(path, 'invalid_value', `${path}: ${problem}`);
 }

@@ -96,7 +96,6 @@ type MessageRequest = {
   toolName(name: string): string;
 };
 
-/** Throws a `ResponsesError` for an unknown model. */
 type ProviderOf = (model: string) => string;
 
 /** Throws a `ResponsesError` with the path of the first problem, such as `messages.3.content.0`. */
@@ -121,7 +120,6 @@ export function readMessageRequest(value: unknown, providerOf: ProviderOf): Mess
   return { request, thinking: shownThinking(body), toolName };
 }
 
-/** Reads a body of `POST /v1/messages/count_tokens`. Throws like `readMessageRequest`. */
 export function readCountRequest(value: unknown, providerOf: ProviderOf): GatewayRequest {
   const body = parse(countBody, value);
   const { request, provider } = readPrompt(body, providerOf);
@@ -288,7 +286,6 @@ function budgetEffort(thinking: Prompt['thinking'], provider: string): string | 
   return BUDGETS.find(([, most]) => thinking.budget_tokens <= most)?.[0] ?? 'high';
 }
 
-/** For Anthropic's API, as the client sent them. */
 function thinkingOptions({ thinking, output_config: config }: Prompt): JsonObject {
   return omitUndefined({
     thinking: thinking ?? undefined,

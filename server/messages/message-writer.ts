@@ -12,6 +12,7 @@ import type {
   ToolUseBlock,
   WebSearchToolResultBlock,
 } from '@anthropic-ai/sdk/resources/messages/messages';
+import { jsonIn } from '../../adapters/turn/json-access.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import {
@@ -178,7 +179,8 @@ export class MessageWriter implements AnswerWriter<WrittenMessage> {
   #call({ name, arguments: given }: PlacedCall): void {
     const id = this.#options.nameCall(this.#head.id, this.#calls++);
     const written = given || '{}';
-    const input = parseInput(written);
+    const parsed = jsonIn(written);
+    const input = isJsonObject(parsed) ? parsed : undefined;
     const named = { id, name: this.#options.toolName(name) };
     const use = { type: 'tool_use', ...named, input: {}, caller: { type: 'direct' } } as const;
     this.#writeCall(id, use, input === undefined ? '{}' : written, input ?? {});
@@ -278,15 +280,6 @@ export class MessageWriter implements AnswerWriter<WrittenMessage> {
 
 function isOfType<Written extends Block>(block: Block, begun: Written): block is Written {
   return block.type === begun.type;
-}
-
-function parseInput(text: string): JsonObject | undefined {
-  try {
-    const input: unknown = JSON.parse(text);
-    return isJsonObject(input) ? input : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 const NOT_USED: WrittenUsage = {

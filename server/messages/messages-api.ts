@@ -54,7 +54,6 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
 }
 
-/** All responses of a request have it. */
 function requestIdOf(c: Context<RunsEnv>): string {
   return c.res.headers.get('x-request-id') ?? '';
 }

@@ -1,9 +1,11 @@
 /** Translation between Anthropic's web search and the built-in tool of the Responses API. */
+
 import type {
   ServerToolUseBlock,
   WebSearchToolResultBlock,
 } from '@anthropic-ai/sdk/resources/messages/messages';
-import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import { objectOf, objectsOf } from '../../adapters/turn/json-access.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import { type AnswerEvent, argumentOf, resultsIn } from '../gateway/answer/answer-event.ts';
 import { type SentItem, sent } from '../gateway/request/gateway-request.ts';
 import { builtinOf } from '../gateway/runs/response-spec.ts';
@@ -13,17 +15,15 @@ export function isWebSearch({ type }: { type?: string | null | undefined }): boo
   return /^web_search_\d{8}$/.test(type ?? '');
 }
 
-/** `id` is the item's. */
 export type Search = { id: string; input: { query: string }; urls: string[]; isFailed: boolean };
 
-/** `undefined` for calls of other tools. */
 export function searchIn(
   event: Extract<AnswerEvent, { type: 'provided' | 'call.ended' }>,
 ): Search | undefined {
   const { id } = event;
   if (event.type === 'provided') {
     const { action, status } = event.item;
-    const { query, queries, url, sources } = isJsonObject(action) ? action : {};
+    const { query, queries, url, sources } = objectOf(action);
     const asked = query ?? (Array.isArray(queries) ? queries[0] : undefined) ?? url;
     const input = { query: typeof asked === 'string' ? asked : '' };
     const isFailed = status === 'failed';
@@ -60,13 +60,12 @@ export function searchBlocksOf({ id: itemId, input, urls, isFailed }: Search): {
 
 /** What a returned search says to the model. */
 export function searchItemOf(input: JsonValue | undefined, result: JsonValue | undefined): SentItem {
-  const { query } = isJsonObject(input) ? input : {};
+  const { query } = objectOf(input);
   const text = [`Web search: ${query ?? ''}`, ...urlsIn(result)].join('\n');
   const content = [{ type: 'text' as const, text }];
   return { ...sent({ type: 'message', role: 'assistant', content }), ranHere: true };
 }
 
 function urlsIn(pages: JsonValue | undefined): string[] {
-  if (!Array.isArray(pages)) return [];
-  return pages.flatMap(page => (isJsonObject(page) && typeof page.url === 'string' ? [page.url] : []));
+  return objectsOf(pages).flatMap(({ url }) => (typeof url === 'string' ? [url] : []));
 }

@@ -1,5 +1,7 @@
 /** Items of the Responses API, and what they are as the input of a request. */
+
 import * as z from 'zod';
+import { objectOf, objectsOf } from '../../adapters/turn/json-access.ts';
 import type { Item, Part } from '../../protocol/item.ts';
 import {
   isJsonObject,
@@ -22,7 +24,6 @@ import {
 import { detail } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../openai-error.ts';
 
-/** For the model. */
 const OUTPUT_NOT_KEPT = 'The output of this tool call is not available.';
 
 const MISSING = 'missing';
@@ -164,7 +165,6 @@ export const inputItem = z.discriminatedUnion(
   },
 );
 
-/** Only its kind is checked. */
 export type WireItem = JsonObject & { type?: JsonValue };
 
 /** Throws a `ResponsesError` for an entry that is no item. */
@@ -280,24 +280,20 @@ function describeItemIssue(issue: z.core.$ZodIssue | undefined, place: string): 
 function describeBuiltinCall(item: JsonObject): string {
   switch (item.type) {
     case 'web_search_call': {
-      const action = isJsonObject(item.action) ? item.action : {};
+      const action = objectOf(item.action);
       const asked = action.query ?? action.url ?? textsIn(action.queries).join(', ');
-      const sources = objectsIn(action.sources).map(({ url }) => url);
+      const sources = objectsOf(action.sources).map(({ url }) => url);
       return [`Web search: ${asked}`, ...sources].join('\n');
     }
     case 'file_search_call': {
-      const results = objectsIn(item.results).map(({ filename, text }) => `${filename}: ${text}`);
+      const results = objectsOf(item.results).map(({ filename, text }) => `${filename}: ${text}`);
       return [`File search: ${textsIn(item.queries).join(', ')}`, ...results].join('\n');
     }
     default: {
-      const outputs = objectsIn(item.outputs).map(({ logs, url }) => `Output: ${logs ?? url}`);
+      const outputs = objectsOf(item.outputs).map(({ logs, url }) => `Output: ${logs ?? url}`);
       return [`Code that was run: ${item.code ?? ''}`, ...outputs].join('\n');
     }
   }
-}
-
-function objectsIn(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 function textsIn(value: JsonValue | undefined): string[] {

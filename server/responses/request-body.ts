@@ -1,26 +1,11 @@
 import * as z from 'zod';
 import { omitNull } from '../../protocol/json.ts';
-import { maybe, object, openFields } from '../fields.ts';
+import { maybe, openFields } from '../fields.ts';
 import { type GatewayRequest, OPENAI_NAMES } from '../gateway/request/gateway-request.ts';
 import { assertTools, MOST_TOOLS, readTool, toolChoice } from '../gateway/request/request-tools.ts';
-import { readShared, sharedParameters, tokens } from '../gateway/request/shared-parameters.ts';
+import { readShared, sharedParameters, textOptions, tokens } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid } from '../openai-error.ts';
 import { readItems, readWireItems, type WireItem } from './item-reader.ts';
-
-const format = z.union(
-  [
-    openFields({ type: z.literal('text') }),
-    openFields({ type: z.literal('json_object') }),
-    openFields({
-      type: z.literal('json_schema'),
-      name: z.string().min(1),
-      schema: object,
-      description: maybe(z.string()),
-      strict: maybe(z.boolean()),
-    }),
-  ],
-  'expected { "type": "text" }, { "type": "json_object" } or { "type": "json_schema", "name", "schema" }',
-);
 
 /** The body of `POST /v1/responses`. */
 export const createBody = z.object({
@@ -35,7 +20,7 @@ export const createBody = z.object({
   max_tool_calls: maybe(z.number().int().nonnegative()),
   max_output_tokens: maybe(tokens),
   top_logprobs: maybe(z.number().int().min(0).max(20)),
-  text: maybe(openFields({ format: maybe(format), verbosity: maybe(z.string()) })),
+  text: maybe(textOptions),
   reasoning: maybe(openFields({ effort: maybe(z.string()), summary: maybe(z.string()) })),
   include: maybe(z.array(z.string())),
   context_management: maybe(

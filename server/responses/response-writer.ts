@@ -141,7 +141,6 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
     this.#emit({ type, sequence_number: this.#sequence++, ...fields });
   }
 
-  /** Returns the output index. */
   #open(item: WrittenItem): number {
     const index = this.#items.length;
     this.#items.push(null);

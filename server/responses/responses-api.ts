@@ -103,7 +103,6 @@ function errorEvent(thrown: unknown, sequenceNumber: number): WireEvent {
   return { type: 'error', sequence_number: sequenceNumber, message, code, param, error };
 }
 
-/** The models that requests of every protocol may name. */
 function addModelRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.get('/v1/models', c => c.json({ object: 'list', data: service.models.listed.map(modelObject) }));
   app.get('/v1/models/:id', c => {

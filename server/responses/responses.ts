@@ -115,7 +115,6 @@ export class Responses {
     };
   }
 
-  /** As it is now. Throws a `ResponsesError` with status 404. */
   async retrieve(responseId: string, caller: Caller): Promise<JsonObject> {
     return writeResponse(await this.service.find(responseId, caller)).whole;
   }
@@ -128,7 +127,6 @@ export class Responses {
 
 const MEMBERS = ['model', 'input', 'previous_response_id', 'instructions', 'prompt_cache_key'];
 
-/** Throws a `ResponsesError` with the path of the first problem. */
 function readCompactBody(value: unknown): GatewayRequest {
   const given = Object.entries(isJsonObject(value) ? value : {}).filter(
     ([name, member]) => member !== null && MEMBERS.includes(name),
@@ -195,7 +193,6 @@ function readRequestKey(key: string, { name, labels }: Caller, request: GatewayR
   return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
 }
 
-/** What a request names and may continue. */
 function runsToContinue({ previousResponseId: previous, input }: GatewayRequest): string[] {
   const items = input.flatMap(item => (item.type === 'sent' ? item.items : []));
   const decided = items.map(item =>

@@ -74,7 +74,6 @@ function isCustomCall({ name, opaque }: ToolCallItem, exposed: Exposed): boolean
   return isMarked || isCustomTool(toolNamed(exposed, name));
 }
 
-/** A text, or the parts of a content. */
 function wireOutput(output: JsonValue): JsonValue {
   return (
     readContent(output)?.parts.map(part => wirePart(part, { isOutput: false })) ?? describeOutput(output)

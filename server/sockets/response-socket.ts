@@ -169,7 +169,6 @@ export class ResponseSocket {
   }
 }
 
-/** Of a client's event. Throws a `ResponsesError`. */
 function readRequest(text: string): JsonObject {
   const event = parseBounded(text, BODY_LIMITS);
   if (!isJsonObject(event)) throw invalid(null, 'input_invalid', 'The message is not a JSON object.');

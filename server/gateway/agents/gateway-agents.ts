@@ -31,7 +31,6 @@ import { makeToolset, type Toolset } from './toolset.ts';
 
 type GatewayAgentsOptions = GatewayServersOptions & {
   store: Store;
-  /** See `GatewayServiceOptions`. */
   model?: string;
   agents?: ReadonlyMap<string, Agent>;
   admission: Admission;
@@ -39,7 +38,6 @@ type GatewayAgentsOptions = GatewayServersOptions & {
 
 export type Equipment = { toolset: Toolset; close(): Promise<void> };
 
-/** Makes the agents of requests from the configured models and MCP servers. */
 export class GatewayAgents {
   readonly #options: GatewayAgentsOptions;
   readonly models: GatewayModels;
@@ -59,7 +57,6 @@ export class GatewayAgents {
     this.#builtins = new BuiltinTools(options.gateway.builtinTools, findTool, options.log);
   }
 
-  /** Throws a `ResponsesError` if the model cannot serve the request. */
   resolve(request: GatewayRequest): string {
     const model = this.models.resolve(request.model);
     const adapter = this.models.open(model);
@@ -107,7 +104,6 @@ export class GatewayAgents {
     });
   }
 
-  /** The input tokens of the first model call for a request. Rejects with a `ProviderError`. */
   async countInput(
     { request, model }: { request: GatewayRequest; model: string },
     transcript: readonly Item[],
@@ -166,7 +162,6 @@ export class GatewayAgents {
   }
 }
 
-/** In order of preference. */
 function modelsOf({ options: { model = [] } }: Agent): readonly ModelAdapter[] {
   return [model].flat() as readonly ModelAdapter[];
 }

@@ -26,7 +26,6 @@ export class GatewayModels {
     this.#adapters = new Map(adapters);
   }
 
-  /** The server's aliases, or else the default model. */
   get listed(): string[] {
     const aliases = Object.keys(this.#aliases);
     if (aliases.length > 0 || this.#fallback === undefined) return aliases;
@@ -34,7 +33,6 @@ export class GatewayModels {
     return [this.#fallback.startsWith('scripted:') ? 'scripted' : this.#fallback];
   }
 
-  /** Throws a `ResponsesError` for an unknown model. */
   providerOf(named: string | undefined): string {
     return this.open(this.resolve(named)).provider;
   }

@@ -26,7 +26,6 @@ const HIDDEN_WAIT_MS = 1_000;
 export type GatewayServersOptions = {
   gateway: GatewayConfig;
   host: Host;
-  /** In ms; default 1,000. */
   hiddenWaitMs?: number;
   log(line: string): void;
 };
@@ -206,7 +205,6 @@ class HiddenServer {
   readonly #options: HiddenServerOptions;
   #tools: readonly Tool[] | undefined;
   #error = 'it has not answered yet';
-  /** Settles with the first attempt. */
   #first: Promise<void> | undefined;
   #patience: Promise<void> | undefined;
   #cancelTimers = () => {};

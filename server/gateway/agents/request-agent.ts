@@ -29,7 +29,6 @@ import { modelFor } from './gateway-models.ts';
 const MOST_TOOL_CALLS = 10;
 const MOST_TURNS = 20;
 
-/** The MCP calls that a response may run, including the ones it approves. */
 export function mostToolCalls({ maxToolCalls: wanted }: RecordedRequest): number {
   return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
 }
@@ -172,7 +171,6 @@ function outputOf({ text }: RecordedRequest): OutputFormat | undefined {
   return { name, schema, ...omitUndefined({ strict: strict ?? undefined }) };
 }
 
-/** Those with penalties in the request body. */
 const TAKE_PENALTIES: readonly string[] = [
   'openai-chat',
   'groq',

@@ -168,7 +168,6 @@ function customTool({ name, description, format }: CustomTool): Tool {
   };
 }
 
-/** Its arguments go to the client without validation. */
 function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
   return {
     ...CLIENT_SIDE,

@@ -1,11 +1,11 @@
+import { jsonIn, objectOf, objectsOf } from '../../../adapters/turn/json-access.ts';
 import type { ControlItem, Item } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import { refusalOf } from '../../../protocol/message.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { BuiltinKind } from '../../builtins/builtin-schemas.ts';
 import type { ExposedTool, ServerTool } from '../runs/response-spec.ts';
 
-/** A call and its place among the calls of its turn. */
 export type PlacedCall = {
   runId: string;
   turn: number;
@@ -32,7 +32,6 @@ type Named = { kind: 'message' | 'reasoning'; id: string };
 /** The part of a run's story that the client of one request may see. `id`: of an output item of the Responses API. */
 export type AnswerEvent =
   | { type: 'begun' }
-  /** The tools of a server that the conversation has not shown before. */
   | { type: 'list'; id: string; list: ToolListItem }
   | ({ type: 'opened' } & Named)
   | ({ type: 'text'; text: string } & Named)
@@ -47,14 +46,12 @@ export type AnswerEvent =
       status: 'completed' | 'incomplete';
       seal?: string;
     } & Named)
-  /** A compaction that the provider made. */
   | { type: 'compaction'; id: string; content: JsonValue }
   /** A call of a built-in tool that the provider ran, as OpenAI's API shows it. */
   | { type: 'provided'; id: string; builtin: BuiltinKind; item: JsonObject }
   /** A call that the gateway runs; `end` is what became of it. */
   | { type: 'call.started'; id: string; call: PlacedCall; tool: ExposedTool }
   | { type: 'call.ended'; id: string; call: PlacedCall; tool: ExposedTool; end: CallEnd }
-  /** A call of a server's tool that needs an approval. */
   | { type: 'call.asked'; id: string; call: PlacedCall; tool: ServerTool }
   /** A call for the client, which knows the tool as `call.name`. */
   | { type: 'call.given'; id: string; call: PlacedCall; isCustom: boolean }
@@ -78,10 +75,8 @@ export function isComplete(event: AnswerEvent): event is CompleteEvent {
   return COMPLETE.some(type => type === event.type);
 }
 
-/** Writes an answer in the protocol of a client. */
 export interface AnswerWriter<Whole> {
   take(event: AnswerEvent): void;
-  /** Everything written so far, as one object. */
   readonly whole: Whole;
 }
 
@@ -111,7 +106,6 @@ export function refusalIn(items: readonly Item[]): string {
   return items.map(refusalOf).join('');
 }
 
-/** What the provider says about places of the text, such as its sources. */
 export function annotationsOf(items: readonly Item[]): JsonValue[] {
   const parts = items.flatMap(item => (item.type === 'message' ? item.content : []));
   return parts.flatMap(part => (part.type === 'text' ? (part.annotations ?? []) : []));
@@ -119,17 +113,10 @@ export function annotationsOf(items: readonly Item[]): JsonValue[] {
 
 /** A text among the arguments of a call; `undefined` if the model did not write it. */
 export function argumentOf({ arguments: written }: { arguments: string }, name: string): string | undefined {
-  try {
-    const value: JsonValue = JSON.parse(written);
-    const text = isJsonObject(value) ? value[name] : undefined;
-    return typeof text === 'string' ? text : undefined;
-  } catch {
-    return undefined;
-  }
+  const text = objectOf(jsonIn(written))[name];
+  return typeof text === 'string' ? text : undefined;
 }
 
-/** The list `results` in the output of a built-in tool. */
 export function resultsIn(output: JsonValue): JsonObject[] {
-  const results = isJsonObject(output) ? output.results : undefined;
-  return Array.isArray(results) ? results.filter(isJsonObject) : [];
+  return objectsOf(objectOf(output).results);
 }

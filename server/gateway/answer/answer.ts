@@ -1,7 +1,3 @@
-/**
- * The answer to one request: the part of a run's story that its client gets. `Answer` decides which part that is,
- * `TurnItems` what belongs together in it; the writers of the three protocols (`AnswerWriter`) only translate.
- */
 import { Story } from '../../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../../engine/story/story-event.ts';
 import type { Context } from '../../../machines/context.ts';
@@ -14,7 +10,6 @@ import {
   builtinOf,
   CallTools,
   type ExposedTool,
-  hidesTools,
   isAnswered,
   isCustomTool,
   isHidden,
@@ -39,6 +34,7 @@ type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
 
 /**
  * The answer to one request, from the journal entries and the live output of a run: what of its story the client gets.
+ * `TurnItems` decides what belongs together in it; the writers of the three protocols only translate.
  *
  * R1 The answer depends only on the journal; deltas deliver parts of it earlier. They also show what failed attempts
  *    said, which the journal does not have.
@@ -103,7 +99,6 @@ export class Answer {
     return this.#isAhead;
   }
 
-  /** Nothing if it was told before. */
   begin(): AnswerEvent[] {
     this.#begin();
     return this.#drain();
@@ -249,7 +244,6 @@ export class Answer {
     return reason === 'length' || reason === 'content_filter';
   }
 
-  /** Of an ended run. */
   #reasonOf({ next }: Context): string | undefined {
     if (next?.type !== 'finish') return undefined;
     return next.reason === 'content_filter' && this.#refused ? undefined : next.reason;
@@ -374,7 +368,9 @@ function publicError({ code, message }: { code: string; message: string }, { exp
   if (OPERATOR_CODES.has(code))
     return said(`The server cannot use the model provider (${code}). See its log for the cause.`);
   return said(
-    hidesTools(exposed) ? `The response failed (${code}). See the server's log for the cause.` : message,
+    Object.values(exposed).some(isHidden)
+      ? `The response failed (${code}). See the server's log for the cause.`
+      : message,
   );
 }
 

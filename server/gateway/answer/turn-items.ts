@@ -129,7 +129,6 @@ export class TurnItems {
     for (const opened of this.#opened) if (!opened.isClosed) this.#close(opened, [], 'incomplete');
   }
 
-  /** `last`: the status of the last item. */
   finish(items: readonly Item[], { last }: { last: 'completed' | 'incomplete' }): void {
     for (const [place, item] of items.filter(isUpstreamCompaction).entries()) {
       const id = itemIdOf({ ...this.#place, kind: 'cmp', place });
@@ -183,7 +182,6 @@ export class TurnItems {
   }
 }
 
-/** Marks the `encrypted_content` that this server produced. */
 const SEAL = 'agentchart.';
 const reasoningItems = z.array(itemSchema);
 

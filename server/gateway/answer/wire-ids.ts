@@ -9,7 +9,6 @@ export type ItemKind = 'msg' | 'rs' | 'cmp' | 'fc' | 'ctc' | 'mcp' | 'mcpr' | 'm
 /** `turn` counts the run's completed turns from 1; tool lists have turn 0. `retry`: the failed attempts before it. */
 export type ItemPlace = { kind: ItemKind; runId: string; turn: number; place: number; retry?: number };
 
-/** Of calls that the gateway or the provider ran. */
 export const ITEM_KINDS = {
   mcp: 'mcp',
   web_search: 'ws',
@@ -17,7 +16,6 @@ export const ITEM_KINDS = {
   code_interpreter: 'ci',
 } as const satisfies Record<string, ItemKind>;
 
-/** The id of the response whose request is entry `seq` of the run. */
 export function responseIdOf(runId: string, seq: number): string {
   return seq === 1 ? `resp_${keyOf(runId)}` : `resp_${keyOf(runId)}_${seq}`;
 }

@@ -81,7 +81,6 @@ const server = fields({
     'a hidden server cannot require approval, because clients do not see its calls',
   );
 
-/** In requests and in the configuration. */
 export const SERVER_LABEL = /^[A-Za-z][A-Za-z0-9_-]*$/;
 
 const label = z
@@ -104,7 +103,6 @@ const price = fields({
 
 const topic = z.enum([...STATUS_TOPICS, ...listRunEventTypes()] as WebhookTopic[]);
 
-/** The receivers of messages about the runs of the store, by name. */
 const webhooksConfig = z.record(
   z.string().min(1).max(64),
   fields({
@@ -151,7 +149,6 @@ export const gatewayConfigSchema = fields({
   ...access,
 }));
 
-/** The JSON Schema of the configuration file. */
 export function describeGatewayConfig(): JsonObject {
   const schema = z.toJSONSchema(gatewayConfigSchema, { io: 'input' });
   return JSON.parse(JSON.stringify({ title: 'Configuration of agentchart serve', ...schema }));

@@ -11,7 +11,6 @@ export type StreamFormat<Wire> = Pick<BodyFormat<readonly Wire[]>, 'frame' | 'en
   failed(thrown: unknown, last: Wire | undefined, after: number): string;
 };
 
-/** The end of a stream of OpenAI's APIs. */
 export const DONE = 'data: [DONE]\n\n';
 
 /** With the events after number `after`, by default all. */
@@ -53,7 +52,6 @@ export async function finishedResponse<Whole>(
   throw failureOf(end, { isRetryable: retryAfter !== null });
 }
 
-/** Of a failed or cancelled response. */
 export function failureOf(
   { error, status }: AnswerEnd,
   { isRetryable = false }: { isRetryable?: boolean } = {},

@@ -1,3 +1,4 @@
+import { jsonIn } from '../../../adapters/turn/json-access.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../../openai-error.ts';
@@ -207,9 +208,6 @@ function textOf(item: Item): string {
 }
 
 function withoutSpace(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text));
-  } catch {
-    return text;
-  }
+  const value = jsonIn(text);
+  return value === undefined ? text : JSON.stringify(value);
 }

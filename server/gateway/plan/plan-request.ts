@@ -1,10 +1,4 @@
-/**
- * Planning: what a request for a response does to the runs of the store, decided before anything is done.
- *
- * `resolveInput` makes the transcript items of the input; `References` finds stored ones within the chain of responses
- * that the request follows (`ResponseChain`). A `Plan` is then one of three: start a run, continue one (or a
- * fork of it), or repeat an earlier response. `RequestRuns` carries it out.
- */
+/** What a request does to the runs of the store, decided before anything is done: see `Plan`. */
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
@@ -34,7 +28,7 @@ export type ConversationContext = {
   history: readonly InputItem[];
 };
 
-/** Plans a request. Throws a `ResponsesError` for a request that cannot be carried out. */
+/** Throws a `ResponsesError` for a request that cannot be carried out. */
 export async function planRequest(
   request: GatewayRequest,
   library: VisibleResponses,
@@ -59,7 +53,7 @@ async function planItems({ items, previous, references }: ReadRequest, name: str
   return { type: 'start', items, origins: references.origins, ...omitUndefined({ refersTo }) };
 }
 
-/** `history`: what of its conversation the previous response does not have. Throws a `ResponsesError` for an unknown id. */
+/** `history`: what the previous response does not have. Throws a `ResponsesError` for an unknown id. */
 export async function readRequest(
   request: GatewayRequest,
   library: VisibleResponses,
@@ -349,7 +343,7 @@ function alreadyDecided(id: string, approved: boolean): ResponsesError {
 export type CallAnswer = { open: Extract<OpenReference, { callId: string }>; answer: Answer };
 
 export type Plan =
-  /** A new run, which may continue an ended one or use items of the response `refersTo` and its chain. `origins`: by call id. */
+  /** The run may continue an ended one, or use items of the response `refersTo` and its chain. `origins`: by call id. */
   | {
       type: 'start';
       continues?: RunResponses;
@@ -418,5 +412,4 @@ function unknownCallError(callId: string): ResponsesError {
 function emptyInputError(name = 'input'): ResponsesError {
   const message = `'${name}' is empty. Send a message or a function call output.`;
   return invalid(name, 'input_items_empty', message);
-  /** What a request does to the runs of the store, decided before anything is done: see `Plan`. */
 }

@@ -52,7 +52,6 @@ export class References {
     return this.#previous === undefined ? '' : `${this.#previous.span.id.replace('resp_', '')}_`;
   }
 
-  /** The items of an `item_reference` or returned item. */
   async resolve(id: string): Promise<readonly Item[] | undefined> {
     const chain = await this.chain();
     const place = readItemId(id);
@@ -62,7 +61,6 @@ export class References {
     return input && [input];
   }
 
-  /** The stored items of a returned output item. */
   async recognize(id: string): Promise<readonly Item[] | undefined> {
     const place = readItemId(id);
     if (place === undefined || this.#library.isStored(place.runId)) return await this.resolve(id);
@@ -72,7 +70,6 @@ export class References {
     return run && kept && this.#itemsAt(run, kept.span, place, id);
   }
 
-  /** The id under which the responses of a run show the client's call. */
   async idOfCall(runId: string, callId: string): Promise<string | undefined> {
     const run = await this.#load(runId);
     const shown = run === undefined ? [] : [...this.#shownIn(run).values()].flat();

@@ -28,7 +28,6 @@ export function runOfCompaction(content: string): string | undefined {
   return `run_${key}`;
 }
 
-/** As the model reads it. */
 export function summaryMessage(runId: string, summary: string): MessageItem {
   const text = `This is a summary of the conversation up to here. It replaces everything that is not repeated:\n\n${summary}`;
   return {
@@ -63,7 +62,6 @@ export function compactsContext(provider: string): boolean {
 
 const PROMPT = `Write a summary of the conversation above, for a model that continues it without seeing it. Keep everything it needs: what the user wants and has decided, facts, names, numbers, ids and quotes that matter, which tools were called and their outcomes, what is done and what is still open. Leave out details that are no longer needed. Do not continue the conversation and do not address the user. Write only the summary.`;
 
-/** The request for the summary: that for the compaction, without input and tools. */
 export function summaryRequest({ previousResponseId: _, ...asked }: GatewayRequest): GatewayRequest {
   return { ...asked, input: [], toolChoice: 'none' };
 }

@@ -14,7 +14,6 @@ export type GatewayRequest = RecordedRequest & {
   providerOptions?: JsonObject;
   /** Where the model's last message is in the input: see `continued-run.ts`. */
   answered?: { from: number; to: number };
-  /** The client's names of the input and of its tools. */
   names: { input: string; tool: ToolNames };
 };
 
@@ -34,7 +33,6 @@ export type SentItem = {
   items: readonly Item[];
   /** The tool of its call, if that is no function of the client. */
   tool?: ExposedTool;
-  /** Its call ran on a server. */
   ranHere?: true;
   /** The id of its call, if the client sent none: it distinguishes the call only from others in this input. */
   newCallId?: string;
@@ -52,7 +50,6 @@ export function sentMessage(message: MessageItem, place: string): SentItem {
   return sent(message);
 }
 
-/** With the input as its only argument. */
 export function customCall(call: { callId: string; name: string; input: string }): SentItem {
   const { callId, name, input } = call;
   const written = JSON.stringify({ input });

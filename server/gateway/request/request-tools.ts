@@ -28,7 +28,6 @@ const functionTool = openFields({
 });
 export type FunctionTool = z.infer<typeof functionTool>;
 
-/** Its input is a text. */
 const customTool = openFields({
   type: z.literal('custom'),
   name: toolName,
@@ -115,7 +114,6 @@ export type ChosenTool = z.infer<typeof chosenTool>;
 /** The client's name of a member of the tool at a place of the list. */
 export type ToolNames = (at: number, member: string) => string;
 
-/** Reads the tool at the path `place`. Throws a `ResponsesError` for an invalid one. */
 export function readTool(tool: { type: string; [member: string]: unknown }, place: string): RequestTool {
   const schema = TOOL_SCHEMAS.get(builtinKind(tool.type) ?? tool.type);
   if (schema === undefined)

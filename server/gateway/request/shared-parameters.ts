@@ -1,7 +1,7 @@
 /** Parameters that several of the three APIs have. */
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitNull } from '../../../protocol/json.ts';
-import { maybe } from '../../fields.ts';
+import { maybe, object, openFields } from '../../fields.ts';
 import type { ResponsesError } from '../../openai-error.ts';
 
 /** Those that mean the same in OpenAI's two APIs. */
@@ -23,7 +23,6 @@ export const sharedParameters = {
 const shared = z.object(sharedParameters);
 
 const DETAILS = ['low', 'high', 'auto', 'original'] as const;
-/** OpenAI's words for the resolution of an image. */
 export const detail = maybe(z.enum(DETAILS, `expected ${DETAILS.join(', ')}`));
 
 export function readShared(body: z.infer<typeof shared>) {
@@ -45,7 +44,23 @@ export function readShared(body: z.infer<typeof shared>) {
   };
 }
 
-/** Of an answer. */
+const format = z.union(
+  [
+    openFields({ type: z.literal('text') }),
+    openFields({ type: z.literal('json_object') }),
+    openFields({
+      type: z.literal('json_schema'),
+      name: z.string().min(1),
+      schema: object,
+      description: maybe(z.string()),
+      strict: maybe(z.boolean()),
+    }),
+  ],
+  'expected { "type": "text" }, { "type": "json_object" } or { "type": "json_schema", "name", "schema" }',
+);
+
+export const textOptions = openFields({ format: maybe(format), verbosity: maybe(z.string()) });
+
 export const tokens = z.number().int().positive();
 
 /** Parameters that the Responses API does not have and only some providers take. */

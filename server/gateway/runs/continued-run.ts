@@ -6,6 +6,7 @@
  * So the id of a call names its response and the history before it, and a request that answers the calls with the same
  * history continues the run. With any other history, and for other ids, a new run starts from the messages.
  */
+import { jsonIn } from '../../../adapters/turn/json-access.ts';
 import { digestOf } from '../../../protocol/content/digest.ts';
 import { isJsonObject, isTooDeep, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
@@ -13,7 +14,6 @@ import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-req
 import { eventsOf, type FoundResponse, type VisibleResponses } from './response-library.ts';
 import { isCustomTool } from './response-spec.ts';
 
-/** `arguments` is JSON text. */
 type ClientCall = { callId: string; isCustom: boolean; name: string; arguments: string };
 
 /** Names the calls of a response. `place` counts them from 0; `prefix` is the protocol's, such as `call_`. */
@@ -71,7 +71,6 @@ function callsIn({ items, tool }: SentItem): ClientCall[] {
   return items.flatMap(item => (item.type === 'tool_call' ? [{ ...item, isCustom }] : []));
 }
 
-/** The text of its turns, and the calls that waited at its end. */
 function givenIn(found: FoundResponse): { text: string; calls: ClientCall[] } {
   const events = eventsOf(found);
   return {
@@ -103,12 +102,7 @@ function isSameCall(one: ClientCall, other: ClientCall): boolean {
 
 /** Invalid or too deeply nested JSON is compared as text. */
 function parsed(written: string): JsonValue {
-  if (isTooDeep(written)) return written;
-  try {
-    return JSON.parse(written || '{}');
-  } catch {
-    return written;
-  }
+  return isTooDeep(written) ? written : (jsonIn(written || '{}') ?? written);
 }
 
 /** Apart from members that only one has: clients send back what their schema made of arguments. */

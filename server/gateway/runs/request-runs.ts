@@ -81,7 +81,6 @@ export type CallersRequest = {
 
 type Prepared<Wire, Whole> = Equipment & CallersRequest & { used: Exposed; write: MakeWriter<Wire, Whole> };
 
-/** Carries out planned requests: starts, continues and forks runs, and follows them as responses. */
 export class RequestRuns {
   readonly #options: RequestRunsOptions;
 
@@ -119,10 +118,10 @@ export class RequestRuns {
 
   async #start<Wire, Whole>(
     { continues, refersTo, items: read, origins }: Extract<Plan, { type: 'start' }>,
-    { toolset, used, close, ...asked }: Prepared<Wire, Whole>,
+    asked: Prepared<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const { host, library, agents } = this.#options;
-    const { request, model } = asked;
+    const { request, model, toolset, used } = asked;
     const runId = asked.once?.runId ?? host.newId('run');
     const isStored = request.store !== false;
     const store = isStored ? this.#options.store : memory();
@@ -134,7 +133,7 @@ export class RequestRuns {
     const items = nameCalls(read, origins, { ...toolset, used });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
-      ...describeRequest(asked, toolset),
+      ...describeRequest(asked),
       lists: lists.map(list => list.id),
       used,
       ...omitUndefined({ refersTo }),
@@ -148,19 +147,18 @@ export class RequestRuns {
       ...omitUndefined({ continues: isLinked ? before : undefined }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
-    return this.#follow(
-      run,
-      { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec },
-      { ...asked, from: 1, isStored, close },
-    );
+    return this.#follow(run, { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec }, asked, {
+      from: 1,
+      isStored,
+    });
   }
 
   async #continueRun<Wire, Whole>(
     { run: known, forkAt, callAnswers, messages }: Extract<Plan, { type: 'continue' }>,
-    { toolset, close, ...asked }: Prepared<Wire, Whole>,
+    asked: Prepared<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const { host, library, agents } = this.#options;
-    const { request } = asked;
+    const { request, toolset } = asked;
     assertToolsProvided(known, callAnswers, toolset);
     agents.assertReadable(known.state.context.transcript, asked.model);
     const source = (await library.storeOf(known.runId)) ?? this.#options.store;
@@ -176,7 +174,7 @@ export class RequestRuns {
     const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
-      ...describeRequest(asked, toolset),
+      ...describeRequest(asked),
       decisions: callAnswers.flatMap(decisionOf),
       ...omitUndefined({ overBudget }),
       messages: named.map(({ id }) => id),
@@ -198,7 +196,7 @@ export class RequestRuns {
       async () => assertNotOtherwise(known, callAnswers, await readJournal(source, runId)),
     );
     const span = await this.#spanOf(source, runId, note);
-    return this.#follow(run, span, { ...asked, from: span.from, isStored, close });
+    return this.#follow(run, span, asked, { from: span.from, isStored });
   }
 
   /** Appends the note if the run has refused all commands that came with it. */
@@ -290,18 +288,8 @@ export class RequestRuns {
   #follow<Wire, Whole>(
     run: Run,
     head: ResponseHead,
-    {
-      from,
-      isStored,
-      chain,
-      close,
-      write,
-    }: Pick<CallersRequest, 'chain'> & {
-      from: number;
-      isStored: boolean;
-      close(): Promise<void>;
-      write: MakeWriter<Wire, Whole>;
-    },
+    { chain, close, write }: Prepared<Wire, Whole>,
+    { from, isStored }: { from: number; isStored: boolean },
   ): LiveResponse<Wire, Whole> {
     const { host, log, library, live } = this.#options;
     const note = currentNote();
@@ -330,10 +318,15 @@ export class RequestRuns {
   }
 }
 
-function describeRequest(
-  { request, model, caller, compacts, once, joined }: CallersRequest,
-  { exposed }: Toolset,
-): ResponseSpec {
+function describeRequest({
+  request,
+  model,
+  caller,
+  compacts,
+  once,
+  joined,
+  toolset: { exposed },
+}: CallersRequest & Equipment): ResponseSpec {
   const { name, labels } = caller;
   const { providerOptions = {} } = request;
   const conversation = joined && { id: joined.id, ticket: joined.ticket, given: joined.given };

@@ -108,7 +108,6 @@ export class VisibleResponses {
     return { ...run, spans: runId === this.#ownRunId ? spans.map(countAsStored) : spans };
   }
 
-  /** The summary that a run wrote for a compaction of the caller. */
   async findSummary(runId: string): Promise<string | undefined> {
     const run = await this.#library.load(runId);
     const spec = run?.spans[0]?.spec;
@@ -176,7 +175,6 @@ export class UnstoredChain {
   }
 }
 
-/** As far as the journal goes. */
 export function eventsOf({ run, span }: FoundResponse): AnswerEvent[] {
   const answer = new Answer(span.spec, { runId: run.runId, from: span.from });
   return run.entries.flatMap(entry => answer.takeEntry(entry));
@@ -204,7 +202,6 @@ export function* shownItems({
   }
 }
 
-/** One response: a part of its run's journal. */
 export type Span = ResponseHead & {
   seq: number;
   /** The `seq` of its first entry, directly after the previous response. */
@@ -216,7 +213,6 @@ export type Span = ResponseHead & {
 
 type Turn = Extract<RunEvent, { type: 'turn.completed' }> & { retries: number };
 
-/** A run's journal, divided into its responses in order. */
 export type RunResponses = {
   runId: string;
   started: RunStarted;
@@ -301,7 +297,6 @@ export function inputOf({ started, entries }: RunResponses, { seq, to, spec }: S
     );
 }
 
-/** As clients see it. */
 export function requestIdOf(run: RunResponses, callId: string): string {
   let turn = 0;
   for (const { event } of run.entries) {

@@ -13,7 +13,7 @@ import {
   isBuiltinTool,
 } from '../../builtins/builtin-schemas.ts';
 import type { RequestTool, RequestToolChoice } from '../request/request-tools.ts';
-import type { readShared } from '../request/shared-parameters.ts';
+import type { readShared, textOptions } from '../request/shared-parameters.ts';
 
 /**
  * The part of a request that is stored and shown, as JSON: its response says what was asked for, and another process can
@@ -27,12 +27,8 @@ export type RecordedRequest = {
   toolChoice?: RequestToolChoice;
   settings: Settings;
   maxToolCalls?: number;
-  text?: {
-    format?: TextFormat | null;
-    verbosity?: string | null;
-  };
+  text?: z.infer<typeof textOptions>;
   reasoningSummary?: string;
-  /** See OpenAI's `include`. */
   include?: readonly string[];
   previousResponseId?: string;
   store?: boolean;
@@ -41,16 +37,6 @@ export type RecordedRequest = {
   /** In the words of OpenAI's APIs. Providers that have them get them. */
   openai: OpenAIParameters;
 };
-
-type TextFormat =
-  | { type: 'text' | 'json_object' }
-  | {
-      type: 'json_schema';
-      name: string;
-      schema: JsonObject;
-      description?: string | null;
-      strict?: boolean | null;
-    };
 
 type OpenAIParameters = ReturnType<typeof readShared>['openai'] & {
   truncation?: 'auto' | 'disabled';
@@ -66,7 +52,6 @@ const serverTool = z.object({
 });
 export type ServerTool = z.infer<typeof serverTool>;
 
-/** The client knows it as `name`. */
 const clientTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
 
 const builtinTool = z.object({ builtin: z.enum(BUILTIN_KINDS), name: z.string() });
@@ -177,10 +162,6 @@ export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | un
     one.target === other.target &&
     one.hidden === other.hidden
   );
-}
-
-export function hidesTools(exposed: Exposed): boolean {
-  return Object.values(exposed).some(isHidden);
 }
 
 export function isHidden(tool: ExposedTool): boolean {
