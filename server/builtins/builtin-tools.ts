@@ -113,11 +113,8 @@ export class BuiltinTools {
         };
       }
     }
-    throw invalid(
-      named('type'),
-      'unsupported_tool',
-      `The built-in tool "${tool.type}" is not available with this model on this server.`,
-    );
+    const message = `The built-in tool "${tool.type}" is not available with this model on this server.`;
+    throw invalid(named('type'), 'unsupported_tool', message);
   }
 
   async #searchFor(
@@ -150,12 +147,10 @@ function assertFileSearch(
   named: Named,
 ): void {
   for (const [at, name] of vector_store_ids.entries())
-    if (!Object.hasOwn(stores, name))
-      throw invalid(
-        named(`vector_store_ids[${at}]`),
-        'vector_store_not_found',
-        `Vector store with id '${name}' not found.`,
-      );
+    if (!Object.hasOwn(stores, name)) {
+      const message = `Vector store with id '${name}' not found.`;
+      throw invalid(named(`vector_store_ids[${at}]`), 'vector_store_not_found', message);
+    }
   if (ranking_options?.hybrid_search != null) throw unsupported(named('ranking_options.hybrid_search'));
   if (filters != null) assertFilter(filters, named('filters'));
 }

@@ -263,11 +263,8 @@ export function assertFilter(filter: FileFilter, param: string): void {
     return;
   }
   if (KEYS.includes(filter.key)) return;
-  throw invalid(
-    `${param}.key`,
-    'unsupported_parameter',
-    `Files have no attribute "${filter.key}". Filter by ${KEYS.join(', ')}.`,
-  );
+  const message = `Files have no attribute "${filter.key}". Filter by ${KEYS.join(', ')}.`;
+  throw invalid(`${param}.key`, 'unsupported_parameter', message);
 }
 
 function isAccepted(attributes: FileAttributes, filter: FileFilter): boolean {

@@ -375,21 +375,15 @@ class OpenCalls {
     const callId = this.#open.get(id);
     this.#open.delete(id);
     if (callId !== undefined) return callId;
-    throw invalid(
-      `${place}.tool_call_id`,
-      'tool_call_not_found',
-      `'${place}' must answer a call of the assistant message before it: no call has the id ${id}.`,
-    );
+    const message = `'${place}' must answer a call of the assistant message before it: no call has the id ${id}.`;
+    throw invalid(`${place}.tool_call_id`, 'tool_call_not_found', message);
   }
 
   assertNone(): void {
     if (this.#open.size === 0) return;
     const param = `${this.#place}.tool_calls`;
     const ids = [...this.#open.keys()].join(', ');
-    throw invalid(
-      param,
-      'tool_output_missing',
-      `'${param}' must be followed by a tool message for each call. There is none for: ${ids}.`,
-    );
+    const message = `'${param}' must be followed by a tool message for each call. There is none for: ${ids}.`;
+    throw invalid(param, 'tool_output_missing', message);
   }
 }

@@ -240,10 +240,7 @@ export class GatewayService {
   #assertBounded({ input: { length }, names: { input } }: GatewayRequest): void {
     const { inputItems } = this.admission.limits;
     if (length <= inputItems) return;
-    throw invalid(
-      input,
-      'too_many_items',
-      `'${input}' has ${length} items; this server takes at most ${inputItems}.`,
-    );
+    const message = `'${input}' has ${length} items; this server takes at most ${inputItems}.`;
+    throw invalid(input, 'too_many_items', message);
   }
 }

@@ -130,7 +130,7 @@ export function readMessages(messages: readonly Message[]): Pick<GatewayRequest,
   assertPaired(messages);
   const read = messages.map((each, at) => {
     const place = `messages.${at}.content`;
-    const items = each.role === 'assistant' ? new AnswerReader(each.content, place).read() : readInput(each);
+    const items = each.role === 'assistant' ? readAnswer(each.content, place) : readInput(each);
     const mayBeEmpty = each.role === 'assistant' && (each.content.length > 0 || at === messages.length - 1);
     if (items.length > 0 || mayBeEmpty) return items;
     throw invalidAt(place, 'a message must have content that is not empty');
@@ -217,50 +217,41 @@ function urlOf(source: Media): string {
   }
 }
 
-class AnswerReader {
-  readonly #content: readonly AnswerBlock[];
-  readonly #place: string;
+function readAnswer(content: readonly AnswerBlock[], place: string): SentItem[] {
+  const items: SentItem[] = [];
   /** The turn whose thinking came last, and the number of its texts so far. */
-  #turn: { place: ItemPlace; texts: number } | undefined;
-
-  constructor(content: readonly AnswerBlock[], place: string) {
-    this.#content = content;
-    this.#place = place;
-  }
-
-  read(): SentItem[] {
-    const items: SentItem[] = [];
-    for (const [index, block] of this.#content.entries()) {
-      // In a stream, thinking without text is known only after the text that follows it.
-      const isLate = block.type === 'redacted_thinking';
-      const at = isLate ? items.findLastIndex(item => !isText(item)) + 1 : items.length;
-      items.splice(at, 0, ...this.#read(block, `${this.#place}.${index}`));
-    }
-    return items;
-  }
-
-  #read(block: AnswerBlock, path: string): SentItem[] {
+  let turn: { place: ItemPlace; texts: number } | undefined;
+  const think = (block: JsonObject, proof: string, thinking = ''): SentItem[] => {
+    const { item, place: now } = readThinking(block, proof, thinking);
+    const before = turn?.place;
+    const isSame = before?.runId === now?.runId && before?.turn === now?.turn && before?.retry === now?.retry;
+    if (now === undefined || !isSame) turn = now && { place: now, texts: 0 };
+    return item === undefined ? [] : [item];
+  };
+  const read = (block: AnswerBlock, path: string): SentItem[] => {
     switch (block.type) {
-      case 'text':
-        return this.#readText(block.text);
+      case 'text': {
+        if (block.text === '') return [];
+        const id = omitUndefined({
+          id: turn && itemIdOf({ ...turn.place, kind: 'msg', place: turn.texts++ }),
+        });
+        const parts: Part[] = [{ type: 'text', text: block.text }];
+        return [{ ...id, ...sent({ ...id, type: 'message', role: 'assistant', content: parts }) }];
+      }
       case 'thinking':
-        return this.#readThinking(block, block.signature, block.thinking);
+        return think(block, block.signature, block.thinking);
       case 'redacted_thinking':
-        return this.#readThinking(block, block.data);
-      case 'tool_use':
-        return [
-          sent({
-            type: 'tool_call',
-            callId: block.id,
-            name: shortenToolName(block.name),
-            arguments: JSON.stringify(block.input ?? {}),
-          }),
-        ];
+        return think(block, block.data);
+      case 'tool_use': {
+        const written = JSON.stringify(block.input ?? {});
+        const name = shortenToolName(block.name);
+        return [sent({ type: 'tool_call', callId: block.id, name, arguments: written })];
+      }
       case 'server_tool_use': {
         const { id = null, name: tool, input } = block;
         if (tool !== 'web_search')
           throw invalidAt(`${path}.type`, `Blocks of type ${kindOf(block)} are not supported here.`);
-        const result = this.#content.find(
+        const result = content.find(
           other => other.type === 'web_search_tool_result' && other.tool_use_id === id,
         );
         return [searchItemOf(input, result?.content)];
@@ -268,27 +259,14 @@ class AnswerReader {
       case 'web_search_tool_result':
         return [];
     }
+  };
+  for (const [index, block] of content.entries()) {
+    // In a stream, thinking without text is known only after the text that follows it.
+    const isLate = block.type === 'redacted_thinking';
+    const at = isLate ? items.findLastIndex(item => !isText(item)) + 1 : items.length;
+    items.splice(at, 0, ...read(block, `${place}.${index}`));
   }
-
-  #readText(said: string): SentItem[] {
-    if (said === '') return [];
-    const turn = this.#turn;
-    const id = omitUndefined({
-      id: turn && itemIdOf({ ...turn.place, kind: 'msg', place: turn.texts++ }),
-    });
-    const content: Part[] = [{ type: 'text', text: said }];
-    return [{ ...id, ...sent({ ...id, type: 'message', role: 'assistant', content }) }];
-  }
-
-  #readThinking(block: JsonObject, proof: string, thinking = ''): SentItem[] {
-    const { item, place } = readThinking(block, proof, thinking);
-    const before = this.#turn?.place;
-    const isSameTurn =
-      before?.runId === place?.runId && before?.turn === place?.turn && before?.retry === place?.retry;
-    if (place === undefined) this.#turn = undefined;
-    else if (!isSameTurn) this.#turn = { place, texts: 0 };
-    return item === undefined ? [] : [item];
-  }
+  return items;
 }
 
 function isText({ items: [item], ranHere }: SentItem): boolean {

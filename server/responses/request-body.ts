@@ -58,12 +58,11 @@ export function readCreateBody(value: unknown): GatewayRequest {
   if (body.background === true && body.store === false)
     throw invalid('background', 'background_requires_store', "'background' requires 'store' to be true.");
   const { text, reasoning, context_management, truncation, conversation } = body;
-  if (conversation != null && body.previous_response_id != null)
-    throw invalid(
-      null,
-      'mutually_exclusive_parameters',
-      "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
-    );
+  if (conversation != null && body.previous_response_id != null) {
+    const message =
+      "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
+    throw invalid(null, 'mutually_exclusive_parameters', message);
+  }
   assertIncludable(body.include ?? []);
   const tools = (body.tools ?? []).map((tool, at) => readTool(tool, `tools[${at}]`));
   assertTools(tools, body.tool_choice, OPENAI_NAMES.tool);

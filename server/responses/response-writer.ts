@@ -111,10 +111,8 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
         return this.#text(event);
       case 'closed':
         return this.#closeText(event);
-      case 'compaction': {
-        const item = { id: event.id, type: 'compaction', encrypted_content: event.content };
-        return this.#close(this.#open(item), item);
-      }
+      case 'compaction':
+        return this.#show({ id: event.id, type: 'compaction', encrypted_content: event.content });
       case 'provided':
         return this.#provide(event);
       case 'call.started':
@@ -137,8 +135,9 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
     this.#emit({ type, sequence_number: this.#sequence++, ...asJson(fields) });
   }
 
-  #writeOther(type: string, fields: JsonObject): void {
-    this.#emit({ type, sequence_number: this.#sequence++, ...fields });
+  #writeAll(events: readonly ItemEvent[], place: JsonObject): void {
+    for (const { type, ...fields } of events)
+      this.#emit({ type, sequence_number: this.#sequence++, ...place, ...fields });
   }
 
   #open(item: WrittenItem): number {
@@ -153,6 +152,13 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
     this.#write('response.output_item.done', { output_index: index, item });
   }
 
+  /** Writes an item that is complete. `begun`: as it is announced. */
+  #show(item: WrittenItem, begun: WrittenItem = item, events: readonly ItemEvent[] = []): void {
+    const index = this.#open(begun);
+    this.#writeAll(events, { item_id: item.id ?? '', output_index: index });
+    this.#close(index, item);
+  }
+
   /** Two events, or three for a background response. */
   #begin(): void {
     this.#write('response.created', { response: this.whole });
@@ -165,11 +171,11 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
 
   #list({ list }: Of<'list'>): void {
     const full = toolListItem(list);
-    const index = this.#open(toolListItem({ type: 'tool_list', id: full.id, label: list.label, tools: [] }));
-    const place = { item_id: full.id, output_index: index };
-    this.#write('response.mcp_list_tools.in_progress', place);
-    this.#write(`response.mcp_list_tools.${list.error === undefined ? 'completed' : 'failed'}`, place);
-    this.#close(index, full);
+    const ended = list.error === undefined ? 'completed' : 'failed';
+    this.#show(full, toolListItem({ type: 'tool_list', id: full.id, label: list.label, tools: [] }), [
+      eventOf('response.mcp_list_tools.in_progress', {}),
+      eventOf(`response.mcp_list_tools.${ended}`, {}),
+    ]);
   }
 
   #openText({ kind, id }: Of<'opened'>): void {
@@ -263,12 +269,11 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
       status: 'in_progress',
       ...(isCode ? { code: '', outputs: null } : {}),
     };
-    const index = this.#open('results' in closed ? { ...opened, results: null } : opened);
-    const place = { item_id: id, output_index: index };
     const code = isCode && typeof closed.code === 'string' ? closed.code : undefined;
-    this.#writeAll(builtinEvents(builtin, code), place);
-    if (closed.status === 'completed') this.#writeOther(`response.${builtin}_call.completed`, place);
-    this.#close(index, closed);
+    this.#show(closed, 'results' in closed ? { ...opened, results: null } : opened, [
+      ...builtinEvents(builtin, code),
+      ...(closed.status === 'completed' ? [{ type: `response.${builtin}_call.completed` }] : []),
+    ]);
   }
 
   #start({ id, call, tool }: Of<'call.started'>): void {
@@ -289,35 +294,28 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
 
   #ask({ id, call, tool: { label, name } }: Of<'call.asked'>): void {
     const written = call.arguments || '{}';
-    const item = { id, type: 'mcp_approval_request', server_label: label, name, arguments: written };
-    this.#close(this.#open(item), item);
+    this.#show({ id, type: 'mcp_approval_request', server_label: label, name, arguments: written });
   }
 
   #giveFunction({ id, call: { name, callId, arguments: given } }: Of<'call.given'>): void {
     const written = given || '{}';
     const head = { id, type: 'function_call', status: 'completed', call_id: callId, name } as const;
     const item = { ...head, arguments: written };
-    const index = this.#open({ ...item, status: 'in_progress', arguments: '' });
-    const place = { item_id: item.id, output_index: index };
-    this.#write('response.function_call_arguments.delta', { ...place, delta: written });
     // OpenAI sends the name too.
-    const done = { ...place, name, arguments: written };
-    this.#write('response.function_call_arguments.done', done);
-    this.#close(index, item);
+    const done = { name, arguments: written };
+    this.#show(item, { ...item, status: 'in_progress', arguments: '' }, [
+      eventOf('response.function_call_arguments.delta', { delta: written }),
+      eventOf('response.function_call_arguments.done', done),
+    ]);
   }
 
   #giveCustom({ id, call }: Of<'call.given'>): void {
     const item = { ...customCallItem({ ...call, id }), id };
     const { input } = item;
-    const index = this.#open({ ...item, status: 'in_progress', input: '' });
-    const place = { item_id: id, output_index: index };
-    if (input !== '') this.#write('response.custom_tool_call_input.delta', { ...place, delta: input });
-    this.#write('response.custom_tool_call_input.done', { ...place, input });
-    this.#close(index, item);
-  }
-
-  #writeAll(events: readonly ItemEvent[], place: JsonObject): void {
-    for (const { type, ...fields } of events) this.#writeOther(type, { ...place, ...fields });
+    this.#show(item, { ...item, status: 'in_progress', input: '' }, [
+      ...(input === '' ? [] : [eventOf('response.custom_tool_call_input.delta', { delta: input })]),
+      eventOf('response.custom_tool_call_input.done', { input }),
+    ]);
   }
 
   #end({ at, end }: Of<'ended'>): void {
@@ -327,6 +325,14 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
     // OpenAI has no event for a cancelled response, so it ends with the one for a failed response.
     this.#write(`response.${status === 'cancelled' ? 'failed' : status}`, { response: this.whole });
   }
+}
+
+/** An event about an item, whose place the writer adds. */
+function eventOf<Type extends EventType>(
+  type: Type,
+  fields: Omit<Fields<Type>, 'item_id' | 'output_index'>,
+): ItemEvent {
+  return { type, ...asJson(fields) };
 }
 
 type TextPlace = { item_id: string; output_index: number; content_index: number };

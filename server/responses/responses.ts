@@ -136,11 +136,8 @@ function readCompactBody(value: unknown): GatewayRequest {
     throw invalid('model', 'missing_required_parameter', "Missing required parameter: 'model'.");
   const asked = readCreateBody(body);
   if (asked.input.length > 0 || asked.previousResponseId !== undefined) return asked;
-  throw invalid(
-    'input',
-    'missing_required_parameter',
-    "Missing required parameter: 'input'. Send the conversation, or a 'previous_response_id'.",
-  );
+  const message = "Missing required parameter: 'input'. Send the conversation, or a 'previous_response_id'.";
+  throw invalid('input', 'missing_required_parameter', message);
 }
 
 /** The messages that are not the model's, and one compaction item. */
@@ -181,12 +178,10 @@ const MOST_ATTEMPTS = 20;
  * Throws a `ResponsesError` for an unusable key.
  */
 function readRequestKey(key: string, { name, labels }: Caller, request: GatewayRequest): RequestKey {
-  if (key === '' || key.length > LONGEST_KEY)
-    throw invalid(
-      null,
-      'invalid_idempotency_key',
-      `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`,
-    );
+  if (key === '' || key.length > LONGEST_KEY) {
+    const message = `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`;
+    throw invalid(null, 'invalid_idempotency_key', message);
+  }
   const owner = Object.keys(labels).length > 0 ? { labels } : { name };
   const { verbatim = [], conversation = null } = request;
   const content = { ...recordOf(request), verbatim, conversation, stream: null };

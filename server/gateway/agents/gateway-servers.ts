@@ -129,18 +129,13 @@ export class GatewayServers {
 
   #assertAllowed({ server_label: label, server_url: url }: McpTool, at: number): void {
     if (url == null) {
-      throw invalid(
-        `tools[${at}].server_label`,
-        'mcp_server_not_found',
-        `This server has no MCP server "${label}". Use the label of a configured server, or add the server_url of an allowed one.`,
-      );
+      const message = `This server has no MCP server "${label}". Use the label of a configured server, or add the server_url of an allowed one.`;
+      throw invalid(`tools[${at}].server_label`, 'mcp_server_not_found', message);
     }
     if (isHttpUrl(url) && this.#isAllowed(url)) return;
-    throw invalid(
-      `tools[${at}].server_url`,
-      'mcp_server_url_not_allowed',
-      'This server does not allow this server_url. Its operator can add it to allowed_server_urls.',
-    );
+    const message =
+      'This server does not allow this server_url. Its operator can add it to allowed_server_urls.';
+    throw invalid(`tools[${at}].server_url`, 'mcp_server_url_not_allowed', message);
   }
 
   #isAllowed(url: string): boolean {

@@ -76,11 +76,8 @@ async function findPrevious(
   if (id === undefined) return undefined;
   const found = await library.find(id);
   if (found === undefined) {
-    throw invalid(
-      'previous_response_id',
-      'previous_response_not_found',
-      `Previous response with id '${id}' not found.`,
-    );
+    const message = `Previous response with id '${id}' not found.`;
+    throw invalid('previous_response_id', 'previous_response_not_found', message);
   }
   if (found.span.to === null) throw inProgress(id);
   return found;
@@ -133,11 +130,8 @@ function stateAt({ started, entries, runId }: RunResponses, { to }: Pick<Span, '
 }
 
 function inProgress(id: string): ResponsesError {
-  return invalid(
-    'previous_response_id',
-    'previous_response_in_progress',
-    `Previous response with id '${id}' is still in progress.`,
-  );
+  const message = `Previous response with id '${id}' is still in progress.`;
+  return invalid('previous_response_id', 'previous_response_in_progress', message);
 }
 
 /** What the model would read first, without the results of tool calls. */
@@ -193,12 +187,10 @@ async function planApprovals(request: ReadRequest): Promise<Plan | undefined> {
   for (const approval of approvalsIn(request.items)) {
     const found = await locate(approval, passed.get(approval.callId) ?? [], request.references);
     if (found !== undefined) located.push(found);
-    else if (!isSettled(approval))
-      throw invalid(
-        'input',
-        'approval_continuation_invalid',
-        `The following MCP approval requests have approval responses but weren't passed as input: ${approval.callId}`,
-      );
+    else if (!isSettled(approval)) {
+      const message = `The following MCP approval requests have approval responses but weren't passed as input: ${approval.callId}`;
+      throw invalid('input', 'approval_continuation_invalid', message);
+    }
   }
   const open = located.filter(({ run, callId }) => openApproval(run, callId) !== undefined);
   const [first] = open;
@@ -238,12 +230,10 @@ async function locate(
   const { run, callId, digest } = asked;
   const open = openApproval(run, callId);
   const isChanged = open !== undefined && open.digest !== digest;
-  if (isChanged || !passed.every(request => isAsAsked(request, asked)))
-    throw invalid(
-      'input',
-      'approval_request_changed',
-      `The MCP approval request ${id} was changed. Return its server_label, name and arguments unchanged.`,
-    );
+  if (isChanged || !passed.every(request => isAsAsked(request, asked))) {
+    const message = `The MCP approval request ${id} was changed. Return its server_label, name and arguments unchanged.`;
+    throw invalid('input', 'approval_request_changed', message);
+  }
   return { ...asked, approval };
 }
 
@@ -260,11 +250,8 @@ function openApproval({ state }: RunResponses, callId: string): JsonOpenCall | u
 
 function decide(run: RunResponses, open: readonly Located[], request: ReadRequest): Plan {
   if (open.some(located => located.run.runId !== run.runId)) {
-    throw invalid(
-      'input',
-      'approval_continuation_invalid',
-      'The approval responses are for calls of different runs. Send one request per run.',
-    );
+    const message = 'The approval responses are for calls of different runs. Send one request per run.';
+    throw invalid('input', 'approval_continuation_invalid', message);
   }
   const fresh = newItems(run, request);
   const approvals = open.map(({ approval: { approve, reason }, callId, digest }): CallAnswer => {
@@ -333,11 +320,8 @@ export function assertNotOtherwise(
 }
 
 function alreadyDecided(id: string, approved: boolean): ResponsesError {
-  return invalid(
-    'input',
-    'approval_already_decided',
-    `The approval request ${id} was already ${approved ? 'approved' : 'denied'}.`,
-  );
+  const message = `The approval request ${id} was already ${approved ? 'approved' : 'denied'}.`;
+  return invalid('input', 'approval_already_decided', message);
 }
 
 export type CallAnswer = { open: Extract<OpenReference, { callId: string }>; answer: Answer };
@@ -402,11 +386,8 @@ function missingOutputError(callId: string): ResponsesError {
 }
 
 function unknownCallError(callId: string): ResponsesError {
-  return invalid(
-    'input',
-    'tool_call_not_found',
-    `No tool call found for function call output with call_id ${callId}.`,
-  );
+  const message = `No tool call found for function call output with call_id ${callId}.`;
+  return invalid('input', 'tool_call_not_found', message);
 }
 
 function emptyInputError(name = 'input'): ResponsesError {

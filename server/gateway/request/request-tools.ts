@@ -116,12 +116,10 @@ export type ToolNames = (at: number, member: string) => string;
 
 export function readTool(tool: { type: string; [member: string]: unknown }, place: string): RequestTool {
   const schema = TOOL_SCHEMAS.get(builtinKind(tool.type) ?? tool.type);
-  if (schema === undefined)
-    throw invalid(
-      `${place}.type`,
-      'unsupported_tool',
-      `Tools of type ${JSON.stringify(tool.type)} are not supported. Use one of ${[...TOOL_SCHEMAS.keys()].join(', ')}.`,
-    );
+  if (schema === undefined) {
+    const message = `Tools of type ${JSON.stringify(tool.type)} are not supported. Use one of ${[...TOOL_SCHEMAS.keys()].join(', ')}.`;
+    throw invalid(`${place}.type`, 'unsupported_tool', message);
+  }
   const parsed = schema.safeParse(tool);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -161,11 +159,8 @@ export function assertTools(
 function assertServer(tool: McpTool, labels: Set<string>, named: (member: string) => string): void {
   const label = tool.server_label.toLowerCase();
   if (labels.has(label)) {
-    throw invalid(
-      named('server_label'),
-      'mcp_tool_duplicate_server_label',
-      `Two MCP tools have the server_label "${tool.server_label}".`,
-    );
+    const message = `Two MCP tools have the server_label "${tool.server_label}".`;
+    throw invalid(named('server_label'), 'mcp_tool_duplicate_server_label', message);
   }
   labels.add(label);
   if (tool.connector_id != null) {
@@ -180,21 +175,16 @@ function assertServer(tool: McpTool, labels: Set<string>, named: (member: string
 
 function assertChoice(choice: RequestToolChoice | null | undefined, tools: readonly RequestTool[]): void {
   if (choice == null || choice === 'auto' || choice === 'none') return;
-  if (tools.length === 0)
-    throw invalid(
-      'tool_choice',
-      'tool_choice_requires_tools',
-      "Tool choice is only allowed when specifying 'tools'.",
-    );
+  if (tools.length === 0) {
+    const message = "Tool choice is only allowed when specifying 'tools'.";
+    throw invalid('tool_choice', 'tool_choice_requires_tools', message);
+  }
   if (typeof choice === 'string') return;
   for (const wanted of choice.type === 'allowed_tools' ? choice.tools : [choice]) {
     if (tools.some(tool => isChosen(tool, wanted))) continue;
     const name = nameOf(wanted);
-    throw invalid(
-      'tool_choice',
-      CODES[wanted.type] ?? 'tool_choice_tool_not_found',
-      `Tool choice '${wanted.type}' refers to "${name}", which is not in 'tools'.`,
-    );
+    const message = `Tool choice '${wanted.type}' refers to "${name}", which is not in 'tools'.`;
+    throw invalid('tool_choice', CODES[wanted.type] ?? 'tool_choice_tool_not_found', message);
   }
 }
 
