@@ -117,7 +117,7 @@ function turnOf(given: InputItem): string | undefined {
   return given.type === 'sent' && given.items.some(isOfModel) ? UNNAMED : undefined;
 }
 
-function isOfModel(item: Item): boolean {
+export function isOfModel(item: Item): boolean {
   return item.type === 'message'
     ? item.role === 'assistant'
     : item.type === 'tool_call' || item.type === 'reasoning';
@@ -153,19 +153,11 @@ async function restore(sent: SentItem, known: References): Promise<readonly Item
       ? { ...item, callId: made.replace('_', `_${known.scope}`) }
       : item,
   );
-  const stored = id !== undefined && own.some(keepsBytes) ? await known.recognize(id) : undefined;
+  const stored = id !== undefined && own.some(isOfModel) ? await known.recognize(id) : undefined;
   if (stored !== undefined && (ranHere === true || isSame(stored, own, known.origins))) return stored;
   for (const item of own)
     if (item.type === 'tool_call' && tool !== undefined) known.origins.set(item.callId, { tool });
   return own;
-}
-
-function keepsBytes(item: Item): boolean {
-  return (
-    item.type === 'reasoning' ||
-    item.type === 'tool_call' ||
-    (item.type === 'message' && item.role === 'assistant')
-  );
 }
 
 /** Apart from ids and opaque data. */

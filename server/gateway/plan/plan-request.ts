@@ -20,7 +20,7 @@ import {
   type VisibleResponses,
 } from '../runs/response-library.ts';
 import { OUTCOME_UNKNOWN } from '../runs/response-spec.ts';
-import { resolveInput } from './input-items.ts';
+import { isOfModel, resolveInput } from './input-items.ts';
 import { type AskedApproval, type CallOrigin, References } from './references.ts';
 
 export type ConversationContext = {
@@ -154,7 +154,7 @@ export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
 /** At the end of a response, after the runs that its run continues. */
 export async function transcriptUpTo({ run, span }: FoundResponse, store: Store): Promise<Item[]> {
   const { transcript, calls, continues } = stateAt(run, span).context;
-  const answered = new Set(transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
+  const answered = calledIn(transcript, 'tool_result');
   const results = calls.flatMap(({ callId, result }): Item[] =>
     result === undefined || answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
   );
@@ -213,10 +213,6 @@ function settledIn(items: readonly Item[]): (approval: Approval) => boolean {
   const lastOfModel = items.findLastIndex(isOfModel);
   return approval =>
     calls.has(approval.callId.replace(/^mcpr_/, 'mcp_')) || items.indexOf(approval) < lastOfModel;
-}
-
-function isOfModel(item: Item): boolean {
-  return !isClientItem(item) && ['message', 'reasoning', 'tool_call'].includes(item.type);
 }
 
 async function locate(
@@ -372,13 +368,13 @@ function outputsFor({ context }: ChartState, items: readonly Item[]): CallAnswer
 
 function assertPaired(items: readonly Item[]): void {
   const called = calledIn(items);
-  const answered = new Set(items.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
+  const answered = calledIn(items, 'tool_result');
   for (const callId of called) if (!answered.has(callId)) throw missingOutputError(callId);
   for (const callId of answered) if (!called.has(callId)) throw unknownCallError(callId);
 }
 
-function calledIn(items: readonly Item[]): Set<string> {
-  return new Set(items.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
+function calledIn(items: readonly Item[], type: 'tool_call' | 'tool_result' = 'tool_call'): Set<string> {
+  return new Set(items.flatMap(item => (item.type === type ? [item.callId] : [])));
 }
 
 function missingOutputError(callId: string): ResponsesError {
