@@ -27,13 +27,7 @@ import type {
 } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type {
-  ModelRequest,
-  OutputFormat,
-  Settings,
-  ToolChoice,
-  ToolDefinition,
-} from '../../protocol/turn.ts';
+import type { ModelRequest, ToolDefinition } from '../../protocol/turn.ts';
 import { partsOfResult, readDataURL } from '../turn/content.ts';
 import { jsonIn, mergeOptions, nonEmpty, objectOf, shorten, textIn } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/tool-calls.ts';
@@ -56,23 +50,19 @@ function promptOf({ instructions, transcript }: ModelRequest, options: PromptOpt
     if (item.type === 'message' && item.role !== 'assistant') prompt.push(...messageInput(item, options));
     else if (item.type === 'tool_result') {
       const call = calls.get(item.callId);
-      if (call) addResult(prompt, resultInput(item, call, options));
-    } else addParts(prompt, assistantParts(item, options));
+      const last = prompt.at(-1);
+      if (call === undefined) continue;
+      const result = resultInput(item, call, options);
+      if (last?.role === 'tool') last.content.push(result);
+      else prompt.push({ role: 'tool', content: [result] });
+    } else {
+      const parts = assistantParts(item, options);
+      const last = prompt.at(-1);
+      if (last?.role === 'assistant') last.content.push(...parts);
+      else if (parts.length > 0) prompt.push({ role: 'assistant', content: parts });
+    }
   }
   return prompt.filter(message => message.role !== 'assistant' || message.content.some(isMoreThanReasoning));
-}
-
-function addResult(prompt: LanguageModelV4Prompt, result: LanguageModelV4ToolResultPart): void {
-  const last = prompt.at(-1);
-  if (last?.role === 'tool') last.content.push(result);
-  else prompt.push({ role: 'tool', content: [result] });
-}
-
-function addParts(prompt: LanguageModelV4Prompt, parts: AssistantPart[]): void {
-  if (parts.length === 0) return;
-  const last = prompt.at(-1);
-  if (last?.role === 'assistant') last.content.push(...parts);
-  else prompt.push({ role: 'assistant', content: parts });
 }
 
 /** Providers drop reasoning of other providers, so an answer with nothing else would be empty. */
@@ -287,19 +277,12 @@ function optionsOf(
   if (opaque?.provider !== provider) return {};
   const { metadata, mark } = objectOf(opaque.data);
   const isEdited = nonEmpty(mark) !== markOf(portable);
-  const members = Object.entries(objectOf(metadata)).filter((member): member is [string, JsonObject] =>
-    isJsonObject(member[1]),
-  );
-  if (members.length === 0) return {};
-  return {
-    providerOptions: Object.fromEntries(
-      members.map(([name, own]) => [name, isEdited ? withoutId(own) : own]),
-    ),
-  };
-}
-
-function withoutId({ itemId: _, ...rest }: JsonObject): JsonObject {
-  return rest;
+  const members = Object.entries(objectOf(metadata)).flatMap(([name, own]): [string, JsonObject][] => {
+    if (!isJsonObject(own)) return [];
+    const { itemId: _, ...withoutId } = own;
+    return [[name, isEdited ? withoutId : own]];
+  });
+  return members.length === 0 ? {} : { providerOptions: Object.fromEntries(members) };
 }
 
 function markOf(portable: string): string {
@@ -322,21 +305,28 @@ type CallOptionsInput = {
 /** Builds the options of one call. @internal */
 export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): LanguageModelV4CallOptions {
   const { model, provider, signal, headers } = input;
-  const { settings, output } = request;
+  const { output, toolChoice: choice } = request;
+  const { maxOutputTokens, temperature, topP, reasoningEffort } = request.settings;
   const version = model.specificationVersion;
   const tools = [...request.tools.map(functionTool), ...providerTools(input)];
+  const toolChoice: LanguageModelV4ToolChoice =
+    typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name };
   const providerOptions = providerOptionsOf(request, input);
   return {
     prompt: promptOf(request, { provider, version }),
     ...omitUndefined({
-      maxOutputTokens: settings.maxOutputTokens,
-      temperature: settings.temperature,
-      topP: settings.topP,
+      maxOutputTokens,
+      temperature,
+      topP,
+      reasoning: version === 'v4' ? (reasoningEffort as LanguageModelV4CallOptions['reasoning']) : undefined,
     }),
-    ...(version === 'v4' ? reasoningOf(settings) : {}),
-    ...(tools.length === 0 ? {} : { tools, toolChoice: choiceOf(request.toolChoice) }),
+    ...(tools.length === 0 ? {} : { tools, toolChoice }),
     ...omitUndefined({
-      responseFormat: output && formatOf(output),
+      responseFormat: output && {
+        type: 'json' as const,
+        name: output.name,
+        schema: output.schema as LanguageModelV4FunctionTool['inputSchema'],
+      },
       providerOptions: Object.keys(providerOptions).length === 0 ? undefined : providerOptions,
       headers,
     }),
@@ -344,19 +334,10 @@ export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): L
   };
 }
 
-function functionTool({
-  name,
-  description,
-  inputSchema,
-  strict,
-}: ToolDefinition): LanguageModelV4FunctionTool {
-  return {
-    type: 'function',
-    name,
-    description,
-    inputSchema: inputSchema as LanguageModelV4FunctionTool['inputSchema'],
-    ...omitUndefined({ strict }),
-  };
+function functionTool(tool: ToolDefinition): LanguageModelV4FunctionTool {
+  const { name, description, strict } = tool;
+  const inputSchema = tool.inputSchema as LanguageModelV4FunctionTool['inputSchema'];
+  return { type: 'function', name, description, inputSchema, ...omitUndefined({ strict }) };
 }
 
 function providerTools({ model, providerTools: tools }: CallOptionsInput): LanguageModelV4ProviderTool[] {
@@ -366,39 +347,20 @@ function providerTools({ model, providerTools: tools }: CallOptionsInput): Langu
   );
 }
 
-function choiceOf(choice: ToolChoice): LanguageModelV4ToolChoice {
-  return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name };
-}
-
-function formatOf({ name, schema }: OutputFormat): NonNullable<LanguageModelV4CallOptions['responseFormat']> {
-  return { type: 'json', name, schema: schema as LanguageModelV4FunctionTool['inputSchema'] };
-}
-
-function reasoningOf({ reasoningEffort }: Settings): Pick<LanguageModelV4CallOptions, 'reasoning'> {
-  if (reasoningEffort === undefined) return {};
-  return { reasoning: reasoningEffort as NonNullable<LanguageModelV4CallOptions['reasoning']> };
-}
-
 /** Settings outside of the specification are sent under the provider's name; providers ignore unknown options. */
 function providerOptionsOf(
   { settings, tools, providerOptions }: ModelRequest,
-  input: CallOptionsInput,
+  { model, providerOptions: shared }: CallOptionsInput,
 ): SharedV4ProviderOptions {
   const { reasoningEffort, parallelToolCalls: parallel } = settings;
-  const [name = ''] = input.model.provider.split('.');
   const own: JsonObject = {
-    ...(reasoningEffort === undefined || input.model.specificationVersion === 'v4'
-      ? {}
-      : { reasoningEffort }),
-    ...(parallel === undefined || tools.length === 0
-      ? {}
-      : { parallelToolCalls: parallel, disableParallelToolUse: !parallel }),
+    ...(model.specificationVersion === 'v4' ? {} : omitUndefined({ reasoningEffort })),
+    ...(parallel !== undefined &&
+      tools.length > 0 && { parallelToolCalls: parallel, disableParallelToolUse: !parallel }),
   };
+  const [name = ''] = model.provider.split('.');
   const settled: JsonObject = Object.keys(own).length === 0 ? {} : { [name]: own };
-  return mergeOptions(
-    mergeOptions(settled, input.providerOptions),
-    providerOptions,
-  ) as SharedV4ProviderOptions;
+  return mergeOptions(mergeOptions(settled, shared), providerOptions) as SharedV4ProviderOptions;
 }
 
 /** The provider's own tools, by the names that the model uses. */

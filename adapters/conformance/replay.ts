@@ -37,23 +37,12 @@ export type SeenRequest = {
 
 export const SSE_HEADERS: Record<string, string> = { 'content-type': 'text/event-stream' };
 
-/** A queue of answers; the last one is repeated. */
-class Answers {
-  #answers: readonly Answer[];
-
-  constructor(answers: readonly Answer[]) {
-    for (const answer of answers) refuseUnknownOptions('an answer', answer, NAMES, 'input-invalid');
-    this.#answers = answers;
-  }
-
-  /** Returns the next answer; a response with status 500 if there are none. */
-  next(): Answer {
-    const [first, ...more] = this.#answers;
-    if (more.length > 0) this.#answers = more;
-    return (
-      first ?? { status: 500, headers: { 'content-type': 'text/plain' }, chunks: ['no answer was given'] }
-    );
-  }
+/** Returns a function that gives the answers in turn, the last one again and again, or a status of 500. */
+function queueOf(answers: readonly Answer[]): () => Answer {
+  for (const answer of answers) refuseUnknownOptions('an answer', answer, NAMES, 'input-invalid');
+  let at = 0;
+  const nothing = { status: 500, headers: { 'content-type': 'text/plain' }, chunks: ['no answer was given'] };
+  return () => answers[Math.min(at++, answers.length - 1)] ?? nothing;
 }
 
 /** A replayed `fetch` and the requests it received. */
@@ -71,12 +60,12 @@ export type ReplayFetch = {
  * const { fetch, requests } = replayFetch({ chunks: oneByOne(recording) });
  */
 export function replayFetch(...answers: readonly Answer[]): ReplayFetch {
-  const queue = new Answers(answers);
+  const next = queueOf(answers);
   const requests: SeenRequest[] = [];
   const replay: typeof fetch = async (input, init) => {
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     signal?.throwIfAborted();
-    const answer = queue.next();
+    const answer = next();
     const sent = Promise.withResolvers<void>();
     const closed = Promise.withResolvers<void>();
     requests.push({ ...(await read(input, init)), sent: sent.promise, closed: closed.promise });
@@ -157,14 +146,14 @@ export async function startReplayServer(options: { path?: string } = {}): Promis
   refuseUnknownOptions('startReplayServer', options, { path: true }, 'input-invalid');
   const { path = '' } = options;
   const requests: SeenRequest[] = [];
-  let answers = new Answers([]);
+  let nextAnswer = queueOf([]);
   let first = Promise.withResolvers<SeenRequest>();
   let connections = 0;
   const reply = async (request: IncomingMessage, response: ServerResponse) => {
     const { seen, sent } = await receive(request, response);
     requests.push(seen);
     first.resolve(seen);
-    await write(response, answers.next(), sent);
+    await write(response, nextAnswer(), sent);
   };
   const server = createServer((request, response) => {
     reply(request, response).catch(() => response.destroy());
@@ -180,7 +169,7 @@ export async function startReplayServer(options: { path?: string } = {}): Promis
     asked: () => first.promise,
     connections: () => connections,
     answer: (...next) => {
-      answers = new Answers(next);
+      nextAnswer = queueOf(next);
       requests.length = 0;
       first = Promise.withResolvers();
     },

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/js
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest, OutputFormat, ToolDefinition } from '../../protocol/turn.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
-import { readDataURL, textOfBase64, textOfResult } from '../turn/content.ts';
+import { readDataURL, textOfFile, textOfResult } from '../turn/content.ts';
 import { arrayOf, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { offeredTools, resultsByCall } from '../turn/tool-calls.ts';
 import { missingResult } from '../turn/transcript.ts';
@@ -168,11 +168,9 @@ function headerWord(name: string): string {
 /** Returns the text of a part. Files count if they are text in a `data:` URL. */
 function partText(part: Part, context: ProviderContext): string {
   if (part.type === 'text') return part.text;
-  const data = readDataURL(part.url);
-  const mediaType = (part.type === 'file' ? part.mediaType : undefined) ?? data?.mediaType ?? '';
-  if (part.type === 'file' && data && /^text\/|[/+](?:json|xml|yaml)$/.test(mediaType)) {
-    return textOfBase64(data.base64);
-  }
+  const written = textOfFile(part);
+  if (written !== undefined) return written;
+  const mediaType = part.type === 'file' ? (part.mediaType ?? readDataURL(part.url)?.mediaType) : undefined;
   const found = part.type === 'image' ? 'an image' : `a file of type ${mediaType || 'unknown'}`;
   throw unsupported(
     `the model reads only text, but the transcript contains ${found}. Use another model for it.`,

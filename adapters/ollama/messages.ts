@@ -1,10 +1,11 @@
+import type { Media } from '../../protocol/content/read-content.ts';
 import { ProviderError } from '../../protocol/error.ts';
-import type { Item, MessageItem, Opaque, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type { Item, MessageItem, Opaque, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
-import { readDataURL, textOfBase64, textOfResult } from '../turn/content.ts';
+import { readDataURL, textOfFile, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { nonEmpty, objectOf, shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/tool-calls.ts';
@@ -107,22 +108,15 @@ function messageInput({ role, content }: MessageItem, context: ErrorContext): Js
 }
 
 /** Converts an image to base64 and a text file to its text. Throws a `ProviderError` for anything else. */
-function mediaIn(
-  part: Exclude<Part, { type: 'text' }>,
-  context: ErrorContext,
-): { image: string } | { text: string } {
+function mediaIn(part: Media, context: ErrorContext): { image: string } | { text: string } {
   const data = readDataURL(part.url);
-  if (!data)
-    throw unsupportedContent(
-      `${part.type === 'image' ? 'an image' : 'a file'} at ${shorten(part.url, 200)}`,
-      context,
-    );
+  const what = part.type === 'image' ? 'an image' : 'a file';
+  if (!data) throw unsupportedContent(`${what} at ${shorten(part.url, 200)}`, context);
   const mediaType = (part.type === 'file' ? part.mediaType : undefined) ?? data.mediaType;
   if (part.type === 'image' || mediaType.startsWith('image/')) return { image: data.base64 };
-  if (!/^text\/|[/+](?:json|xml|yaml)$/.test(mediaType)) {
-    throw unsupportedContent(`a file of type ${mediaType === '' ? 'unknown' : mediaType}`, context);
-  }
-  return { text: textOfBase64(data.base64) };
+  const text = textOfFile(part);
+  if (text === undefined) throw unsupportedContent(`a file of type ${mediaType || 'unknown'}`, context);
+  return { text };
 }
 
 function unsupportedContent(what: string, { provider, model }: ErrorContext): ProviderError {

@@ -75,6 +75,14 @@ function percentDecoded(text: string): string {
   }
 }
 
+/** The text of a file in a `data:` URL; `undefined` if it is something else. */
+export function textOfFile({ type, url, ...part }: Media): string | undefined {
+  const data = readDataURL(url);
+  const mediaType = ('mediaType' in part ? part.mediaType : undefined) ?? data?.mediaType ?? '';
+  const isText = type === 'file' && /^text\/|[/+](?:json|xml|yaml)$/.test(mediaType);
+  return isText && data ? textOfBase64(data.base64) : undefined;
+}
+
 /** Decodes UTF-8 text in base64, of either alphabet. Other characters are skipped. */
 export function textOfBase64(base64: string): string {
   const digits = base64
