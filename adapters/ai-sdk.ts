@@ -5,8 +5,7 @@ import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../protocol/turn.ts';
 import { errorFromModel } from './ai-sdk/errors.ts';
-import type { ProviderTools } from './ai-sdk/prompt.ts';
-import { callOptionsOf } from './ai-sdk/prompt.ts';
+import { callOptionsOf, type ProviderTools } from './ai-sdk/prompt.ts';
 import { orAborted, TimeLimits } from './ai-sdk/time-limits.ts';
 import { readParts, turnOf } from './ai-sdk/turn.ts';
 import { callLimits, secretsIn } from './http/connection.ts';
@@ -92,7 +91,8 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
     try {
       signal.throwIfAborted();
       const callOptions = callOptionsOf(request, { model, provider, signal, ...options });
-      const current = asCurrent(model);
+      // Older specifications differ only in files, usage and finish reason, which are handled where they are used.
+      const current = model as LanguageModelV4;
       if (!stream) {
         const result = await orAborted(current.doGenerate(callOptions), signal);
         return turnOf({ ...result, modelId: result.response?.modelId }, request, context);
@@ -108,11 +108,6 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
   }
 
   return turnAdapter({ provider, model: model.modelId, capabilities: { serverTools: true }, call });
-}
-
-/** Older specifications differ only in files, usage and finish reason, which are handled where they are used. */
-function asCurrent(model: AiSdkModel): LanguageModelV4 {
-  return model as LanguageModelV4;
 }
 
 function assertModel(model: unknown): void {

@@ -60,7 +60,9 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
       today: options.today ?? new Date(now()).toISOString().slice(0, 10),
       context,
     });
-  if (transportOf(options) === 'grpc') {
+  const baseURL = options.baseURL ?? readVariable(BASE_URL_VARIABLE) ?? '';
+  const transport = options.transport ?? (/^grpcs?:/.test(baseURL) ? 'grpc' : 'completions');
+  if (transport === 'grpc') {
     const recent = new RecentTokens();
     return grpcAdapter({
       endpoint: { provider: PROVIDER, baseURLVariable: BASE_URL_VARIABLE, keyVariable: KEY_VARIABLE },
@@ -90,13 +92,8 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
       const body = completionsBody(request, { model, prompt, stream, providerOptions });
       return connection.post('/completions', body, signal);
     },
-    reader: (request, context) => new CompletionsTurn(request, model, context),
+    reader: (request, context) => new CompletionsTurn(request, context),
     ending: 'a finish_reason',
     now,
   });
-}
-
-function transportOf({ transport, baseURL }: HarmonyOptions): 'completions' | 'grpc' {
-  const url = baseURL ?? readVariable(BASE_URL_VARIABLE) ?? '';
-  return transport ?? (/^grpcs?:/.test(url) ? 'grpc' : 'completions');
 }

@@ -65,23 +65,10 @@ export function modelFromEnv(value: string | undefined = readVariable('AGENTCHAR
   const provider = colon === -1 ? text : text.slice(0, colon);
   const model = colon === -1 ? '' : text.slice(colon + 1);
   const open = PROVIDERS.get(provider);
-  if (!open) {
-    throw unknownModel(
-      provider,
-      model,
-      `The model "${text}" names the unknown provider "${provider}". Expected provider:model with one of ${providerNames().join(', ')}; for example ${EXAMPLES}.`,
-    );
-  }
-  if (model === '') {
-    throw unknownModel(
-      provider,
-      model,
-      `The model "${text}" names a provider but no model. Expected provider:model, such as ${EXAMPLES}.`,
-    );
-  }
-  return open(model);
-}
-
-function unknownModel(provider: string, model: string, message: string): ProviderError {
-  return new ProviderError(message, { code: 'model-unknown', provider, model });
+  if (open && model !== '') return open(model);
+  const problem = open
+    ? 'names a provider but no model. Expected provider:model, such as'
+    : `names the unknown provider "${provider}". Expected provider:model with one of ${providerNames().join(', ')}; for example`;
+  const details = { code: 'model-unknown', provider, model } as const;
+  throw new ProviderError(`The model "${text}" ${problem} ${EXAMPLES}.`, details);
 }

@@ -1,5 +1,5 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../protocol/turn.ts';
 import { chatAdapter } from './chat/adapter.ts';
@@ -102,7 +102,7 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
     model,
     connect: connector(endpoint, options),
     send: (connection, request, mode) => connection.post('/api/chat', bodyOf(request, mode), mode.signal),
-    reader: (request, context) => new OllamaTurn(request, model, context),
+    reader: (request, context) => new OllamaTurn(request, context),
     events: readNdjson,
     ending: 'a line that is marked as done',
     streamFailure: 'server',
@@ -124,19 +124,12 @@ function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonOb
 /** Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`. */
 function thinkInput(effort: string | undefined, model: string): JsonObject {
   if (effort === undefined) return {};
-  const levels = /gpt-oss/.test(model);
-  return { think: levels ? levelOf(effort) : effort !== 'none' };
+  return { think: /gpt-oss/.test(model) ? (LEVELS.get(effort) ?? effort) : effort !== 'none' };
 }
 
-function levelOf(effort: string): JsonValue {
-  switch (effort) {
-    case 'none':
-    case 'minimal':
-      return 'low';
-    case 'xhigh':
-    case 'max':
-      return 'high';
-    default:
-      return effort;
-  }
-}
+const LEVELS: ReadonlyMap<string, string> = new Map([
+  ['none', 'low'],
+  ['minimal', 'low'],
+  ['xhigh', 'high'],
+  ['max', 'high'],
+]);

@@ -2,6 +2,7 @@ import { messageOf, ProviderError, type ProviderErrorCode } from '../../protocol
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 import {
   aborted,
+  causesOf,
   errorFromBody,
   errorFromResponse,
   errorFromThrown,
@@ -31,6 +32,7 @@ const BY_NAME: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['AI_TypeValidationError', 'malformed-stream'],
 ]);
 
+/** Converts anything that a model threw or sent as a stream error to a `ProviderError`. */
 export function errorFromModel(
   thrown: unknown,
   context: ProviderContext,
@@ -39,7 +41,7 @@ export function errorFromModel(
 ): ProviderError {
   if (thrown instanceof ProviderError) return thrown;
   if (signal.aborted) return aborted(context);
-  const chain = chainOf(thrown);
+  const chain = causesOf(thrown).filter(link => link === thrown || link instanceof Error);
   if (chain.some(isInvalidURL)) {
     return unsupported('the base URL of the model is not a valid URL.', context, 'base-url-invalid');
   }
@@ -86,16 +88,6 @@ function errorFromName(link: unknown, context: ProviderContext): ProviderError |
 
 function isInvalidURL(link: unknown): boolean {
   return link instanceof Error && 'code' in link && link.code === 'ERR_INVALID_URL';
-}
-
-function chainOf(thrown: unknown): unknown[] {
-  const chain: unknown[] = [thrown];
-  let link = thrown;
-  while (link instanceof Error && link.cause instanceof Error && !chain.includes(link.cause)) {
-    link = link.cause;
-    chain.push(link);
-  }
-  return chain;
 }
 
 function headersOf(headers: unknown): Headers {

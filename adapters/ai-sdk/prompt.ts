@@ -366,6 +366,7 @@ function providerOptionsOf(
 /** The provider's own tools, by the names that the model uses. */
 export type ProviderTools = Record<string, { id: string; args: object }>;
 
+/** Returns data as base64 text. */
 export function base64Of(data: string | Uint8Array): string {
   return typeof data === 'string' ? data : toBase64(data);
 }

@@ -5,7 +5,7 @@ import type {
   LanguageModelV4ToolCall,
 } from '@ai-sdk/provider';
 import type { Part } from '../../protocol/item.ts';
-import { type JsonValue, toJson } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { arrayOf, objectOf } from '../turn/json-access.ts';
@@ -24,6 +24,7 @@ type Ended = {
   modelId: string | undefined;
 };
 
+/** Builds the turn of a completed call. Throws a `ProviderError` if the answer was interrupted. */
 export function turnOf(ended: Ended, request: ModelRequest, context: ProviderContext): ModelTurn {
   const turn = new TurnBuilder(request);
   for (const content of ended.content) addContent(turn, content, context.provider);
@@ -239,7 +240,7 @@ class StreamedContent {
 
   #start(part: { type: string; id: string; providerMetadata?: object }): Block {
     const type = part.type.startsWith('text') ? 'text' : 'reasoning';
-    const block: Block = { type, pieces: [], shown: 0, open: true, rest: restOf(part) };
+    const block: Block = { type, pieces: [], shown: 0, open: true, rest: metadataOf(part) };
     this.#open.set(`${type} ${part.id}`, block);
     this.#slots.push(block);
     return block;
@@ -248,7 +249,7 @@ class StreamedContent {
   #extend(part: { type: string; id: string; delta?: string; providerMetadata?: object }): TurnDelta[] {
     const type = part.type.startsWith('text') ? 'text' : 'reasoning';
     const block = this.#open.get(`${type} ${part.id}`) ?? this.#start(part);
-    Object.assign(block.rest, restOf(part));
+    Object.assign(block.rest, metadataOf(part));
     if (part.delta) block.pieces.push(part.delta);
     if (part.type.endsWith('-end')) {
       block.open = false;
@@ -271,11 +272,8 @@ class StreamedContent {
   }
 }
 
-function restOf({ providerMetadata, citations }: { providerMetadata?: object; citations?: unknown }): object {
-  const rest: { providerMetadata?: object; citations?: unknown } = {};
-  if (providerMetadata !== undefined) rest.providerMetadata = providerMetadata;
-  if (citations !== undefined) rest.citations = citations;
-  return rest;
+function metadataOf({ providerMetadata, citations }: { providerMetadata?: object; citations?: unknown }) {
+  return omitUndefined({ providerMetadata, citations });
 }
 
 function contentOf({ type, pieces, rest }: Block): LanguageModelV4Content {
@@ -288,15 +286,8 @@ function callDeltas(started: ReturnType<typeof callStarted>, text: string): Turn
 
 /** Converts a generated file to a message part. Before v4, `data` has no wrapper object. */
 function generatedFile({ mediaType, data }: LanguageModelV4File): Part {
-  const url = urlOf(mediaType, data);
+  const current: string | Uint8Array | LanguageModelV4File['data'] = data;
+  const wrapped = typeof current === 'string' || current instanceof Uint8Array ? { data: current } : current;
+  const url = 'url' in wrapped ? String(wrapped.url) : `data:${mediaType};base64,${base64Of(wrapped.data)}`;
   return mediaType.startsWith('image/') ? { type: 'image', url } : { type: 'file', url, mediaType };
-}
-
-function urlOf(mediaType: string, data: string | Uint8Array | LanguageModelV4File['data']): string {
-  if (typeof data === 'string' || data instanceof Uint8Array) return inline(mediaType, data);
-  return data.type === 'url' ? String(data.url) : inline(mediaType, data.data);
-}
-
-function inline(mediaType: string, data: string | Uint8Array): string {
-  return `data:${mediaType};base64,${base64Of(data)}`;
 }

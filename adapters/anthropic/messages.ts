@@ -11,17 +11,14 @@ import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
 import { resultsByCall } from '../turn/tool-calls.ts';
 
-/** Converts a transcript to messages. Leading system messages become the `opening`, unless others precede them. */
-function conversationOf(transcript: readonly Item[], { hasPrevious }: { hasPrevious: boolean }): Input {
-  const builder = new ConversationBuilder(transcript, hasPrevious);
-  for (const item of transcript) builder.add(item);
-  return builder.end();
-}
-
 /** Returns a function that converts only what the transcript gained. */
 export function growingConversation(): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
-    make: conversationOf,
+    make(items, { hasPrevious }) {
+      const builder = new ConversationBuilder(items, hasPrevious);
+      for (const item of items) builder.add(item);
+      return builder.end();
+    },
     namesOf(item) {
       const block = 'opaque' in item ? keptBlock(item.opaque) : undefined;
       const ids = [block?.id, block?.tool_use_id, 'callId' in item ? item.callId : undefined];

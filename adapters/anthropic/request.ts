@@ -146,6 +146,7 @@ type Plan = {
   output: OutputPlan;
 };
 
+/** Returns the plan for a request. */
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const rules = modelRules(options.model);
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -197,12 +198,8 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const LEAST_BUDGET = 1_024;
 
 /**
- * Converts `reasoningEffort` to the form that the model takes: nothing, a budget that leaves room for the
- * answer within `maxTokens`, or adaptive thinking with an effort. An unknown effort means the `medium`
- * budget, or is sent unchanged.
- *
  * A model that always thinks writes its text between calls as thinking, which it leaves empty unless the request asks
- * for it. Source: https://platform.claude.com/docs/en/build-with-claude/thinking#controlling-thinking-display
+ * for it: https://platform.claude.com/docs/en/build-with-claude/thinking#controlling-thinking-display
  */
 function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
   const input = inputFor(effort, rules, maxTokens);
@@ -210,6 +207,7 @@ function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens:
   return { ...input, thinking: { type: 'adaptive', display: 'summarized' } };
 }
 
+/** Nothing, a budget that leaves room for the answer, or an effort. An unknown one means `medium`, or is sent. */
 function inputFor(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
   if (effort === undefined || rules.thinking === 'never') return {};
   if (effort === 'none') return thinkingOffInput(rules);
@@ -325,9 +323,8 @@ const NARROWING = [
 const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'];
 
 /**
- * Returns the schema in the form that `output_config.format` and `strict` tools take: every object closed,
- * limits of numbers, texts and lists written into descriptions. Returns `undefined` if there is no such form:
- * an object is explicitly open, the schema is recursive, or a keyword is not supported. See
+ * Closes every object, and writes limits of numbers, texts and lists into descriptions. Returns `undefined` for a schema
+ * that is open, recursive, or has an unsupported keyword. See
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations.
  */
 export function nativeSchema(schema: JsonObject): JsonObject | undefined {

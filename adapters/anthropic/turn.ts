@@ -234,7 +234,7 @@ type StreamedBlock = {
   pieces: string[];
   ended: boolean;
   /** The position among the turn's calls; `undefined` for other blocks. */
-  callIndex: number | undefined;
+  callIndex?: number;
 };
 
 /**
@@ -261,13 +261,7 @@ export class StreamedBlocks {
     if (isRepeated || (id !== undefined && this.#ids.has(id))) return undefined;
     if (id !== undefined) this.#ids.add(id);
     const index = integerIn(event.index) ?? this.#blocks.length;
-    const streamed: StreamedBlock = {
-      index,
-      block: { ...block },
-      pieces: [],
-      ended: false,
-      callIndex: undefined,
-    };
+    const streamed: StreamedBlock = { index, block: { ...block }, pieces: [], ended: false };
     this.#blocks.push(streamed);
     this.#latest.set(index, streamed);
     this.#last = streamed;

@@ -10,7 +10,7 @@ import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '..
 import { textOf } from '../../protocol/message.ts';
 import { readDataURL, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
-import { jsonIn, nonEmpty } from '../turn/json-access.ts';
+import { jsonIn, nonEmpty, textIn } from '../turn/json-access.ts';
 import { resultsByCall, WireCallIds } from '../turn/tool-calls.ts';
 import { closesTurn, missingResult } from '../turn/transcript.ts';
 import type { ChatDialect } from './dialect.ts';
@@ -68,6 +68,7 @@ export function growingMessages(
   return (transcript, head) => growing.of(transcript, head).input;
 }
 
+/** Returns the provider's role for instructions and for system and developer messages. */
 export function roleFor(role: 'system' | 'developer', { role: map }: ChatDialect, model: string): string {
   return map ? map(role, model) : 'system';
 }
@@ -113,26 +114,20 @@ function assistantMessage(
   ids: WireCallIds,
 ): JsonObject | undefined {
   const calls = items.filter(item => item.type === 'tool_call');
-  const refusal = items
-    .map(item => (item.type === 'message' ? (keptBy(dialect.provider, item.opaque).refusal ?? '') : ''))
-    .join('');
+  const kept = items
+    .filter(item => item.type === 'message')
+    .map(item => keptBy(dialect.provider, item.opaque));
+  const refusal = kept.map(message => message.refusal ?? '').join('');
   const content = contentOf(items, calls.length > 0, dialect);
   if (content === null && calls.length === 0 && refusal === '') return undefined;
   return {
-    ...extraOf(items, dialect),
+    ...kept.findLast(message => message.extra !== undefined)?.extra,
     role: 'assistant',
     content,
     ...omitUndefined({ refusal: refusal || undefined }),
     ...reasoningOf(items, calls, dialect, ids),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => callInput(call, dialect, ids)) }),
   };
-}
-
-function extraOf(items: readonly AssistantItem[], { provider }: ChatDialect): JsonObject {
-  const extras = items.map(item =>
-    item.type === 'message' ? keptBy(provider, item.opaque).extra : undefined,
-  );
-  return extras.findLast(extra => extra !== undefined) ?? {};
 }
 
 /** Returns `null` if there is no content. Thinking alone is not content, unless the message has calls. */
@@ -179,11 +174,15 @@ function reasoningOf(
   const { provider, reasoning: form } = dialect;
   const reasoning = items.filter(item => item.type === 'reasoning');
   if (form === 'details') {
-    const details = reasoning
-      .flatMap(item => keptBy(provider, item.opaque).details ?? [])
-      .filter(isReplayable);
-    const known = wireIds(calls, provider, ids);
-    const input = details.map(detail => withKnownId(detail, known));
+    // A detail refers to its call by the call's original id, and the request has another one.
+    const known = new Map(
+      calls.map(call => [keptBy(provider, call.opaque).wireId ?? '', ids.of(call.callId)]),
+    );
+    const details = reasoning.flatMap(item => keptBy(provider, item.opaque).details ?? []);
+    const input = details.filter(isReplayable).map(detail => {
+      const id = textIn(detail.id) === '' ? undefined : known.get(textIn(detail.id));
+      return id === undefined ? detail : { ...detail, id };
+    });
     return input.length === 0 ? {} : { reasoning_details: input };
   }
   if ((form !== 'member' && form !== 'required') || calls.length === 0) return {};
@@ -194,21 +193,6 @@ function reasoningOf(
     if (name !== undefined) members[name] = `${members[name] ?? ''}${item.text}`;
   }
   return members;
-}
-
-/** A detail refers to its call by the call's original id, which this replaces with the id used in the request. */
-function withKnownId(detail: JsonObject, known: ReadonlyMap<string, string>): JsonObject {
-  const id = known.get(nonEmpty(detail.id) ?? '');
-  return id === undefined ? detail : { ...detail, id };
-}
-
-function wireIds(calls: readonly ToolCallItem[], provider: string, ids: WireCallIds): Map<string, string> {
-  const known = new Map<string, string>();
-  for (const call of calls) {
-    const { wireId } = keptBy(provider, call.opaque);
-    if (wireId !== undefined) known.set(wireId, ids.of(call.callId));
-  }
-  return known;
 }
 
 function callInput(call: ToolCallItem, { provider }: ChatDialect, ids: WireCallIds): JsonObject {

@@ -5,10 +5,9 @@ import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '..
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { showJson } from '../http/redact-secrets.ts';
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import type { AnswerReader } from '../turn/single-turn.ts';
-import { isErrorBody } from '../turn/single-turn.ts';
+import { type AnswerReader, isErrorBody } from '../turn/single-turn.ts';
 import { CallAccumulator, type CallFragment, toolCall } from '../turn/tool-calls.ts';
-import { TurnBuilder } from '../turn/turn-builder.ts';
+import { finishReasons, TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ChatDialect } from './dialect.ts';
 
@@ -181,6 +180,7 @@ function thinkingText(chunk: JsonObject): string {
     : partsOf(chunk.thinking).map(chunkText).join('');
 }
 
+/** Returns the text of a text chunk, and the empty string for other chunks. */
 export function chunkText(chunk: JsonObject): string {
   return chunk.type === 'text' ? textIn(chunk.text) : '';
 }
@@ -425,20 +425,12 @@ function throwIfFailed(choice: JsonObject, context: ProviderContext): void {
   throw new ProviderError(message, { ...details, raw: showJson(choice, context.secrets) });
 }
 
-const REASONS: ReadonlyMap<string, FinishReason> = new Map([
-  ['stop', 'stop'],
-  ['length', 'length'],
-  ['tool_calls', 'tool_calls'],
-  ['function_call', 'tool_calls'],
+const REASONS = finishReasons(
+  ['stop', 'stop', 'end_turn', 'stop_sequence', 'eos', 'eos_token'],
+  ['length', 'length', 'model_length', 'max_tokens'],
+  ['tool_calls', 'tool_calls', 'function_call', 'tool_use'],
   ['content_filter', 'content_filter'],
-  ['model_length', 'length'],
-  ['max_tokens', 'length'],
-  ['tool_use', 'tool_calls'],
-  ['end_turn', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['eos', 'stop'],
-  ['eos_token', 'stop'],
-]);
+);
 
 /** Calls override `stop` and unknown reasons; `tool_calls` caused by calls that the provider ran is a `stop`. */
 function finishReasonOf(

@@ -24,19 +24,23 @@ const HELLO: ModelRequest = {
   settings: {},
 };
 
+/** Returns the request of an exchange. */
 export function requestOf(exchange: Exchange): ModelRequest {
   return exchange.request ?? HELLO;
 }
 
+/** Returns the response body of an exchange as bytes. */
 export function bytesOf({ response }: Pick<Exchange, 'response'>): Uint8Array {
   return typeof response === 'string' ? new TextEncoder().encode(response) : response;
 }
 
+/** Returns the first half of a response body. */
 export function halfOf(exchange: Exchange): Uint8Array {
   const bytes = bytesOf(exchange);
   return bytes.subarray(0, Math.floor(bytes.length / 2));
 }
 
+/** Returns the response of an exchange, split into `chunks`. */
 export function answerOf(exchange: Exchange, chunks: Answer['chunks'] = [bytesOf(exchange)]): Answer {
   const type = exchange.contentType ?? (exchange.streamed ? SSE_HEADERS['content-type'] : 'application/json');
   return { headers: { 'content-type': type ?? '' }, chunks };
@@ -76,6 +80,7 @@ export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapt
   return Object.assign(play, { adapter });
 }
 
+/** Plays one exchange through a new adapter. */
 export function play(subject: AdapterUnderTest, exchange: Exchange): Promise<Outcome> {
   return player(subject)(exchange);
 }

@@ -34,6 +34,7 @@ import {
   startReplayServer,
 } from './replay.ts';
 
+/** All requirements for an adapter, as far as its exchanges can show them. */
 export function allChecks(subject: AdapterUnderTest): AdapterCheck[] {
   const good = subject.exchanges.filter(({ fails }) => fails === undefined);
   const modes = [true, false].flatMap(mode => good.find(({ streamed }) => streamed === mode) ?? []);

@@ -213,6 +213,7 @@ function isResponseMedia(mediaType: string): boolean {
   return /^(?:image\/(?:png|jpeg|webp|\*)|application\/pdf|text\/plain|)$/.test(mediaType);
 }
 
+/** Returns inline data as a `data:` URL if it is an image. */
 export function imageURL({ mimeType, data }: JsonObject): string | undefined {
   if (typeof mimeType !== 'string' || typeof data !== 'string') return undefined;
   return mimeType.startsWith('image/') ? `data:${mimeType};base64,${data}` : undefined;
@@ -263,6 +264,7 @@ export type Span = { length: number; thoughtSignature?: string };
  */
 type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
 
+/** Returns the opaque data of an item; `undefined` if there is nothing to keep. */
 export function keep(kept: Kept): Opaque | undefined {
   return Object.keys(kept).length === 0 ? undefined : { provider: PROVIDER, data: kept };
 }
@@ -279,6 +281,7 @@ function keptBy(item: Item): Kept {
   });
 }
 
+/** Returns the member `thoughtSignature`, if there is a signature. */
 export function signed(thoughtSignature: string | undefined): { thoughtSignature?: string } {
   return thoughtSignature === undefined ? {} : { thoughtSignature };
 }

@@ -5,7 +5,7 @@ import { malformedStream, type ProviderContext } from '../http/provider-errors.t
 import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
 import { toolCall } from '../turn/tool-calls.ts';
-import { TurnBuilder } from '../turn/turn-builder.ts';
+import { finishReasons, TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { imageURL, keep, PROVIDER, type Span, signed } from './request.ts';
 
@@ -346,21 +346,13 @@ function finishReasonOf(
   return known === 'stop' && hasCalls ? 'tool_calls' : known;
 }
 
-const REASONS: ReadonlyMap<string, FinishReason> = new Map([
-  ['STOP', 'stop'],
-  ['MAX_TOKENS', 'length'],
-  ['SAFETY', 'content_filter'],
-  ['RECITATION', 'content_filter'],
-  ['BLOCKLIST', 'content_filter'],
-  ['PROHIBITED_CONTENT', 'content_filter'],
-  ['SPII', 'content_filter'],
-  ['MODEL_ARMOR', 'content_filter'],
-  ['IMAGE_SAFETY', 'content_filter'],
-  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
-  ['IMAGE_RECITATION', 'content_filter'],
-  ['MALFORMED_FUNCTION_CALL', 'error'],
-  ['MALFORMED_RESPONSE', 'error'],
-  ['UNEXPECTED_TOOL_CALL', 'error'],
-  ['TOO_MANY_TOOL_CALLS', 'error'],
-  ['MISSING_THOUGHT_SIGNATURE', 'error'],
-]);
+const BLOCKED = ['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'MODEL_ARMOR'];
+const BLOCKED_IMAGES = ['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'];
+const BROKEN = ['MALFORMED_FUNCTION_CALL', 'MALFORMED_RESPONSE', 'UNEXPECTED_TOOL_CALL'];
+
+const REASONS = finishReasons(
+  ['stop', 'STOP'],
+  ['length', 'MAX_TOKENS'],
+  ['content_filter', ...BLOCKED, ...BLOCKED_IMAGES],
+  ['error', ...BROKEN, 'TOO_MANY_TOOL_CALLS', 'MISSING_THOUGHT_SIGNATURE'],
+);

@@ -58,9 +58,9 @@ export class CompletionsTurn implements AnswerReader {
   readonly #request: ModelRequest;
   readonly #context: ProviderContext;
 
-  constructor(request: ModelRequest, model: string, context: ProviderContext) {
+  constructor(request: ModelRequest, context: ProviderContext) {
     this.#request = request;
-    this.#model = model;
+    this.#model = context.model;
     this.#context = context;
   }
 
@@ -103,6 +103,7 @@ export class CompletionsTurn implements AnswerReader {
   }
 }
 
+/** Converts a part of the reply's text. */
 export function pieceOf(piece: TagPiece): Piece {
   if ('text' in piece) return piece;
   const token = TOKENS_BY_TEXT.get(piece.tag);

@@ -5,14 +5,8 @@ import type { ProviderContext } from '../http/provider-errors.ts';
 import { HarmonyReply } from './completions.ts';
 import { type Piece, STOP_TOKENS, TOKEN_IDS, type TokenName } from './render.ts';
 
-type HarmonyEncoding = {
-  /** Texts in `recent` are not encoded again. */
-  encode(pieces: readonly Piece[], recent?: RecentTokens): number[];
-  decoder(): TokenDecoder;
-};
-
 /** Loads `o200k_harmony` from `gpt-tokenizer`. A `<|…|>` in a text never becomes a special token. */
-export async function loadEncoding(context: ProviderContext): Promise<HarmonyEncoding> {
+export async function loadEncoding(context: ProviderContext) {
   const [{ encode }, { default: ranks }] = await Promise.all([
     loadPeer<typeof import('gpt-tokenizer/encoding/o200k_harmony')>(
       'gpt-tokenizer/encoding/o200k_harmony',
@@ -31,7 +25,8 @@ export async function loadEncoding(context: ProviderContext): Promise<HarmonyEnc
     return ids;
   };
   return {
-    encode(pieces, recent = new RecentTokens()) {
+    /** Texts in `recent` are not encoded again. */
+    encode(pieces: readonly Piece[], recent = new RecentTokens()): number[] {
       const ids: number[] = [];
       for (const piece of pieces) {
         const tokens = 'token' in piece ? [TOKEN_IDS[piece.token]] : recent.of(piece.text, plainTokens);

@@ -216,12 +216,14 @@ export const TOKENS_BY_TEXT: ReadonlyMap<string, TokenName> = new Map(
   TOKEN_NAMES.map(name => [tokenText(name), name]),
 );
 
+/** Returns a special token as text. */
 export function tokenText(name: TokenName): string {
   return `<|${name}|>`;
 }
 
 export const PROVIDER = 'harmony';
 
+/** Returns the opaque data of an item that the model wrote on this channel. */
 export function keptOn(channel: 'analysis' | 'commentary'): Opaque {
   return { provider: PROVIDER, data: { channel } };
 }

@@ -34,6 +34,7 @@ export class HttpFailure extends Error {
   }
 }
 
+/** Returns the error for a failed HTTP response. `now` is in ms since the epoch, for `retry-after` dates. */
 export function errorFromResponse(
   { status, headers, body: text }: HttpFailure,
   context: ProviderContext,
@@ -79,11 +80,13 @@ export function unsupported(
   return make(context, code, `${name(context)}: ${what}`);
 }
 
+/** Returns the error for a body with more than `limit` bytes. */
 export function responseTooLarge(limit: number, context: ProviderContext): ProviderError {
   const message = `${name(context)} sent more than ${limit} bytes. If this size is expected, raise the option maxResponseBytes.`;
   return make(context, 'response-too-large', message);
 }
 
+/** Returns the error for a body that stopped arriving before its end. */
 export function stalled(idleMs: number, context: ProviderContext): ProviderError {
   const message = `${name(context)} sent nothing for ${idleMs} ms in the middle of its response. Try again, or raise the option idleTimeoutMs.`;
   return make(context, 'timeout', message);
@@ -102,6 +105,7 @@ function redirectRefused({ status, location }: RedirectRefused, context: Provide
   return make(context, 'redirect-refused', message, { status });
 }
 
+/** Returns the error for a call without an API key. */
 export function keyMissing(context: ProviderContext): ProviderError {
   const message = `${name(context)} has no API key. Set ${context.keyVariable} or the adapter's option apiKey. If the server needs no key, any text works.`;
   return make(context, 'key-missing', message);
@@ -123,6 +127,7 @@ function urlProblem(baseURL: string, { secrets }: ProviderContext): string {
     : `"${showText(baseURL, 200, secrets)}" is not a valid one`;
 }
 
+/** Converts anything that a call threw to a `ProviderError`. A `ProviderError` is returned unchanged. */
 export function errorFromThrown(
   thrown: unknown,
   context: ProviderContext,
@@ -158,6 +163,7 @@ export function errorFromThrown(
   return make(context, 'unknown', message, { raw });
 }
 
+/** Returns the error for a call that its caller aborted. */
 export function aborted(context: ProviderContext): ProviderError {
   return make(context, 'aborted', `The call to ${name(context)} was aborted.`);
 }
@@ -274,7 +280,8 @@ function displayURL(url: string): string {
   return `${origin}${pathname}`.replace(/\/$/, '');
 }
 
-function causesOf(thrown: unknown): unknown[] {
+/** Returns the error and its causes, the outermost first. */
+export function causesOf(thrown: unknown): unknown[] {
   const chain: unknown[] = [];
   let cause = thrown;
   while (cause !== undefined && cause !== null && !chain.includes(cause)) {

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import type { ProviderContext } from '../http/provider-errors.ts';
-import { malformedStream } from '../http/provider-errors.ts';
+import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
 import { CallAccumulator, toolCall } from '../turn/tool-calls.ts';
@@ -20,15 +19,13 @@ type Run = { type: 'text' | 'reasoning'; pieces: string[] };
  */
 export class OllamaTurn implements AnswerReader {
   readonly #request: ModelRequest;
-  readonly #model: string;
   readonly #context: ProviderContext;
   readonly #runs: Run[] = [];
   readonly #calls = new CallAccumulator();
   #last: JsonObject = {};
 
-  constructor(request: ModelRequest, model: string, context: ProviderContext) {
+  constructor(request: ModelRequest, context: ProviderContext) {
     this.#request = request;
-    this.#model = model;
     this.#context = context;
   }
 
@@ -82,7 +79,7 @@ export class OllamaTurn implements AnswerReader {
     return turn.turn({
       finishReason: finishReasonOf(this.#last, { hasCalls: turn.toolCalls.length > 0 }),
       usage: normalizeUsage({ input: this.#last.prompt_eval_count, output: this.#last.eval_count }),
-      model: nonEmpty(this.#last.model) ?? this.#model,
+      model: nonEmpty(this.#last.model) ?? this.#context.model,
     });
   }
 }

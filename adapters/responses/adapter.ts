@@ -5,8 +5,7 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { ProviderError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
-import type { ModelRequest } from '../../protocol/turn.ts';
-import { CONNECTION_NAMES, type Connection, type ConnectionOptions, connector } from '../http/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector } from '../http/connection.ts';
 import { readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
 import { nonEmpty, pick } from '../turn/json-access.ts';
@@ -36,14 +35,10 @@ export const RESPONSES_NAMES: NamesOf<ResponsesOptions> = {
   reasoning: true,
 };
 
+/** Creates the adapter of a provider that implements the Responses API. */
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {
   const { model, store = true, reasoning = dialect.reasons(model), providerOptions } = options;
   const bodyOf = responsesBody(dialect, { model, store, encryptedReasoning: reasoning, providerOptions });
-
-  function sendToCount(connection: Connection, request: ModelRequest, signal: AbortSignal) {
-    const body = pick(bodyOf(request, { stream: false }), COUNTED);
-    return connection.post('/responses/input_tokens', body, signal);
-  }
 
   return singleTurnAdapter({
     provider: dialect.provider,
@@ -60,7 +55,17 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
     again(error, { continuation, ...full }) {
       return isPreviousMissing(error, nonEmpty(continuation)) ? full : undefined;
     },
-    ...(dialect.countsTokens ? { count: { send: sendToCount, read: body => body.input_tokens } } : {}),
+    ...(dialect.countsTokens && {
+      count: {
+        send: (connection, request, signal) =>
+          connection.post(
+            '/responses/input_tokens',
+            pick(bodyOf(request, { stream: false }), COUNTED),
+            signal,
+          ),
+        read: body => body.input_tokens,
+      },
+    }),
     reader: (request, context) => new ResponseReader(request, dialect, context),
     ending: 'response.completed, response.incomplete or an error',
     now: options.now,

@@ -331,13 +331,13 @@ type OutputSlot = {
   item: JsonObject;
   finished: boolean;
   /** The position among the turn's calls; `undefined` for other items. */
-  callIndex: number | undefined;
+  callIndex?: number;
   /** Text, refusal, summary and reasoning parts: the full text if a `done` event sent it, else the pieces. */
   parts: Map<string, { type: string; pieces: string[] }>;
   /** The streamed pieces of a call's arguments or input. */
   pieces: string[];
   /** The full arguments or input from the `done` event. */
-  written: string | undefined;
+  written?: string;
 };
 
 /**
@@ -383,14 +383,7 @@ class OutputSlots {
   }
 
   #open(index: number | undefined): OutputSlot {
-    const slot: OutputSlot = {
-      item: {},
-      finished: false,
-      callIndex: undefined,
-      parts: new Map(),
-      pieces: [],
-      written: undefined,
-    };
+    const slot: OutputSlot = { item: {}, finished: false, parts: new Map(), pieces: [] };
     if (index !== undefined) this.#byIndex.set(index, slot);
     this.#order.push({ at: index ?? this.#order.length, slot });
     return slot;

@@ -73,13 +73,8 @@ export class GrowingInput {
   }
 
   #namesOf(items: readonly Item[]): string[] | undefined {
-    const found: string[] = [];
-    for (const item of items) {
-      const names = this.#form.namesOf(item);
-      if (names === undefined) return undefined;
-      found.push(...names);
-    }
-    return found;
+    const names = items.map(item => this.#form.namesOf(item));
+    return names.every(found => found !== undefined) ? names.flat() : undefined;
   }
 }
 

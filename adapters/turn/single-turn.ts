@@ -24,6 +24,7 @@ type TurnSource = Pick<ModelAdapter, 'provider' | 'model'> & {
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
 };
 
+/** Creates an adapter whose methods each make one model call. */
 export function turnAdapter({ provider, model, capabilities, call }: TurnSource): ModelAdapter {
   return {
     provider,

@@ -117,7 +117,7 @@ function argumentText(value: JsonValue | undefined): string {
 export class CallIds {
   readonly #transcript: ModelRequest['transcript'];
   #taken: Set<string> | undefined;
-  #prefix: string | undefined;
+  #hash: string | undefined;
 
   constructor(transcript: ModelRequest['transcript']) {
     this.#transcript = transcript;
@@ -125,25 +125,20 @@ export class CallIds {
 
   /** Returns `providerId` if it is usable and unique, else a generated id. */
   name(providerId: string | null | undefined, index: number): string {
-    this.#taken ??= callIdsOf(this.#transcript);
-    let id = providerId && !this.#taken.has(providerId) ? providerId : `${this.#turnPrefix()}_${index}`;
+    this.#taken ??= new Set(this.#transcript.flatMap(item => (item.type === 'tool_call' ? item.callId : [])));
+    let id = providerId && !this.#taken.has(providerId) ? providerId : `${this.#prefix}_${index}`;
     while (this.#taken.has(id)) id = `${id}_`;
     this.#taken.add(id);
     return id;
   }
 
-  #turnPrefix(): string {
-    this.#prefix ??= `call_${hashText(JSON.stringify(this.#transcript)).slice(0, 16)}`;
-    return this.#prefix;
+  get #prefix(): string {
+    this.#hash ??= hashText(JSON.stringify(this.#transcript)).slice(0, 16);
+    return `call_${this.#hash}`;
   }
 }
 
-function callIdsOf(transcript: ModelRequest['transcript']): Set<string> {
-  const ids = new Set<string>();
-  for (const item of transcript) if (item.type === 'tool_call') ids.add(item.callId);
-  return ids;
-}
-
+/** Creates a call for the engine from the model's arguments text. Empty text becomes `{}`. */
 export function toolCall(callId: string, name: string, text: string): ToolCall {
   return {
     callId,
@@ -198,14 +193,8 @@ export function offeredTools({ tools, toolChoice }: ModelRequest): readonly Tool
 
 /** The results of each call id, in order. There are several if a provider reused the id. */
 export function resultsByCall(transcript: readonly Item[]): ReadonlyMap<string, ToolResultItem[]> {
-  const results = new Map<string, ToolResultItem[]>();
-  for (const item of transcript) {
-    if (item.type !== 'tool_result') continue;
-    const known = results.get(item.callId);
-    if (known) known.push(item);
-    else results.set(item.callId, [item]);
-  }
-  return results;
+  const results = transcript.filter(item => item.type === 'tool_result');
+  return Map.groupBy(results, ({ callId }) => callId);
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Item, Opaque } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { CallIds } from './tool-calls.ts';
 
 /** Builds a turn from its parts, in the order in which the model wrote them. `opaque` is what a part needs to go back. */
@@ -45,4 +45,9 @@ export class TurnBuilder {
     const { text, reasoning, toolCalls, items } = this;
     return { text, reasoning, toolCalls, ...ending, items };
   }
+}
+
+/** Returns finish reasons by a provider's names; each group is a reason and the names that mean it. */
+export function finishReasons(...groups: [FinishReason, ...string[]][]): ReadonlyMap<string, FinishReason> {
+  return new Map(groups.flatMap(([reason, ...names]) => names.map(name => [name, reason] as const)));
 }

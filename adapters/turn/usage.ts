@@ -1,12 +1,13 @@
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
 
+type Count = JsonValue | undefined;
 type UsageCounts = {
-  input: JsonValue | undefined;
-  output: JsonValue | undefined;
-  cachedInput?: JsonValue | undefined;
-  cacheWrite?: JsonValue | undefined;
-  reasoning?: JsonValue | undefined;
+  input: Count;
+  output: Count;
+  cachedInput?: Count;
+  cacheWrite?: Count;
+  reasoning?: Count;
 };
 
 /**
