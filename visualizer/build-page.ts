@@ -82,10 +82,7 @@ async function bundle(output: { format: 'esm' | 'iife'; splitting?: true }): Pro
   return outputFiles;
 }
 
-/**
- * `marked` is one module whose statements at the top keep all of it. The page makes elements from its tokens, so only
- * its lexer is left: the instance and what hangs on it, which write HTML, are cut off.
- */
+/** `marked` is one module. The page draws its tokens: only the lexer is left, without what writes HTML. */
 const lexerOnly: Plugin = {
   name: 'lexer-only',
   setup({ onLoad }) {

@@ -5,10 +5,7 @@ export function chartToSvg(): string {
   return CHART_DRAWING.replace('>', `>\n<style>\n${CHART_STYLE}</style>`);
 }
 
-/**
- * The style sheet of the drawing, light and dark. A page that embeds the drawing includes it in its own style sheet
- * and may override the variables.
- */
+/** The style sheet of the drawing, light and dark, for pages that embed it; they may override its variables. */
 export const CHART_STYLE = `.chart {
   --chart-ink: #1c2128;
   --chart-muted: #57606a;

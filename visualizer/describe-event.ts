@@ -61,12 +61,14 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'params.changed':
       return Object.keys(event.params).join(', ') || "reset to the agent's";
     case 'cancel.requested':
-      return joinParts(event.reason, `deadline ${format.formatClock(event.deadline)}`, by(event));
+      return joinParts(event.reason, `deadline ${format.formatClock(event.deadline)}`, event.by);
     case 'run.quarantined':
     case 'tool.doubted':
       return short(event.reason);
-    case 'run.cancelled':
-      return joinParts(event.reason, describeUnsettled(event), by(event));
+    case 'run.cancelled': {
+      const unsettled = event.unsettled.join(', ');
+      return joinParts(event.reason, unsettled && `without a result: ${unsettled}`, event.by);
+    }
     case 'pause.requested':
     case 'step.requested':
     case 'run.unpaused':
@@ -93,8 +95,10 @@ function describeContent(event: RunEvent, format: EventFormat): string {
       return event.text === undefined ? '' : short(event.text);
     case 'finishers.rejected':
       return short(event.feedback);
-    case 'run.claimed':
-      return describeClaim(event);
+    case 'run.claimed': {
+      const before = event.replaces === undefined ? '' : `, replaces ${shortenOwnerName(event.replaces)}`;
+      return `epoch ${event.epoch}, ${shortenOwnerName(event.by)}${before}`;
+    }
     case 'run.redacted':
       return event.paths.join(', ');
   }
@@ -136,11 +140,6 @@ export function describeValue(
   return shorten(describeOutput(value), length);
 }
 
-function describeClaim({ epoch, by, replaces }: Of<'run.claimed'>): string {
-  const before = replaces === undefined ? '' : `, replaces ${shortenOwnerName(replaces)}`;
-  return `epoch ${epoch}, ${shortenOwnerName(by)}${before}`;
-}
-
 /** Says that the tool was not executed, and where the result comes from. */
 export function describePlayed({ played }: Pick<Of<'tool.settled'>, 'played'>): string {
   return played === undefined ? '' : `, replayed from entry ${played.seq} of ${played.runId}`;
@@ -152,9 +151,8 @@ function describeFork({ forkOf, config }: Of<'run.started'>): string {
 }
 
 function countNames(names: readonly string[]): string {
-  const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts].map(([name, count]) => (count === 1 ? name : `${name} × ${count}`)).join(', ');
+  const equal = Map.groupBy(names, name => name);
+  return Array.from(equal, ([name, { length }]) => (length === 1 ? name : `${name} × ${length}`)).join(', ');
 }
 
 function describeItems(items: readonly Item[], { shorten }: EventFormat): string {
@@ -187,17 +185,7 @@ function describeResolution({ resolution }: Of<'doubt.resolved'>, format: EventF
   }
 }
 
-function describeUnsettled({ unsettled }: Of<'run.cancelled'>): string {
-  return unsettled.length === 0 ? '' : `without a result: ${unsettled.join(', ')}`;
-}
-
-function joinParts(...parts: (string | undefined)[]): string {
-  return parts
-    .map(part => part?.trim())
-    .filter(Boolean)
-    .join(', ');
-}
-
-function by(event: { by?: string }): string {
-  return event.by === undefined ? '' : `by ${event.by}`;
+function joinParts(reason = '', what: string, by: string | undefined): string {
+  const parts = [reason.trim(), what, by === undefined ? '' : `by ${by}`.trim()];
+  return parts.filter(Boolean).join(', ');
 }

@@ -210,10 +210,7 @@ function drawInside(edge: MergedEdge, boxes: ReadonlyMap<string, Box>): PlacedEd
 
 const WRAP = { frame: 25, hub: 14 };
 
-/**
- * Draws the chart as SVG without a style sheet; `CHART_STYLE` has the styles. Every state and edge is a group with a
- * stable id (`stateId`, `edgeId`) and an empty `text.count` for the page to fill.
- */
+/** Draws without styles. States and edges are groups with stable ids and an empty `text.count` for the page to fill. */
 function drawSvg(chart: Awaited<ReturnType<typeof layoutChart>>): string {
   const width = Math.ceil(chart.width);
   const height = Math.ceil(chart.height);

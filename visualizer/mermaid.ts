@@ -5,9 +5,7 @@ export function chartToJson(): JsonValue {
   return toJson(readChart());
 }
 
-/**
- * The chart as a Mermaid state diagram. Omits transitions that only record an event, which every state has.
- */
+/** The chart as a Mermaid state diagram, without transitions that only record an event, which every state has. */
 export function chartToMermaid(): string {
   const { states, edges, initial } = readChart();
   const merged = mergeEdges(edges);

@@ -5,8 +5,15 @@ import { describeBreakpoint } from '../../protocol/debugger/describe-breakpoint.
 import { sketchValue } from '../../visualizer/page/model/state-diff.ts';
 import { describeCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
-import { formatCost, formatEvent, formatOutput, formatState } from '../../visualizer/page/render/format.ts';
-import { cutText, shorten, showSafely } from '../../visualizer/page/render/show-safely.ts';
+import {
+  cutText,
+  formatCost,
+  formatEvent,
+  formatOutput,
+  formatState,
+  shorten,
+  showSafely,
+} from '../../visualizer/page/render/format.ts';
 
 test('controls, terminal commands and marks that reorder text are escaped; letters and emoji are not', () => {
   expect(showSafely('\u001b[31mred\u0007')).toBe('␛[31mred␇');

@@ -1,10 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-/**
- * A key of a view. `keys` are values of `KeyboardEvent.key`; `Shift+` is part of the name where it matters. A held key
- * runs it again only with `repeats`.
- */
+/** `keys` are values of `KeyboardEvent.key`, with `Shift+` where it matters. A held key repeats it only with `repeats`. */
 export type Shortcut = {
   keys: readonly string[];
   does: string;

@@ -9,10 +9,15 @@ import { useRead } from '../data/server-watch.ts';
 import type { Source } from '../data/source.ts';
 import { describeEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
-import { formatCost, formatCount, formatNumber, formatSpan, roundNumber } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { Button } from '../ui/button.tsx';
-import { StatusBadge } from '../ui/icon.tsx';
+import {
+  formatCost,
+  formatCount,
+  formatNumber,
+  formatSpan,
+  roundNumber,
+  showSafely,
+} from '../render/format.ts';
+import { Button, StatusBadge } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { LongText, Problem, Safe } from '../ui/text.tsx';
 
@@ -67,16 +72,13 @@ export function CompareView({ source, left, right }: { source: Source; left: str
 }
 
 async function compare(source: Source, left: string, right: string): Promise<Compared> {
-  const sides = await Promise.all([readSide(source, left), readSide(source, right)]).catch(explain);
+  const sides = await Promise.all([readSide(source, left), readSide(source, right)]).catch(error => {
+    throw error instanceof RequestError && error.status === 404 ? new Error(MISSING) : error;
+  });
   return { left: sides[0], right: sides[1], ...alignRuns(...sides) };
 }
 
-function explain(error: unknown): never {
-  const isMissing = error instanceof RequestError && error.status === 404;
-  throw isMissing
-    ? new Error('One of the two runs is not here. It may have been deleted, or be in another store.')
-    : error;
-}
+const MISSING = 'One of the two runs is not here. It may have been deleted, or be in another store.';
 
 async function readSide(source: Source, runId: string): Promise<Side> {
   const view = await source.view(runId);
@@ -226,10 +228,7 @@ function describeContent({ nameCall }: Side, event: StreamedEvent): string {
   return describeEvent(started, nameCall);
 }
 
-/**
- * Aligns two journals: equal entries up to the first difference, then entries of the same type about the same tool.
- * `first` is the index of the first row that is not `same`; -1 for equal journals.
- */
+/** Pairs equal entries up to the first difference, then those of a type about the same tool. `first`: its row, or -1. */
 function alignRuns(left: Side, right: Side): { rows: AlignedRow[]; first: number } {
   const kept = ({ events }: Side) => events.filter(({ type }) => !SKIPPED.has(type));
   const [old, now] = [kept(left), kept(right)];

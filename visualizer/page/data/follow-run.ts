@@ -15,10 +15,7 @@ const PAGE = 2_000;
 /** `look` schedules a read of the run's view; `end` stops following. */
 export type Following = { look(): void; end(): void };
 
-/**
- * Fills a model and keeps it up to date: loads the end of the journal, then the earlier entries, and applies new events
- * from the stream. Calls `onMissing` if the run does not exist.
- */
+/** Fills a model: with the end of the journal, the earlier entries, then the stream. `onMissing`: there is no such run. */
 export function followRun(source: Source, model: RunModel, onMissing: () => void): Following {
   const { runId } = model;
   let isOver = false;

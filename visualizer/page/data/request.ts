@@ -30,10 +30,7 @@ export class RequestError extends Error {
   }
 }
 
-/**
- * Sends a request and returns the JSON of the response; `null` for 204. Uses POST with a body, otherwise GET. Throws an
- * `RequestError`; after a 401 it also calls the `onUnauthorized` callback.
- */
+/** Sends a POST with a body, else a GET. Returns the JSON; `null` for 204. Throws `RequestError`; a 401 asks to sign in. */
 export async function request<Answer>(path: string, body?: object, method?: string): Promise<Answer> {
   const response = await fetch(path, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),

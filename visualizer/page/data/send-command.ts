@@ -15,10 +15,7 @@ type CommandPlace = {
   onLost(message: string): void;
 };
 
-/**
- * Sends a command, or with `commands` a list of them as one, with a new id. If the reply is lost, the journal says whether
- * it was accepted: a command is never sent twice.
- */
+/** Sends a command, or a list of them as `commands`, once: if the reply is lost, the journal says whether it was taken. */
 export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<Outcome> {
   const requestId = makeId();
   const path = runPath(place.runId);
@@ -40,10 +37,7 @@ export async function sendCommand(command: string, body: object, place: CommandP
     : { type: 'taken', view: null, message: `${taken} ${found}.` };
 }
 
-/**
- * Sends a request that the server carries out once for each id, and sends it again while its reply is lost. Throws
- * `RequestError` if it is refused, or its reply is still lost after the last try.
- */
+/** Sends what the server carries out once for each id again while its reply is lost. Throws `RequestError` in the end. */
 export async function sendOnce<Reply>(path: string, body: object): Promise<Reply> {
   const sent = { ...actingAs(), ...body, requestId: makeId() };
   for (let retries = MOST_RETRIES; ; retries -= 1) {

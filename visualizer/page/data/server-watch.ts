@@ -42,10 +42,7 @@ async function answers(): Promise<boolean> {
 
 type Reading<Answer> = { answer: Answer | null; problem: string; again(): Promise<void> };
 
-/**
- * Reads, and again when `keys` change or, unless `once` is set and it has an answer, when a lost server is back.
- * `answer` is `null` until the first response; `again` reads once more.
- */
+/** Reads, and again when `keys` change or a lost server is back, unless `once` has its answer; `again` reads once more. */
 export function useRead<Answer>(
   read: () => Promise<Answer>,
   keys: readonly unknown[],

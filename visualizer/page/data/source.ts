@@ -5,10 +5,7 @@ import type { StoredState } from '../../../machines/snapshot.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { RunView, StreamedEvent } from './request.ts';
 
-/**
- * A page of a journal; `first` and `last` are those of the whole journal. `state` is the one before the first of
- * `entries`, for a page that ends the journal and does not begin it.
- */
+/** `first` and `last` are those of the journal; `state` is the one before `entries`, if they end the journal. */
 export type EntriesPage = { entries: StreamedEvent[]; first: number; last: number; state?: StoredState };
 
 /** Selects entries: the first after a `seq`, or some of the last. */

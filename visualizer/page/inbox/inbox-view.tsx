@@ -11,8 +11,7 @@ import { describeThrown, type RunView, request, runPath, type StreamedEvent } fr
 import { sendCommand } from '../data/send-command.ts';
 import { useRead } from '../data/server-watch.ts';
 import type { EntriesPage, Source } from '../data/source.ts';
-import { formatAgo, formatDay, formatMoment, formatSpan, joinFacts } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
+import { formatAgo, formatDay, formatMoment, formatSpan, joinFacts, showSafely } from '../render/format.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
 import {
   type Act,

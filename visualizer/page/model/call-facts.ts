@@ -21,10 +21,7 @@ export type CallRecord = { call: QualifiedCall; seq: number; told: CallEvent[] }
 
 /** A tool call and all that happened to it. Times in ms since the epoch. */
 export type CallFacts = QualifiedCall & {
-  /**
-   * The chart's status of the call; `rejected`, `not run`, `dropped` by an edit, or `error` if it has no result of its
-   * tool; `unsettled` if the run ended before.
-   */
+  /** The chart's; `error`, `rejected`, `not run` or `dropped` without the tool's result; `unsettled` after the run. */
   status: string;
   /** The status in words for the waterfall; empty for a plain result. */
   outcome: string;

@@ -131,16 +131,14 @@ function walk(from: string, decisions: readonly NextAction[], end: string): Pick
   };
   for (const decision of decisions) {
     go(HUB);
-    const chosen = EDGES.find(edge => edge.from === HUB && edge.guard === nameChoice(decision));
+    const isChecked = decision.type === 'finish' && decision.finishers;
+    const guard = `${decision.type}${isChecked ? ', to be checked' : ''}`;
+    const chosen = EDGES.find(edge => edge.from === HUB && edge.guard === guard);
     if (chosen !== undefined) go(chosen.to);
   }
   if (end !== at && !end.startsWith(`${at}.`)) go(end);
   else if (end !== at) way.entered.push(end);
   return way;
-}
-
-function nameChoice(decision: NextAction): string {
-  return decision.type === 'finish' && decision.finishers ? 'finish, to be checked' : decision.type;
 }
 
 export const CHECKPOINT_EVERY = 256;

@@ -41,10 +41,7 @@ type Content =
       failure: Failure;
       attempts: { seq: number; attempt: number; key: string; hadText: boolean }[];
     }
-  /**
-   * A process that died while it drove the run, seen when the next one took over. `lastSeq` is the last entry that it
-   * wrote, `running` are the calls that had started and had no result, `followed` the next entries about them.
-   */
+  /** A process that died: the last entry it wrote, the calls without a result, and the next entries about them. */
   | {
       kind: 'crash';
       lastSeq: number;
@@ -198,7 +195,9 @@ export class RunStory {
     this.rows.push({ seq, turn, attempt, cost: 0, ended: failed });
     const place = { seq, attempt, key: attemptKey(told), hadText };
     const last = this.blocks.at(-1);
-    if (last?.kind === 'failure' && isSameFailure(last.failure, failure)) last.attempts.push(place);
+    const known = last?.kind === 'failure' ? last.failure : null;
+    const isSame = (['code', 'message', 'model'] as const).every(key => known?.[key] === failure[key]);
+    if (last?.kind === 'failure' && isSame) last.attempts.push(place);
     else this.#push(told, { kind: 'failure', failure, attempts: [place] });
   }
 
@@ -257,10 +256,6 @@ export class RunStory {
         if (isReply) aside(`Provider item ${item.kind}`, '');
     }
   }
-}
-
-function isSameFailure(one: Failure, other: Failure): boolean {
-  return one.code === other.code && one.message === other.message && one.model === other.model;
 }
 
 function byOf({ by }: { by?: string }): string {

@@ -1,6 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
-import { formatValue } from './format.ts';
-import { shorten } from './show-safely.ts';
+import { formatValue, shorten } from './format.ts';
 
 const MOST_INPUTS = 3;
 const LONGEST = 40;
@@ -8,10 +7,7 @@ const LONGEST = 40;
 const AMOUNT = /^cents$|[a-z]Cents$|_cents$/;
 const ID = /^id$|[a-z]I[dD]$|_id$/;
 
-/**
- * A call in words that a person can check before a decision: `refund of $42.00 for B-2` where the input has one amount in
- * cents and at most one id, else its tool with its first inputs: `deploy (version 2.4.0, region eu)`.
- */
+/** `refund of $42.00 for B-2` for an amount in cents and at most one id, else `deploy (version 2.4.0, region eu)`. */
 export function describeCall(name: string, input: JsonValue): string {
   const tool = shorten(name, LONGEST);
   if (!isJsonObject(input)) return `${tool} (${formatValue(input, LONGEST)})`;

@@ -1,7 +1,6 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import * as shared from '../../describe-event.ts';
-import { formatClock, formatSpan } from './format.ts';
-import { shorten } from './show-safely.ts';
+import { formatClock, formatSpan, shorten } from './format.ts';
 
 const LONGEST = 300;
 

@@ -4,11 +4,11 @@ import type { Context } from '../../../machines/context.ts';
 import { readContent } from '../../../protocol/content/read-content.ts';
 import type { Effect } from '../../../protocol/effect.ts';
 import { textOf } from '../../../protocol/message.ts';
-import type { Usage } from '../../../protocol/turn.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
 import { runPath, type StreamedEvent } from '../data/request.ts';
+import type { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import {
   formatClock,
@@ -21,15 +21,14 @@ import {
   formatReply,
   formatSpan,
   formatState,
+  shorten,
+  showSafely,
 } from '../render/format.ts';
-import { shorten, showSafely } from '../render/show-safely.ts';
 import { Button } from '../ui/button.tsx';
 import { type Fact, Facts, LongText, ReadableValue, Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
 import { breakpointBeforeNext } from './steering/breakpoints.ts';
-
-const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
 export function Inspector() {
   const { model, source, tab } = useDesk();
@@ -70,7 +69,7 @@ export function Inspector() {
         ) : (
           <LongText
             key={`${at} ${chosen.value}`}
-            text={readPart(chosen.value, event, taken.effects, model.before.value.context)}
+            text={PARTS[chosen.value](model.shown.value, model.before.value.context, event)}
             kind="mono"
           />
         )}
@@ -105,21 +104,13 @@ function Reply({ event, isToldBeside }: { event: StreamedEvent; isToldBeside: bo
   );
 }
 
-function readPart(
-  part: Exclude<(typeof VIEWS)[number], 'Reply'>,
-  event: StreamedEvent,
-  effects: readonly Effect[],
-  before: Context | null,
-): string {
-  switch (part) {
-    case 'Request':
-      return before === null ? 'Before this entry there was no run.' : describeRequest(before);
-    case 'Effects':
-      return effects.map(describeEffect).join('\n') || 'The chart requested no effects.';
-    case 'Raw event':
-      return formatEvent(event);
-  }
-}
+/** The parts of an entry that are texts. */
+const PARTS = {
+  Request: (_, before) => (before === null ? 'Before this entry there was no run.' : describeRequest(before)),
+  Effects: ({ taken }) => taken.effects.map(describeEffect).join('\n') || 'The chart requested no effects.',
+  'Raw event': (_, __, event) => formatEvent(event),
+} satisfies Record<string, (shown: Folded, before: Context | null, event: StreamedEvent) => string>;
+const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
 function describeEffect(effect: Effect): string {
   switch (effect.type) {
@@ -206,11 +197,14 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   switch (event.type) {
     case 'turn.completed': {
       const { usage, calls, provider, model: name, finishReason, at, startedAt } = event;
+      const { inputTokens = 0, outputTokens = 0, cachedInputTokens = null } = usage ?? {};
+      const cached = cachedInputTokens ? ` (${formatNumber(cachedInputTokens)} cached)` : '';
+      const tokens = `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
       const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
       return [
         ['model', `${provider}:${name}`],
         ['took', formatSpan(at - startedAt)],
-        ...(usage === null ? [] : [pair('tokens', describeTokens(usage))]),
+        ...(usage === null ? [] : [pair('tokens', tokens)]),
         ...(cost > 0 ? [pair('cost', formatCost(cost))] : []),
         ...(calls.length === 0
           ? [pair('finish', finishReason)]
@@ -242,11 +236,6 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
 const HIDDEN = new Set('type at seq runId generation config tools format chart requestId'.split(' '));
 
 const pair = (name: string, value: string): Fact => [name, value];
-
-function describeTokens({ inputTokens, outputTokens, cachedInputTokens }: Usage): string {
-  const cached = cachedInputTokens ? ` (${formatNumber(cachedInputTokens)} cached)` : '';
-  return `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
-}
 
 function readReply(event: StreamedEvent): string {
   switch (event.type) {

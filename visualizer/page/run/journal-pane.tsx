@@ -1,7 +1,6 @@
 import { describeEvent } from '../render/describe-event.ts';
-import { formatClock, formatDay } from '../render/format.ts';
-import { shorten } from '../render/show-safely.ts';
-import { Icon } from '../ui/icon.tsx';
+import { formatClock, formatDay, shorten } from '../render/format.ts';
+import { Icon } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 
@@ -33,7 +32,7 @@ export function JournalPane() {
           >
             <span class="seq">{event.seq}</span>
             <span class="type">
-              {isTakeover(event) ? <Icon name="crash" /> : null}
+              {event.type === 'run.claimed' && event.replaces !== undefined && <Icon name="crash" />}
               {event.type}
             </span>
             <bdi class="about">{describeEvent(event, nameCall)}</bdi>
@@ -43,8 +42,4 @@ export function JournalPane() {
       }}
     />
   );
-}
-
-function isTakeover(event: { type: string; replaces?: string }): boolean {
-  return event.type === 'run.claimed' && event.replaces !== undefined;
 }

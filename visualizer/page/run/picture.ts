@@ -10,10 +10,7 @@ const LOOKS = [
   ...['display', 'visibility'],
 ];
 
-/**
- * Saves what is drawn at the cursor as one file: the strip, the compact chart and the reason of the next action. A PNG
- * has twice the size of the SVG. The file names the run and the entry, and has no other contents of the run.
- */
+/** Saves the strip, the compact chart and the next action's reason as one file, without other contents of the run. */
 export async function savePicture(runId: string, at: number, kind: 'svg' | 'png'): Promise<void> {
   const drawn = new Blob([drawPicture(runId, at)], { type: 'image/svg+xml' });
   const url = URL.createObjectURL(kind === 'svg' ? drawn : await paint(drawn));

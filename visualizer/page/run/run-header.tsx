@@ -10,10 +10,9 @@ import {
   formatNumber,
   formatSpan,
   joinFacts,
+  showSafely,
 } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { Button } from '../ui/button.tsx';
-import { StatusBadge } from '../ui/icon.tsx';
+import { Button, StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';

@@ -7,11 +7,11 @@ import { address, setQuery } from '../app/router.ts';
 import { followRun } from '../data/follow-run.ts';
 import type { Source } from '../data/source.ts';
 import { RunModel } from '../model/run-model.ts';
-import { showSafely } from '../render/show-safely.ts';
+import { showSafely } from '../render/format.ts';
 import { ChartPane } from './chart/chart-pane.tsx';
 import { DecisionBar } from './decisions/decision-bar.tsx';
 import { ActContext } from './decisions/open-decisions.tsx';
-import { Desk, DeskContext, TABS, type Tab } from './desk.ts';
+import { Desk, DeskContext, TABS } from './desk.ts';
 import { Inspector } from './inspector.tsx';
 import { RunHeader } from './run-header.tsx';
 import { StatePane } from './state-pane.tsx';
@@ -25,7 +25,9 @@ export function RunView({ source, runId }: { source: Source; runId: string }) {
     const following = followRun(source, model, () => {
       missing.value = true;
     });
-    return { desk: new Desk(model, source, readTab(), following.look), end: following.end };
+    const named = address.peek().searchParams.get('tab');
+    const tab = TABS.find(name => name === named) ?? 'conversation';
+    return { desk: new Desk(model, source, tab, following.look), end: following.end };
   }, [source, runId]);
   useEffect(() => end, [end]);
   useAddress(desk);
@@ -60,11 +62,6 @@ export function RunView({ source, runId }: { source: Source; runId: string }) {
       </ActContext.Provider>
     </DeskContext.Provider>
   );
-}
-
-function readTab(): Tab {
-  const named = address.peek().searchParams.get('tab');
-  return TABS.find(tab => tab === named) ?? 'conversation';
 }
 
 /** The cursor and the tab are in the address: `?at=18&tab=journal`. */

@@ -1,7 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { diffStates, sketchValue } from '../model/state-diff.ts';
-import { formatState } from '../render/format.ts';
-import { shorten, showSafely } from '../render/show-safely.ts';
+import { formatState, shorten, showSafely } from '../render/format.ts';
 import { Details, LongText } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 

@@ -5,8 +5,7 @@ import type { CallEvent } from '../model/call-facts.ts';
 import type { RunStory } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
 import { formatClock, formatNumber } from '../render/format.ts';
-import { Button } from '../ui/button.tsx';
-import { Icon } from '../ui/icon.tsx';
+import { Button, Icon } from '../ui/button.tsx';
 import { useDesk } from './desk.ts';
 
 const WIDTH = 10_000;
@@ -27,7 +26,7 @@ export const ACTIVITY_NAMES: readonly (readonly [ActivityKind, string])[] = [
 /** The strip: active time by kind, entries as ticks, and the cursor that all panes follow. */
 export function Strip() {
   const desk = useDesk();
-  const { model, playing, timeLine } = desk;
+  const { model, playing } = desk;
   const at = model.at.value;
   const last = model.last.value;
   const move = (by: number): void => {
@@ -65,7 +64,7 @@ export function Strip() {
           <Button key={place} aria-label={label} label={<Icon name={icon} />} onClick={act} />
         ))}
       </div>
-      <Track line={timeLine} story={model.story} onChoose={chooseOrFollow} />
+      <Track onChoose={chooseOrFollow} />
       <p class="place">
         <output>
           entry {formatNumber(at)} of {formatNumber(last)}
@@ -94,11 +93,8 @@ function usePlaying(): void {
   }, [on, model, playing]);
 }
 
-type BarsProps = { line: TimeLine; story: RunStory };
-type TrackProps = BarsProps & { onChoose(seq: number): void };
-
-function Track({ line, story, onChoose }: TrackProps) {
-  const { model } = useDesk();
+function Track({ onChoose }: { onChoose(seq: number): void }) {
+  const { model, timeLine: line } = useDesk();
   const track = useRef<HTMLDivElement>(null);
   const at = model.at.value;
   const choose = (event: PointerEvent): void => {
@@ -125,7 +121,7 @@ function Track({ line, story, onChoose }: TrackProps) {
         if (event.buttons === 1) choose(event);
       }}
     >
-      <Bars line={line} story={story} />
+      <Bars line={line} story={model.story} />
       <span class="cursor" style={{ '--at': String(line.placeOf(at)) }}>
         <b>{at}</b>
       </span>
@@ -134,7 +130,7 @@ function Track({ line, story, onChoose }: TrackProps) {
 }
 
 /** Drawn again only when the journal grows: one path for each kind. */
-function Bars({ line, story }: BarsProps) {
+function Bars({ line, story }: { line: TimeLine; story: RunStory }) {
   const memo = useRef<{ line: TimeLine; shown: JSX.Element } | null>(null);
   if (memo.current?.line === line) return memo.current.shown;
   const paths = new Map<ActivityKind, string>();
@@ -143,6 +139,7 @@ function Bars({ line, story }: BarsProps) {
     paths.set(kind, `${paths.get(kind) ?? ''}M${x} 6h${width}v16h${-width}z`);
   }
   const ticks = new Set(story.activities.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
+  const decisions = [...story.calls.values()].flatMap(({ told }) => told.filter(isDecision));
   const crashes = story.blocks.filter(({ kind }) => kind === 'crash');
   const shown = (
     <>
@@ -166,7 +163,7 @@ function Bars({ line, story }: BarsProps) {
           <Icon name="crash" />
         </span>
       ))}
-      {decisionsOf(story).map(seq => (
+      {decisions.slice(-40).map(({ seq }) => (
         <span key={seq} class="decision-mark" style={{ '--at': String(line.placeOf(seq)) }} />
       ))}
     </>
@@ -175,14 +172,7 @@ function Bars({ line, story }: BarsProps) {
   return shown;
 }
 
-function decisionsOf(story: RunStory): number[] {
-  return [...story.calls.values()]
-    .flatMap(({ told }) => told)
-    .filter(isDecision)
-    .map(({ seq }) => seq)
-    .slice(-40);
-}
-
+/** Whether a person decided about the call. */
 function isDecision(told: CallEvent): boolean {
   if (told.type === 'note') return told.event.type === 'doubt.resolved';
   if (told.type !== 'call.settled') return told.type === 'call.decided';

@@ -1,3 +1,4 @@
+import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { formatNumber } from '../render/format.ts';
@@ -8,17 +9,18 @@ import { JournalPane } from './journal-pane.tsx';
 import { TreePane } from './tree-pane.tsx';
 import { WaterfallPane } from './waterfall-pane.tsx';
 
-const NAMES: Readonly<Record<Tab, string>> = {
-  conversation: 'Conversation',
-  waterfall: 'Waterfall',
-  journal: 'Journal',
-  tree: 'Tree',
-  ahead: 'What may still happen',
+const PANES: Readonly<Record<Tab, readonly [name: string, Pane: () => JSX.Element]>> = {
+  conversation: ['Conversation', ConversationPane],
+  waterfall: ['Waterfall', WaterfallPane],
+  journal: ['Journal', JournalPane],
+  tree: ['Tree', TreePane],
+  ahead: ['What may still happen', AheadPane],
 };
 
 export function Tabs() {
   const { model, tab, source } = useDesk();
   const tabs: readonly Tab[] = source.live ? TABS : TABS.filter(name => name !== 'ahead');
+  const [, Pane] = PANES[tab.value];
   const list = useRef<HTMLDivElement>(null);
   const choose = (name: Tab) => (tab.value = name);
   const move = (event: KeyboardEvent): void => {
@@ -35,7 +37,7 @@ export function Tabs() {
     'Panes',
     tabs.map((name, index) => ({
       keys: [String(index + 1)],
-      does: NAMES[name].toLowerCase(),
+      does: PANES[name][0].toLowerCase(),
       run: () => choose(name),
     })),
   );
@@ -53,31 +55,16 @@ export function Tabs() {
             tabIndex={tab.value === name ? 0 : -1}
             onClick={() => choose(name)}
           >
-            {NAMES[name]}
+            {PANES[name][0]}
             {name === 'journal' ? <span class="muted"> {formatNumber(model.last.value)}</span> : null}
           </button>
         ))}
       </div>
       <div class="tab-panel" role="tabpanel" id="tab-panel" aria-labelledby={`tab-${tab.value}`}>
-        {drawTab(tab.value)}
+        <Pane />
       </div>
     </section>
   );
 }
 
 const MOVES: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1 };
-
-function drawTab(tab: Tab) {
-  switch (tab) {
-    case 'conversation':
-      return <ConversationPane />;
-    case 'waterfall':
-      return <WaterfallPane />;
-    case 'journal':
-      return <JournalPane />;
-    case 'tree':
-      return <TreePane />;
-    case 'ahead':
-      return <AheadPane />;
-  }
-}

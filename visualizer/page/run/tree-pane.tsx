@@ -1,9 +1,8 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { type RunView, request, runPath } from '../data/request.ts';
 import { openDecisions } from '../model/status-notices.ts';
-import { formatCost, formatCount, joinFacts } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { StatusBadge } from '../ui/icon.tsx';
+import { formatCost, formatCount, joinFacts, showSafely } from '../render/format.ts';
+import { StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 

@@ -1,8 +1,8 @@
 import { type CallRecord, factsAt } from '../model/call-facts.ts';
+import type { RunModel } from '../model/run-model.ts';
 import type { TurnRecord } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
-import { formatCost, formatNumber, formatSpan, formatValue, joinFacts } from '../render/format.ts';
-import { shorten } from '../render/show-safely.ts';
+import { formatCost, formatNumber, formatSpan, formatValue, joinFacts, shorten } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 import { ACTIVITY_NAMES } from './strip.tsx';
@@ -29,6 +29,8 @@ export function WaterfallPane() {
           const row = rows[index];
           if (row === undefined) return null;
           const { seq } = row;
+          const { name, what, spans, label } =
+            'told' in row ? describeCall(model, row, now) : describeTurn(row);
           return (
             <button
               type="button"
@@ -36,11 +38,9 @@ export function WaterfallPane() {
               aria-current={index === current ? 'true' : undefined}
               onClick={() => model.choose(seq)}
             >
-              {'told' in row ? (
-                <CallRow record={row} line={timeLine} now={now} />
-              ) : (
-                <TurnRow turn={row} line={timeLine} />
-              )}
+              <span class="name mono">{name}</span>
+              <span class="what">{what}</span>
+              <Bars line={timeLine} spans={spans} label={label} />
             </button>
           );
         }}
@@ -57,40 +57,32 @@ export function WaterfallPane() {
   );
 }
 
-function TurnRow({ turn: { turn, attempt, cost, ended }, line }: { turn: TurnRecord; line: TimeLine }) {
+type Row = { name: string; what: string; spans: readonly Span[]; label: string };
+
+function describeTurn({ turn, attempt, cost, ended }: TurnRecord): Row {
   const { startedAt: from, at: to } = ended;
   const hasFailed = ended.type === 'turn.failed';
   const usage = hasFailed ? null : ended.usage;
-  const about = joinFacts(
+  const what = joinFacts(
     hasFailed && `attempt ${attempt} failed: ${shorten(ended.error.code, 40)}`,
     usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`,
     cost > 0 && formatCost(cost),
   );
-  const kind = hasFailed ? 'failed' : 'model';
-  return (
-    <>
-      <span class="name mono">turn {turn}</span>
-      <span class="what">{about}</span>
-      <Bars line={line} spans={[{ kind, from, to }]} label={formatSpan(to - from)} />
-    </>
-  );
+  const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
+  return { name: `turn ${turn}`, what, spans, label: formatSpan(to - from) };
 }
 
-function CallRow({ record, line, now }: { record: CallRecord; line: TimeLine; now: number }) {
-  const { model } = useDesk();
+function describeCall(model: RunModel, record: CallRecord, now: number): Row {
   const source = { folded: model.fold, progress: model.progress.value, isAtEnd: true };
   const facts = factsAt(record, model.last.value, source);
   const spans = facts.spans.map(span => ({ ...span, to: span.to ?? now }));
   const [first, last] = [spans[0], spans.at(-1)];
-  const took = first === undefined || last === undefined ? '' : formatSpan(last.to - first.from);
-  const { outcome } = facts;
-  return (
-    <>
-      <span class="name mono">{shorten(record.call.name, 24)}</span>
-      <span class="what">{outcome === '' ? sketchInput(record) : shorten(outcome, 60)}</span>
-      <Bars line={line} spans={spans} label={took} />
-    </>
-  );
+  return {
+    name: shorten(record.call.name, 24),
+    what: facts.outcome === '' ? sketchInput(record) : shorten(facts.outcome, 60),
+    spans,
+    label: first === undefined || last === undefined ? '' : formatSpan(last.to - first.from),
+  };
 }
 
 function sketchInput({ call: { input } }: CallRecord): string {

@@ -3,8 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { describeThrown } from '../data/request.ts';
-import { formatJson } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
+import { formatJson, showSafely } from '../render/format.ts';
 import { Diff } from './text.tsx';
 import { Form, type Question } from './two-presses.tsx';
 
@@ -184,10 +183,7 @@ type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
   children?: ComponentChildren;
 } & (({ json?: never } & Does<string>) | ({ json: true; before?: JsonValue } & Does<JsonValue>));
 
-/**
- * A form with one text, or one JSON value, whose changes against `before` are shown. What was typed is kept until it is
- * accepted; the caller drops the draft.
- */
+/** A form with one text or JSON value, and its changes against `before`. The caller drops the draft once it is accepted. */
 export function TextForm(props: TextFormProps) {
   const { label, field, draftKey, start, intro, rows, mono, required, json, children } = props;
   const draft = useDraft(draftKey, start);

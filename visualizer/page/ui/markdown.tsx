@@ -1,7 +1,7 @@
 import { Lexer, type Token, type Tokens } from 'marked';
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { cutText, showSafely } from '../render/show-safely.ts';
+import { cutText, showSafely } from '../render/format.ts';
 import { LongText, MoreButton } from './text.tsx';
 
 const FIRST = 20_000;

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { Icon } from './icon.tsx';
+import { Icon } from './button.tsx';
 
 const NEAR_PX = 4;
 const seen = new Map<string, Signal<number>>();

@@ -2,8 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { diffLines } from '../render/diff-lines.ts';
-import { formatJson, formatLength } from '../render/format.ts';
-import { cutText, showSafely } from '../render/show-safely.ts';
+import { cutText, formatJson, formatLength, showSafely } from '../render/format.ts';
 import { Button } from './button.tsx';
 
 const FIRST = { prose: 20_000, mono: 4_000, discarded: 4_000 } as const;

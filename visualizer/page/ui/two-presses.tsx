@@ -2,31 +2,14 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { actingName, setActingName, tokenName } from '../data/caller.ts';
-import { showSafely } from '../render/show-safely.ts';
+import { showSafely } from '../render/format.ts';
 import { Problem } from './text.tsx';
 
 /** How far the two presses of a decision are apart at least, in ms. */
 const APART_MS = 600;
 
-/**
- * What a press asks: in words, and as a key that is another one if anything about it is different. Without words it acts
- * at once.
- */
+/** What a press asks, with a key that differs if anything about it does. Without words it acts at once. */
 export type Question = { words: string; key?: string; act(): Promise<unknown> };
-
-type TwoPresses<Scope extends HTMLElement> = {
-  /** What the first press asks; empty if nothing is asked. */
-  asked: string;
-  isBusy: boolean;
-  /** Counts a press, which asks `question`; `null`: there is nothing to ask. */
-  press(event: Event, question: Question | null): void;
-  scope: {
-    ref: { current: Scope | null };
-    onKeyDown(event: KeyboardEvent): void;
-    onFocusOut(event: FocusEvent): void;
-    onInput(): void;
-  };
-};
 
 /**
  * Asks before it acts.
@@ -37,7 +20,7 @@ type TwoPresses<Scope extends HTMLElement> = {
  * P3 What acts is what was asked: the question ends with another question, with an input, with Escape, and when the focus
  *    leaves the scope.
  */
-export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS): TwoPresses<Scope> {
+export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS) {
   const ref = useRef<Scope>(null);
   const asked = useSignal<(Question & { at: number }) | null>(null);
   const isBusy = useSignal(false);
@@ -51,7 +34,8 @@ export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS): Tw
   return {
     asked: asked.value?.words ?? '',
     isBusy: isBusy.value,
-    press(event, question) {
+    /** Counts a press, which asks `question`; `null`: there is nothing to ask. */
+    press(event: Event, question: Question | null): void {
       const isRepeated = event instanceof MouseEvent && event.detail > 1;
       if (isBusy.peek() || (isRepeated && question?.words !== '')) return;
       const before = asked.peek();
@@ -66,7 +50,7 @@ export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS): Tw
     },
     scope: {
       ref,
-      onKeyDown(event) {
+      onKeyDown(event: KeyboardEvent): void {
         const question = asked.peek();
         if (question === null) return;
         const isEnter = event.key === 'Enter' && !event.repeat && !event.ctrlKey && !event.metaKey;
@@ -76,7 +60,7 @@ export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS): Tw
         if (isEnter) void act(question);
         else end();
       },
-      onFocusOut({ relatedTarget }) {
+      onFocusOut({ relatedTarget }: FocusEvent): void {
         if (!(relatedTarget instanceof Node && ref.current?.contains(relatedTarget))) end();
       },
       onInput: end,
@@ -133,10 +117,7 @@ type FormProps = {
   | { /** Returns what a press asks, or what is wrong. */ ask(): Question | string }
 );
 
-/**
- * A form with one button, which is busy while the form's action works. Ctrl+Enter in a field is a press of the button, and
- * a problem is shown above it.
- */
+/** A form with one button, which Ctrl+Enter in a field presses too, and the problem above it. */
 export function Form({ children, label, class: name = '', isPrimary = true, ...does }: FormProps) {
   const { asked, isBusy, press, scope } = useTwoPresses<HTMLFormElement>();
   const refusal = useSignal('');
@@ -192,7 +173,7 @@ export function Asked({ words }: { words: string }) {
 
 function WhoDecides() {
   const [isUnknown] = useState(() => tokenName() === '' && actingName.peek().trim() === '');
-  return isUnknown ? <NameField label="Decided by" /> : null;
+  return isUnknown && <NameField label="Decided by" />;
 }
 
 /** The name that this browser decides with. It changes no form that it is in. */

@@ -25,11 +25,10 @@ import {
   formatNumber,
   formatSpan,
   joinFacts,
+  showSafely,
 } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { Button } from '../ui/button.tsx';
+import { Button, StatusBadge } from '../ui/button.tsx';
 import { Choice, DraftField, dropDrafts, useDraft } from '../ui/draft-field.tsx';
-import { StatusBadge } from '../ui/icon.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { Problem, Safe } from '../ui/text.tsx';
 import { ActionButton, Form } from '../ui/two-presses.tsx';

@@ -10,8 +10,8 @@ import {
   formatOutput,
   formatSpan,
   formatValue,
+  showSafely,
 } from '../../render/format.ts';
-import { showSafely } from '../../render/show-safely.ts';
 import { Button } from '../../ui/button.tsx';
 import { Details, Diff, FoldedText, Problem, Safe } from '../../ui/text.tsx';
 import { keyOf } from '../decisions/open-decisions.tsx';
@@ -170,7 +170,7 @@ function describeHistory(call: CallFacts): string[] {
     call.status === 'gated' && call.expiresAt !== undefined && `Expires at ${formatClock(call.expiresAt)}`,
     ...call.decisions.map(
       ({ what, at, by, reason }) =>
-        `${capitalize(what)}${by === undefined ? '' : ` by ${by}`} at ${formatClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
+        `${what.charAt(0).toUpperCase()}${what.slice(1)}${by === undefined ? '' : ` by ${by}`} at ${formatClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
     ),
     call.interrupted && 'The process ended while the call ran',
     call.doubt !== null && `In doubt: ${call.doubt}`,
@@ -179,8 +179,4 @@ function describeHistory(call: CallFacts): string[] {
     call.progress !== null && `Progress: ${formatValue(JSON.stringify(call.progress), PREVIEW)}`,
   ];
   return lines.filter(line => line !== false);
-}
-
-function capitalize(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

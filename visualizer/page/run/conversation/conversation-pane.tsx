@@ -4,15 +4,13 @@ import { textOf } from '../../../../protocol/message.ts';
 import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
 import { navigate } from '../../app/router.ts';
 import { mayOperate } from '../../data/caller.ts';
-import { type RunView, runPath } from '../../data/request.ts';
+import { runPath } from '../../data/request.ts';
 import { describeRefusal, startRun } from '../../data/send-command.ts';
 import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
-import { formatClock, formatOutput, formatSpan } from '../../render/format.ts';
-import { shorten, showSafely } from '../../render/show-safely.ts';
-import { Button } from '../../ui/button.tsx';
+import { formatClock, formatOutput, formatSpan, shorten, showSafely } from '../../render/format.ts';
+import { Button, Icon } from '../../ui/button.tsx';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
-import { Icon } from '../../ui/icon.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
 import { Details, Diff, FoldedText, LongText, Safe } from '../../ui/text.tsx';
 import { Form } from '../../ui/two-presses.tsx';
@@ -37,11 +35,6 @@ function inheritedBlocks(model: RunModel): { key: string; who: string; text: str
     if (item.type === 'tool_result') return [{ key, who: 'result', text: formatOutput(item.output) }];
     return [];
   });
-}
-
-function isUnread(view: RunView | null, id: string | undefined): boolean {
-  const unread = view?.settled?.status === 'finished' ? view.settled.unread : [];
-  return id !== undefined && unread.some(item => item.id === id);
 }
 
 /** The conversation up to the cursor. It stays at its end while a person does not scroll back. */
@@ -110,7 +103,9 @@ function BlockView({ block }: { block: Block }) {
   switch (block.kind) {
     case 'message': {
       const { item, by = 'user', at } = block;
-      const unread = isUnread(model.view.value, item.id);
+      const settled = model.view.value?.settled;
+      const all = settled?.status === 'finished' ? settled.unread : [];
+      const unread = item.id !== undefined && all.some(({ id }) => id === item.id);
       return (
         <div class="block message">
           <Who
@@ -129,9 +124,11 @@ function BlockView({ block }: { block: Block }) {
     }
     case 'reply': {
       const { text, before } = model.readReply(block);
+      const isReplaced = block.replacedAt !== undefined && block.replacedAt <= model.at.value;
+      const preamble = block.preamble ? 'before tool calls' : '';
       return (
         <div class="block reply">
-          <Who name="agent" at={block.at} mark={markOf(block, model.at.value)} />
+          <Who name="agent" at={block.at} mark={isReplaced ? 'replaced by an edit' : preamble} />
           <Markdown text={text} />
           {before !== null && (
             <FoldedText summary="The model's words, before the finishers" text={before} kind="mono" />
@@ -148,21 +145,9 @@ function BlockView({ block }: { block: Block }) {
         </div>
       );
     case 'reasoning':
-      return (
-        <div class="block reasoning">
-          <FoldedText summary="Reasoning" text={block.text} kind="prose" />
-        </div>
-      );
+      return <Aside kind="reasoning" title="Reasoning" text={block.text} />;
     case 'aside':
-      return (
-        <div class="block aside">
-          {block.text === '' ? (
-            <p class="muted">{showSafely(block.title)}</p>
-          ) : (
-            <FoldedText summary={showSafely(block.title)} text={block.text} kind="mono" />
-          )}
-        </div>
-      );
+      return <Aside kind="aside" title={block.title} text={block.text} />;
     case 'call':
       return <CallCard record={block.record} />;
     case 'failure':
@@ -172,23 +157,15 @@ function BlockView({ block }: { block: Block }) {
   }
 }
 
-function markOf({ preamble, replacedAt }: Of<'reply'>, at: number): string {
-  if (replacedAt !== undefined && replacedAt <= at) return 'replaced by an edit';
-  return preamble ? 'before tool calls' : '';
-}
-
 function FailureCard({ block }: { block: Of<'failure'> }) {
   const { model } = useDesk();
   const { failure } = block;
   const attempts = block.attempts.filter(({ seq }) => seq <= model.at.value);
   const [first, last] = [attempts[0], attempts.at(-1)];
-  if (first === undefined || last === undefined) return null;
   const status = failure.status === undefined ? '' : ` (HTTP ${failure.status})`;
   const where = failure.model === undefined ? '' : ` of ${failure.model}`;
-  const which =
-    attempts.length === 1
-      ? `Attempt ${first.attempt}`
-      : `${attempts.length} attempts (${first.attempt} to ${last.attempt})`;
+  const range = `${attempts.length} attempts (${first?.attempt} to ${last?.attempt})`;
+  const which = attempts.length === 1 ? `Attempt ${first?.attempt}` : range;
   const words = messageIn(failure.message);
   return (
     <div class="block failure">
@@ -199,15 +176,16 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
       {words !== failure.message && (
         <FoldedText summary="As the provider sent it" text={failure.message} kind="mono" />
       )}
-      {attempts.map(({ key, seq, hadText }) => (
-        <Discarded key={seq} hadText={hadText} text={model.streamed.get(key) ?? ''} />
-      ))}
+      {attempts
+        .filter(({ hadText }) => hadText)
+        .map(({ key, seq }) => (
+          <Discarded key={seq} text={model.streamed.get(key) ?? ''} />
+        ))}
     </div>
   );
 }
 
-function Discarded({ hadText, text }: { hadText: boolean; text: string }) {
-  if (!hadText) return null;
+function Discarded({ text }: { text: string }) {
   if (text === '') return <p class="muted">The streamed text was discarded.</p>;
   return <FoldedText summary="The streamed text was discarded" text={text} kind="discarded" />;
 }
@@ -272,6 +250,23 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
   );
 }
 
+type AsideProps = { kind: 'reasoning' | 'aside'; title: string; text: string; isLive?: true };
+
+/** What unfolds: the model's reasoning as prose, or anything else as it is. */
+function Aside({ kind, title, text, isLive }: AsideProps) {
+  const summary = showSafely(title);
+  const looks = kind === 'reasoning' ? 'prose' : 'mono';
+  return (
+    <div class={`block ${kind}`}>
+      {text === '' && !isLive ? (
+        <p class="muted">{summary}</p>
+      ) : (
+        <FoldedText summary={summary} open={isLive === true} text={text} kind={looks} />
+      )}
+    </div>
+  );
+}
+
 function LiveBlocks() {
   const { model } = useDesk();
   const live = model.live.value;
@@ -279,18 +274,9 @@ function LiveBlocks() {
   const mark = `${model.path.value === 'turn.planning' ? 'before tool calls, ' : ''}writing…`;
   return Array.from(live.parts, ([place, { kind, name, text }]) => {
     const isCall = kind === 'call';
-    if (text === '' && !isCall) return null;
-    if (kind !== 'text')
-      return (
-        <div key={place} class={isCall ? 'block aside' : 'block reasoning'}>
-          <FoldedText
-            summary={isCall ? `Call of ${showSafely(name)}…` : 'Reasoning…'}
-            open
-            text={text}
-            kind={isCall ? 'mono' : 'prose'}
-          />
-        </div>
-      );
+    if (isCall) return <Aside key={place} kind="aside" title={`Call of ${name}…`} text={text} isLive />;
+    if (text === '') return null;
+    if (kind === 'reasoning') return <Aside key={place} kind={kind} title="Reasoning…" text={text} isLive />;
     return (
       <div key={place} class="block reply">
         <Who name="agent" mark={mark} />

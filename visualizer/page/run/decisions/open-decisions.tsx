@@ -49,10 +49,7 @@ export async function sendOwn(call: JsonOpenCall, send: () => Promise<string | n
   }
 }
 
-/**
- * Notes the calls that are no longer among the open ones, unless this page decided them: the one that was shown, and
- * those about which something was typed.
- */
+/** Notes the calls that were decided elsewhere: the one that is shown, and those about which something was typed. */
 export function useOvertaken(open: readonly JsonOpenCall[], shown: JsonOpenCall | undefined): void {
   const before = useRef<{ open: readonly JsonOpenCall[]; shown?: string }>({ open: [] });
   useEffect(() => {

@@ -1,7 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
-import { formatReply } from '../../render/format.ts';
-import { showSafely } from '../../render/show-safely.ts';
+import { formatReply, showSafely } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { editableJson, jsonRows, keepDraft, readDraft, readJson, TextField } from '../../ui/draft-field.tsx';
 import { Diff } from '../../ui/text.tsx';
@@ -27,10 +26,7 @@ type ReplyEditorProps = {
   send(edit: ReplyEdit): Promise<string | null>;
 };
 
-/**
- * Edits a reply: its text and its calls, which can be changed, dropped and added, with the changes below. What was
- * typed is kept until it is accepted.
- */
+/** Edits a reply: its text and its calls, with the changes below. What was typed is kept until it is accepted. */
 export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEditorProps) {
   const typed = readDraft(draftKey);
   const draft = useSignal<Draft>(typed === null ? draftOf(reply) : JSON.parse(typed));

@@ -9,7 +9,7 @@ import { type RunView, request, runPath, type StreamedEvent } from '../../data/r
 import { describeRefusal, sendOnce } from '../../data/send-command.ts';
 import { useRead } from '../../data/server-watch.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
-import { shorten } from '../../render/show-safely.ts';
+import { shorten } from '../../render/format.ts';
 import { Choice, dropDrafts, Flag, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Problem } from '../../ui/text.tsx';
@@ -21,10 +21,7 @@ import { toolNames } from '../steering/breakpoints.ts';
 type Fork = { at: number; message?: string; commands?: readonly object[] };
 type Send = (fork: Fork) => Promise<string | null>;
 
-/**
- * Creates a fork at the entry, with one change, and opens it. A change of a call forks at the entry of that call. Escape
- * closes the open form, then the panel: what was typed stays for the next time.
- */
+/** Creates a fork with one change and opens it. Escape closes the open form, then the panel, and keeps what was typed. */
 export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
   const desk = useDesk();
   const { model } = desk;

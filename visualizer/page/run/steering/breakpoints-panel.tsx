@@ -3,7 +3,7 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Breakpoint } from '../../../../protocol/debugger/breakpoint.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
-import { showSafely } from '../../render/show-safely.ts';
+import { showSafely } from '../../render/format.ts';
 import {
   Check,
   Choice,

@@ -80,11 +80,7 @@ export async function keepBreakpoints(desk: Desk, keeps: (id: string) => boolean
   await desk.act('breakpoints', { breakpoints: breakpointsOf(desk).filter(({ id }) => keeps(id)) });
 }
 
-/**
- * Continues a held run up to where the breakpoint matches for the first time after the held action. Both in one append,
- * and the run continues first: so the breakpoint does not match the held action itself. A breakpoint that matches once
- * and holds the run is used up.
- */
+/** Continues a held run, then breaks, in one append: so it does not match the held action, and a used one is gone. */
 export async function runTo(desk: Desk, chosen: Chosen): Promise<string | null> {
   const held = heldAt(desk)?.by;
   const kept = breakpointsOf(desk).filter(one => one.once !== true || one !== held);

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { canEditTurn, latestReply } from '../../../../machines/fold.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
-import { showSafely } from '../../render/show-safely.ts';
+import { showSafely } from '../../render/format.ts';
 import { dropDrafts, hasDrafts, InputEditor } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
