@@ -194,13 +194,9 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     const { run } = this;
     await response?.catch(() => {});
     const ended = (await run.settled()).status !== 'waiting';
-    if (ended) {
-      if (edit === undefined && params === undefined) return;
-      throw new EngineError(
-        'run-ended',
-        `Run ${run.id} has ended: the changes of the loop body cannot be applied.`,
-      );
-    }
+    if (ended && edit === undefined && params === undefined) return;
+    const message = `Run ${run.id} has ended: the changes of the loop body cannot be applied.`;
+    if (ended) throw new EngineError('run-ended', message);
     // Journal the end of the body last: if the edit is refused, the body is entered again.
     if (edit !== undefined) assertAccepted(await run.editTranscript(edit, RUNNER));
     assertAccepted(await run.setParams(params ?? run.context.params, RUNNER));
@@ -244,19 +240,14 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
 
   #requireTurn(): CurrentTurn {
     if (this.#current !== undefined) return this.#current;
-    throw new EngineError(
-      'refused',
-      'There is no current turn: call this in the body of the for await loop.',
-    );
+    const message = 'There is no current turn: call this in the body of the for await loop.';
+    throw new EngineError('refused', message);
   }
 }
 
 function resultsOf(turn: CompletedTurn, transcript: readonly Item[]): ToolResultItem[] | undefined {
-  const results = turn.calls.flatMap(({ callId }) =>
-    transcript.filter(
-      (item): item is ToolResultItem => item.type === 'tool_result' && item.callId === callId,
-    ),
-  );
+  const all = transcript.filter(item => item.type === 'tool_result');
+  const results = turn.calls.flatMap(({ callId }) => all.filter(item => item.callId === callId));
   return results.length === turn.calls.length ? results : undefined;
 }
 

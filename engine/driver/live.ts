@@ -61,10 +61,7 @@ export type LiveOptions = {
 
 const LIVE_NAMES = optionNames<LiveOptions>()('persist patienceMs onDelta host');
 
-/**
- * All services as actors of `agentMachine`. Throws `agent-invalid` for a `patienceMs` that is not above 0, and for an
- * unknown option.
- */
+/** All services as actors of `agentMachine`. Throws `agent-invalid` for an unknown option or a bad `patienceMs`. */
 export function actorsOf(
   services: Readonly<Record<ServiceName, Service>>,
   options: LiveOptions = {},
@@ -90,7 +87,7 @@ function liveRunOf(machine: AnyActorRef): LiveRun {
 }
 
 function actorOf(service: Service, options: LiveOptions): ServiceActor {
-  const { patienceMs = 30_000 } = options;
+  const { patienceMs = 30_000, host = systemHost } = options;
   if (!(patienceMs > 0)) {
     const message = `Expected patienceMs to be a number of milliseconds above 0, got ${patienceMs}.`;
     throw new EngineError('agent-invalid', message);
@@ -99,7 +96,7 @@ function actorOf(service: Service, options: LiveOptions): ServiceActor {
     const machine = self._parent;
     if (machine === undefined)
       throw new Error('A service cannot run alone: pass it to agentMachine.provide({ actors }).');
-    const live = new LiveService(machine, sendBack, input, { ...options, patienceMs });
+    const live = new LiveService({ ...options, host, patienceMs, machine, sendBack, input });
     live.run(service);
     return () => live.end();
   });
@@ -107,13 +104,17 @@ function actorOf(service: Service, options: LiveOptions): ServiceActor {
 
 type Unstamped<Event> = Event extends ChartEvent ? Omit<Event, 'at'> : never;
 
+type LiveParts = LiveOptions & {
+  host: Host;
+  patienceMs: number;
+  machine: AnyActorRef;
+  sendBack(event: ChartEvent): void;
+  input: ServiceInput;
+};
+
 /** One start of a service, which reads the machine's current context: its input is outdated in a restored actor. */
 class LiveService {
-  readonly #machine: AnyActorRef;
-  readonly #sendBack: (event: ChartEvent) => void;
-  readonly #input: ServiceInput;
-  readonly #options: LiveOptions & { patienceMs: number };
-  readonly #host: Host;
+  readonly #parts: LiveParts;
   readonly #stop = new Stop();
   readonly #yielding = new AbortController();
   readonly #watch: { unsubscribe(): void };
@@ -122,17 +123,9 @@ class LiveService {
   #done: Promise<void> = Promise.resolve();
   #isCancelling = false;
 
-  constructor(
-    machine: AnyActorRef,
-    sendBack: (event: ChartEvent) => void,
-    input: ServiceInput,
-    options: LiveOptions & { patienceMs: number },
-  ) {
-    this.#machine = machine;
-    this.#sendBack = sendBack;
-    this.#input = input;
-    this.#options = options;
-    this.#host = options.host ?? systemHost;
+  constructor(parts: LiveParts) {
+    this.#parts = parts;
+    const { machine } = parts;
     // A subscription would take part in how the actor reports its errors.
     this.#watch = machine.system.inspect(({ actorRef }) => {
       if (actorRef === machine) this.#honourCancelRequest();
@@ -173,13 +166,14 @@ class LiveService {
   }
 
   get #context(): Context {
-    return this.#machine.getSnapshot().context;
+    return this.#parts.machine.getSnapshot().context;
   }
 
   #send(event: Unstamped<ChartEvent>): boolean {
-    const before = this.#machine.getSnapshot();
-    this.#sendBack({ ...event, at: this.#host.now() } as ChartEvent);
-    return this.#machine.getSnapshot() !== before;
+    const { machine, sendBack, host } = this.#parts;
+    const before = machine.getSnapshot();
+    sendBack({ ...event, at: host.now() } as ChartEvent);
+    return machine.getSnapshot() !== before;
   }
 
   #honourCancelRequest(): void {
@@ -187,8 +181,8 @@ class LiveService {
     if (cancelling === null || this.#isCancelling) return;
     this.#isCancelling = true;
     this.#stop.abort(new Cancelled('The run was cancelled.'));
-    const graceMs = Math.min(GRACE_MS, cancelling.deadline - this.#host.now());
-    void settledWithin(this.#host, graceMs, [this.#done]).then(() =>
+    const graceMs = Math.min(GRACE_MS, cancelling.deadline - this.#parts.host.now());
+    void settledWithin(this.#parts.host, graceMs, [this.#done]).then(() =>
       this.#send(describeCancel(this.#context, cancelling)),
     );
   }
@@ -198,20 +192,19 @@ class LiveService {
   }
 
   #makeScope(): ServiceScope {
-    const { onDelta, persist, patienceMs } = this.#options;
-    const { unbegun, calls } = liveRunOf(this.#machine);
+    const { host, machine, input, onDelta, persist, patienceMs } = this.#parts;
+    const { unbegun, calls } = liveRunOf(machine);
     const { signal: stopped } = this.#stop;
-    const host = this.#host;
-    const snapshot = () => JSON.parse(JSON.stringify(this.#machine.getPersistedSnapshot?.() ?? null));
+    const snapshot = () => JSON.parse(JSON.stringify(machine.getPersistedSnapshot?.() ?? null));
     const barrier = persist && new SnapshotBarrier({ persist, patienceMs, host, calls, snapshot, stopped });
     return {
       host,
       stop: this.#stop,
       yielding: this.#yielding.signal,
-      until: this.#input.until,
+      until: input.until,
       context: () => this.#context,
       inherited: async () => [],
-      report: report => this.#send({ ...report, generation: this.#input.generation }),
+      report: report => this.#send({ ...report, generation: input.generation }),
       durable: async () => {
         this.#assertDriving();
         await barrier?.pass().catch(error => {

@@ -8,7 +8,7 @@ export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 export type TextDelta = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' | 'call.delta' }>;
 
 /** The current turn's text, with adjacent deltas of a type (or call) merged. `since`: the seq of the last entry before it. */
-type PartialText = { number: number; since: number; parts: readonly TextDelta[] };
+type PartialText = { number: number; since: number; parts: TextDelta[] };
 
 type Refresh = { nap(): Promise<void>; refresh(): Promise<void> };
 
@@ -26,7 +26,7 @@ export class RunEvents {
   readonly #runId: string;
   readonly #subscribers = new Set<Subscriber>();
   #refreshing: Promise<void> | null = null;
-  #partialText: { number: number; since: number; parts: TextDelta[] };
+  #partialText: PartialText;
   /** Called when what readers share of the journal is out of date, or when the last reader has left. */
   dropShared = () => {};
 

@@ -77,7 +77,7 @@ export class SharedPages {
     const from = known?.from ?? seq;
     const inFlight = this.#reading.get(from);
     if (inFlight !== undefined) return await inFlight;
-    const reading = this.#options.read(from).then(entries => this.#take(entries, from, last));
+    const reading = this.#read(from, last);
     this.#reading.set(from, reading);
     try {
       const page = await reading;
@@ -93,8 +93,10 @@ export class SharedPages {
     return this.#pages.find(page => page.from <= seq && seq < page.last);
   }
 
-  #take(entries: readonly JournalEntry[], from: number, known: number): SharedPage {
-    const happenings = entries.map(entry => stamp(entry, this.#options.runId));
+  async #read(from: number, known: number): Promise<SharedPage> {
+    const { read, runId } = this.#options;
+    const entries = await read(from);
+    const happenings = entries.map(entry => stamp(entry, runId));
     const last = entries.at(-1)?.seq ?? from;
     return { happenings, from, last, isEnd: last >= known, chars: 0 };
   }

@@ -145,35 +145,24 @@ type FollowedTextOptions = {
 };
 
 /**
- * Publishes the text that the driver in another process shares (`SharedText`), as deltas.
+ * Returns what publishes the new text that the driver in another process shares (`SharedText`), as deltas.
+ * Errors of the store are ignored.
  *
  * Y1 Readers get the same text as the driver's own readers, in fewer and larger pieces. The end of a turn's text may be
  *    missing; the journal then has it.
  * Y2 Text from before the last entry that ended a text is not published.
  */
-export class FollowedText {
-  readonly #options: FollowedTextOptions;
-
-  constructor(options: FollowedTextOptions) {
-    this.#options = options;
-  }
-
-  async read(): Promise<void> {
-    const { store, runId, host, isFollowing } = this.#options;
+export function followText({ store, runId, host, events, isFollowing }: FollowedTextOptions) {
+  return async (): Promise<void> => {
     const { deltas } = store;
     if (deltas === undefined || !isFollowing()) return;
     const now = host.now();
     const stored = await deltas.follow(runId, { now, until: now + FOLLOW_MS }).catch(() => undefined);
     if (stored === undefined || !isFollowing()) return;
-    if (stored.seq >= this.#options.events.partialText.since) this.#publish(stored.json);
-  }
-
-  #publish(json: string): void {
-    const { events } = this.#options;
-    const parts = readParts(json);
-    const known = events.partialText.parts;
-    for (const delta of findMissing(known, parts)) events.publishDelta(delta);
-  }
+    const { since, parts } = events.partialText;
+    if (stored.seq < since) return;
+    for (const delta of findMissing(parts, readParts(stored.json))) events.publishDelta(delta);
+  };
 }
 
 function readParts(json: string): TextDelta[] {

@@ -32,7 +32,13 @@ export function watchDrive(
 ): () => Promise<void> {
   const stops = watchers.flatMap(watcher => {
     const watched = attempt(() => watcher.begin(drive));
-    return watched === undefined ? [] : [watch(watched, events)];
+    if (watched === undefined) return [];
+    const receive = (happening: RunHappening) => void attempt(() => watched.receive(happening));
+    const unsubscribe = events.subscribe({ receive, wake: () => {} });
+    return async () => {
+      unsubscribe();
+      await watched.end();
+    };
   });
   return async () => {
     await Promise.allSettled(stops.map(stop => stop()));
@@ -46,15 +52,6 @@ export async function watchEnd(
 ): Promise<void> {
   const ends = watchers.map(async watcher => await watcher.begin({ ...run, epoch: null }).end());
   await Promise.allSettled(ends);
-}
-
-function watch(watched: WatchedDrive, events: RunEvents): () => Promise<void> {
-  const receive = (happening: RunHappening) => void attempt(() => watched.receive(happening));
-  const unsubscribe = events.subscribe({ receive, wake: () => {} });
-  return async () => {
-    unsubscribe();
-    await watched.end();
-  };
 }
 
 function attempt<Result>(work: () => Result): Result | undefined {

@@ -62,13 +62,7 @@ function describeSelf(): Omit<Owner, 'id'> {
   const { pid } = process;
   const found = findProcess(pid);
   const startedAt = found.type === 'found' ? found.startedAt : '';
-  return {
-    host: os().hostname(),
-    pid,
-    startedAt,
-    space: findSpace(),
-    instance,
-  };
+  return { host: os().hostname(), pid, startedAt, space: findSpace(), instance };
 }
 
 /**

@@ -1,9 +1,6 @@
 import { runSoon } from './host.ts';
 
-/**
- * The number of tool functions still running in this process, by run and call, even if this process no longer drives
- * the run. A running function may still have a side effect.
- */
+/** How many functions of a call still run in this process, also of runs it no longer drives: they may still act. */
 let running = new Map<string, number>();
 
 /** Running calls, and late outcomes that are not yet recorded. */

@@ -10,10 +10,7 @@ const MOST_ITEMS = 20_000;
 
 type Cached = { chainKey: string; items: Promise<readonly Item[]>; size: number };
 
-/**
- * The transcripts that runs inherit from the runs they continue. Cached until a run of the chain gets another
- * entry, which happens to an ended run when it is redacted, or until others were used more recently.
- */
+/** Transcripts that runs inherit, cached until a run of the chain gets another entry (a redaction) or others are used more. */
 export class InheritedTranscripts {
   readonly #store: Store;
   /** By run; `chainKey` lists the runs of the chain with their last seqs. */

@@ -37,37 +37,29 @@ export type CommandStore = JournalStore & BlobStore;
 /** An output as events have it: in full, or as much as the journal keeps with a reference to the blob. */
 export type BoundOutput = { output: JsonValue; blob?: BlobReference };
 
+/** `redactions`: how often the run had been redacted when its driver read it. */
+type BlobOptions = { store: BlobStore; host: Pick<Host, 'reach'>; runId: string; redactions?: number };
+
 /** The blobs of one run and of the runs it continues. */
 export class RunBlobs {
-  readonly #store: BlobStore;
-  readonly #host: Pick<Host, 'reach'>;
-  readonly #runId: string;
-  readonly #redactions: number | undefined;
+  readonly #options: BlobOptions;
 
-  /** `redactions`: how often the run had been redacted when its driver read it. */
-  constructor({
-    store,
-    host,
-    runId,
-    redactions,
-  }: { store: BlobStore; host: Pick<Host, 'reach'>; runId: string; redactions?: number }) {
-    this.#store = store;
-    this.#host = host;
-    this.#runId = runId;
-    this.#redactions = redactions;
+  constructor(options: BlobOptions) {
+    this.#options = options;
   }
 
   /** Stores what repeats the transcript. Rejects as changed if the run was redacted since its driver read it. */
   async capture(value: JsonValue): Promise<BlobReference> {
-    return await this.#put(value, this.#redactions);
+    return await this.#put(value, this.#options.redactions);
   }
 
   async #put(value: JsonValue, redactions?: number): Promise<BlobReference> {
     const json = canonicalJson(value);
     const blob = { digest: hashText(json), bytes: utf8Length(json) };
-    this.#host.reach?.('blob.before');
-    await this.#store.putBlob(this.#runId, blob.digest, json, redactions);
-    this.#host.reach?.('blob.after');
+    const { store, host, runId } = this.#options;
+    host.reach?.('blob.before');
+    await store.putBlob(runId, blob.digest, json, redactions);
+    host.reach?.('blob.after');
     return blob;
   }
 
@@ -88,8 +80,8 @@ export class RunBlobs {
     if (hashText(text) === blob.digest) return JSON.parse(text);
     throw new EngineError(
       'store-damaged',
-      `Result ${blob.digest} of run ${this.#runId} is damaged: its hash differs. Restore the store from a backup.`,
-      { runId: this.#runId, digest: blob.digest },
+      `Result ${blob.digest} of run ${this.#options.runId} is damaged: its hash differs. Restore the store from a backup.`,
+      { runId: this.#options.runId, digest: blob.digest },
     );
   }
 
@@ -97,7 +89,7 @@ export class RunBlobs {
   async *pages({ digest, bytes }: BlobReference): AsyncGenerator<Uint8Array, void> {
     const runId = await this.#find(digest);
     for (let offset = 0; offset < bytes; ) {
-      const page = await this.#store.readBlob(runId, digest, offset, BLOB_PAGE_BYTES);
+      const page = await this.#options.store.readBlob(runId, digest, offset, BLOB_PAGE_BYTES);
       if (page === undefined || page.length === 0) return;
       yield page;
       offset += page.length;
@@ -106,13 +98,13 @@ export class RunBlobs {
 
   /** Up to `length` bytes of a blob from `offset` on; empty at the end. Throws `result-missing`. */
   async read({ digest }: BlobReference, offset: number, length: number): Promise<Uint8Array> {
-    const page = await this.#store.readBlob(await this.#find(digest), digest, offset, length);
+    const page = await this.#options.store.readBlob(await this.#find(digest), digest, offset, length);
     return page ?? new Uint8Array();
   }
 
   /** What is wrong with a blob of this run, as the continuation of "entry n …"; `null` if it is intact. */
   async findFault(blob: BlobReference): Promise<string | null> {
-    if ((await this.#store.readBlob(this.#runId, blob.digest, 0, 0)) === undefined)
+    if ((await this.#options.store.readBlob(this.#options.runId, blob.digest, 0, 0)) === undefined)
       return `names a result of ${blob.bytes} bytes that is not in the store`;
     const digest = await hashParts(this.pages(blob));
     return digest === blob.digest ? null : 'names a result that is damaged: its hash differs';
@@ -120,14 +112,14 @@ export class RunBlobs {
 
   /** The id of the run that has the blob: this run, or one that it continues. */
   async #find(digest: string): Promise<string> {
-    for (let runId: string | undefined = this.#runId; runId !== undefined; ) {
-      if ((await this.#store.readBlob(runId, digest, 0, 0)) !== undefined) return runId;
-      runId = (await this.#store.get(runId))?.continues;
+    for (let runId: string | undefined = this.#options.runId; runId !== undefined; ) {
+      if ((await this.#options.store.readBlob(runId, digest, 0, 0)) !== undefined) return runId;
+      runId = (await this.#options.store.get(runId))?.continues;
     }
     throw new EngineError(
       'result-missing',
-      `This store does not have the full result ${digest}: run ${this.#runId} came from another store, or the result was deleted. The transcript has its head and tail.`,
-      { runId: this.#runId, digest },
+      `This store does not have the full result ${digest}: run ${this.#options.runId} came from another store, or the result was deleted. The transcript has its head and tail.`,
+      { runId: this.#options.runId, digest },
     );
   }
 }

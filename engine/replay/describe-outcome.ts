@@ -31,11 +31,12 @@ export type Outcome = {
 export function describeOutcome(state: ChartState): Outcome {
   const { context } = state;
   const settled = describeSettled(state, text => text);
+  const { text, output, incomplete }: Partial<FinishedRun> = settled?.status === 'finished' ? settled : {};
   // Quarantine is about processes that died; a recording has none.
   const isQuarantined = context.quarantined !== null;
   return {
     status: isQuarantined ? 'running' : statusOf(state),
-    ...(settled?.status === 'finished' ? describeAnswer(settled) : {}),
+    ...omitUndefined({ text, output: output as JsonValue | undefined, incomplete: incomplete?.reason }),
     ...omitUndefined({ error: settled?.status === 'failed' ? settled.error : undefined }),
     paused: context.paused && !isQuarantined,
     open: listUnsettled(context).map(({ callId }) => callId),
@@ -56,15 +57,4 @@ function withoutBlob<Result extends { blob?: BlobReference }>({
 function resultOf({ callId, name, input, result }: Call): ToolResult[] {
   if (result === undefined) return [];
   return [{ callId, name, input, output: result.output, isError: result.isError }];
-}
-
-function describeAnswer({
-  text,
-  output,
-  incomplete,
-}: FinishedRun): Pick<Outcome, 'text' | 'output' | 'incomplete'> {
-  return {
-    text,
-    ...omitUndefined({ output: output as JsonValue | undefined, incomplete: incomplete?.reason }),
-  };
 }

@@ -73,13 +73,41 @@ function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end:
   const { runId } = started;
   const events = rest.map(({ event }) => event);
   const suspended = new Set(namesOf(events, 'tool.suspended'));
-  const recorder = new Recorder(suspended);
+  const names = new Map<string, string>();
+  const recorded: RecordedEvent[] = [];
+  let isQuarantined = false;
   let state = beginFold(first.event);
   for (const entry of rest) {
+    const { event } = entry;
     state = foldEntry(state, entry, runId);
-    recorder.take(entry.event, state);
+    for (const { callId, name } of callsOf(event)) names.set(callId, name);
+    switch (event.type) {
+      case 'cancel.requested':
+        break;
+      case 'run.quarantined':
+        isQuarantined = true;
+        break;
+      case 'run.unpaused':
+        if (!isQuarantined) recorded.push(event);
+        isQuarantined = false;
+        break;
+      case 'tool.interrupted': {
+        // The chart itself puts an interrupted `once` call in doubt.
+        const { at, callId } = event;
+        const { status, doubt = '' } = findCall(state.context, callId) ?? {};
+        if (status === 'doubted') recorded.push({ type: 'tool.doubted', at, callId, reason: doubt });
+        break;
+      }
+      case 'tool.settled':
+        recorded.push(suspended.has(names.get(event.callId) ?? '') ? asResult(event) : unmark(event));
+        break;
+      default:
+        if (!isOfChart(event)) break;
+        if (!('generation' in event)) recorded.push(event);
+        else if (isRecorded(event)) recorded.push(unmark(event));
+    }
   }
-  const doubted = new Set(namesOf(recorder.events, 'tool.doubted'));
+  const doubted = new Set(namesOf(recorded, 'tool.doubted'));
   const tools = collectTools(events, listed?.map(({ name }) => name) ?? []).map(
     (tool): RecordedTool => ({
       ...tool,
@@ -87,52 +115,7 @@ function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end:
       ...(doubted.has(tool.name) && { sideEffect: 'once' }),
     }),
   );
-  return { run: { started, tools, events: recorder.events }, end: state };
-}
-
-class Recorder {
-  readonly events: RecordedEvent[] = [];
-  readonly #suspended: ReadonlySet<string>;
-  readonly #names = new Map<string, string>();
-  #isQuarantined = false;
-
-  constructor(suspended: ReadonlySet<string>) {
-    this.#suspended = suspended;
-  }
-
-  take(event: RunEvent, state: ChartState): void {
-    for (const { callId, name } of callsOf(event)) this.#names.set(callId, name);
-    switch (event.type) {
-      case 'cancel.requested':
-        return;
-      case 'run.quarantined':
-        this.#isQuarantined = true;
-        return;
-      case 'run.unpaused':
-        if (!this.#isQuarantined) this.events.push(event);
-        this.#isQuarantined = false;
-        return;
-      case 'tool.interrupted':
-        return this.#interrupt(event, state);
-      case 'tool.settled':
-        return void this.events.push(this.#isSuspended(event.callId) ? asResult(event) : unmark(event));
-      default:
-        if (!isOfChart(event)) return;
-        if (!('generation' in event)) this.events.push(event);
-        else if (isRecorded(event)) this.events.push(unmark(event));
-    }
-  }
-
-  #isSuspended(callId: string): boolean {
-    return this.#suspended.has(this.#names.get(callId) ?? '');
-  }
-
-  /** The chart itself puts an interrupted `once` call in doubt. */
-  #interrupt({ at, callId }: Extract<RunEvent, { type: 'tool.interrupted' }>, { context }: ChartState): void {
-    const call = findCall(context, callId);
-    if (call?.status !== 'doubted') return;
-    this.events.push({ type: 'tool.doubted', at, callId, reason: call.doubt ?? '' });
-  }
+  return { run: { started, tools, events: recorded }, end: state };
 }
 
 function isRecorded(event: ReportEvent): event is RecordedReport {

@@ -16,11 +16,7 @@ import { knownOptions } from './known-commands.ts';
 
 type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
 
-/**
- * The input that replaces a run's transcript. A call of the last turn without a result gets the run's recorded
- * result, or is run if there is none. Refused with `input-invalid` if no provider would accept the transcript: an
- * earlier call without a result, a result without a call, a call id used twice.
- */
+/** A call of the last turn without a result gets the recorded one, or runs. Refuses what no provider would accept. */
 export async function editTranscript(
   items: readonly Item[],
   { context, host, connectTools }: EditedRun,
@@ -31,9 +27,11 @@ export async function editTranscript(
   const repaired = answerEarlierCalls(addItemIds(items, host), known);
   const fault = findUnpaired(repaired) ?? findRepeated(repaired, context) ?? findReused(repaired, context);
   if (fault !== null) return refuse('input-invalid', fault);
-  const open = unansweredCalls(repaired);
+  const answered = answeredIds(repaired);
+  const open = callsIn(repaired).filter(({ callId }) => !answered.has(callId));
   const calls = await qualify(open, context, host, await connectTools());
-  const results = open.flatMap(({ callId }) => known.get(callId) ?? []).map(keepResult);
+  const recalled = open.flatMap(({ callId }) => known.get(callId) ?? []);
+  const results = recalled.map(item => ({ callId: item.callId, ...resultOf(item) }));
   const recorded = omitUndefined({ results: results.length === 0 ? undefined : results, by });
   return { type: 'transcript.edited', items: repaired, calls, ...recorded };
 }
@@ -48,21 +46,19 @@ export async function retryCall(
   const failed = knownResults(run.context).get(callId);
   const round = callsIn(transcript.slice(startOfLastTurn(transcript)));
   const made = round.find(call => call.callId === callId);
-  if (made === undefined) {
+  if (made === undefined)
     return refuse(
       'call-not-open',
       `Call ${callId} is not part of the last round. Only failed calls of the last round can be retried.`,
     );
-  }
   if (failed?.isError !== true)
     return refuse('call-not-open', `Call ${callId} has not failed. Only failed calls can be retried.`);
   const tool = (await run.connectTools()).get(made.name);
-  if (tool?.subAgent !== undefined) {
+  if (tool?.subAgent !== undefined)
     return refuse(
       'refused',
       `Call ${callId} is a sub-agent's run, which has ended and cannot be retried. Send a message that asks for it again.`,
     );
-  }
   const ofRound = new Set(round.map(call => call.callId));
   const without = transcript.filter(item => item.type !== 'tool_result' || !ofRound.has(item.callId));
   const edit = await editTranscript(without, run, options);
@@ -73,10 +69,6 @@ export async function retryCall(
 function knownResults({ transcript }: Pick<Context, 'transcript'>): ReadonlyMap<string, ToolResultItem> {
   const results = transcript.filter(item => item.type === 'tool_result');
   return new Map(results.map(result => [result.callId, result]));
-}
-
-function keepResult(item: ToolResultItem) {
-  return { callId: item.callId, ...resultOf(item) };
 }
 
 /** Adds the run's recorded results of earlier turns' calls, each right after its turn. */
@@ -103,11 +95,6 @@ function answeredIds(items: readonly Item[]): Set<string> {
   return new Set(items.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
 }
 
-function unansweredCalls(items: readonly Item[]): ToolCallItem[] {
-  const answered = answeredIds(items);
-  return callsIn(items).filter(({ callId }) => !answered.has(callId));
-}
-
 function findUnpaired(items: readonly Item[]): string | null {
   const lastTurn = startOfLastTurn(items);
   const called = new Set<string>();
@@ -130,18 +117,11 @@ function findUnpaired(items: readonly Item[]): string | null {
 
 /** One result cannot answer two calls. Ids that the run's transcript already repeats may stay repeated. */
 function findRepeated(items: readonly Item[], { transcript }: Context): string | null {
-  const before = countCalls(transcript);
-  for (const [callId, count] of countCalls(items)) {
-    if (count > (before.get(callId) ?? 1))
-      return `Call ${callId} occurs ${count} times. Keep one, or give the others different call ids.`;
-  }
+  const before = Map.groupBy(callsIn(transcript), ({ callId }) => callId);
+  for (const [callId, { length }] of Map.groupBy(callsIn(items), call => call.callId))
+    if (length > (before.get(callId)?.length ?? 1))
+      return `Call ${callId} occurs ${length} times. Keep one, or give the others different call ids.`;
   return null;
-}
-
-function countCalls(items: readonly Item[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { callId } of callsIn(items)) counts.set(callId, (counts.get(callId) ?? 0) + 1);
-  return counts;
 }
 
 /** A call with a result must keep its name and arguments: its idempotency key stands for them. */
@@ -158,25 +138,15 @@ function findReused(items: readonly Item[], { transcript }: Context): string | n
 }
 
 function startOfLastTurn(items: readonly Item[]): number {
-  let start = Math.max(
-    0,
-    items.findLastIndex(item => item.type === 'tool_call'),
-  );
+  let start = items.findLastIndex(item => item.type === 'tool_call');
   while (start > 0 && isOfModel(items[start - 1])) start -= 1;
-  return start;
+  return Math.max(start, 0);
 }
 
+const OF_MODEL: ReadonlySet<string | undefined> = new Set(['reasoning', 'tool_call', 'provider_item']);
+
 function isOfModel(item: Item | undefined): boolean {
-  switch (item?.type) {
-    case 'message':
-      return item.role === 'assistant';
-    case 'reasoning':
-    case 'tool_call':
-    case 'provider_item':
-      return true;
-    default:
-      return false;
-  }
+  return OF_MODEL.has(item?.type) || (item !== undefined && isAnswer(item));
 }
 
 /** Qualifies the open calls; a call that the run has qualified before keeps that. */
@@ -210,11 +180,7 @@ const MOST_CALLS = 1_000;
 
 type NamedCall = { callId: string; name: string; input: JsonValue };
 
-/**
- * The input that replaces the latest turn. Changed and new calls are qualified like those of a model, and refused with
- * `input-invalid` if their tool does not accept them. Provider data is kept up to the first change and dropped after
- * it: a signature covers what precedes it.
- */
+/** Changed calls are qualified again. Provider data is dropped after the first change: a signature covers what precedes it. */
 export async function editTurn(
   { turn, text, calls, by }: EditTurnOptions,
   { context, host, connectTools }: EditedRun,
@@ -307,13 +273,11 @@ function rewriteItems(
 }
 
 function rewriteText(before: readonly Item[], text: string): Item[] {
-  const items = before.filter(item => !isAnswer(item));
+  const items: Item[] = before.filter(item => !isAnswer(item));
   const first = before.findIndex(item => isAnswer(item) || item.type === 'tool_call');
   const place = first < 0 ? items.length : first;
-  const message = { type: 'message', role: 'assistant', content: [{ type: 'text', text }] } as const;
-  return text === ''
-    ? items
-    : [...items.slice(0, place), { ...message, content: [...message.content] }, ...items.slice(place)];
+  const message: MessageItem = { type: 'message', role: 'assistant', content: [{ type: 'text', text }] };
+  return text === '' ? items : items.toSpliced(place, 0, message);
 }
 
 /** Only the portable part of an item. What the provider ran itself has none. */

@@ -4,7 +4,6 @@ import { EngineError } from '../../protocol/error.ts';
 import {
   asSentence,
   describeUnknown,
-  type NamesOf,
   optionNames,
   refuseUnknownOptions,
 } from '../../protocol/options/refuse-unknown.ts';
@@ -20,26 +19,17 @@ import type { OpenCall } from '../../protocol/run-view.ts';
 import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
 
-type OtherOptions = {
-  events: Pick<BatchOptions, 'after' | 'follow'>;
-  eventBatches: BatchOptions;
-  story: StoryReadOptions;
-  storyBatches: StoryBatchOptions;
-  yield: YieldOptions;
-  editTranscript: CommandOptions;
-  retry: RetryOptions;
-  fork: { at: number } & ForkOptions;
-};
-
-const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Method]> } = {
-  events: { after: true, follow: true },
-  eventBatches: { after: true, follow: true, room: true, textFirst: true },
-  story: { after: true, follow: true, settle: true, subAgents: true },
-  storyBatches: { after: true, follow: true, until: true, subAgents: true },
-  yield: { graceMs: true },
-  editTranscript: { by: true, requestId: true },
-  retry: { by: true, requestId: true, force: true },
-  fork: optionNames<OtherOptions['fork']>()('at runId by message commands paused replayTools model request'),
+const OTHERS = {
+  events: optionNames<Pick<BatchOptions, 'after' | 'follow'>>()('after follow'),
+  eventBatches: optionNames<BatchOptions>()('after follow room textFirst'),
+  story: optionNames<StoryReadOptions>()('after follow settle subAgents'),
+  storyBatches: optionNames<StoryBatchOptions>()('after follow until subAgents'),
+  yield: optionNames<YieldOptions>()('graceMs'),
+  editTranscript: optionNames<CommandOptions>()('by requestId'),
+  retry: optionNames<RetryOptions>()('by requestId force'),
+  fork: optionNames<{ at: number } & ForkOptions>()(
+    'at runId by message commands paused replayTools model request',
+  ),
 };
 
 const EDITED_CALL = optionNames<NonNullable<EditTurnOptions['calls']>[number]>()('callId name input');
@@ -68,10 +58,7 @@ export function commandOf<Lead extends { type: RunCommand['type'] }, Options ext
 }
 
 /** Returns the options of a method that submits no command. Throws for an unknown one. */
-export function knownOptions<Method extends keyof OtherOptions, Options extends OtherOptions[Method]>(
-  method: Method,
-  options: Options,
-): Options {
+export function knownOptions<Options>(method: keyof typeof OTHERS, options: Options): Options {
   refuse(`run.${method}`, options, OTHERS[method]);
   return options;
 }

@@ -2,7 +2,7 @@ import { findResult } from '../../machines/tool-results.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import { isInsideCharacter } from '../../text/cut-text.ts';
+import { isInsideCharacter, utf8Length } from '../../text/cut-text.ts';
 import { loadRun } from '../journal/load-run.ts';
 import { BLOB_PAGE_BYTES, capturesOf, RunBlobs } from '../journal/run-blobs.ts';
 
@@ -17,10 +17,7 @@ type ResultText = {
   pages(): AsyncGenerator<Uint8Array, void>;
 };
 
-/**
- * Opens a call's result for reading in pages. Throws `run-unknown`, or `call-unknown` for a call without a result.
- * Reading throws `result-missing` if the store has only the head and tail.
- */
+/** Opens a result for reading in pages. Throws `run-unknown`, `call-unknown` without a result, and reading `result-missing`. */
 export async function openResult(store: Store, runId: string, callId: string): Promise<ResultText> {
   const { state } = await loadRun(store, runId);
   const { output, isError, blob } = findResult(state.context, callId);
@@ -57,33 +54,18 @@ function textOf(isError: boolean, bytes: number, read: Read): ResultText {
     bytes,
     async page(offset, length) {
       const found = await read(offset, length);
-      const start = firstCharacter(found);
+      let start = 0;
+      while (isInsideCharacter(found[start])) start += 1;
       const isEnd = offset + found.length >= bytes;
-      const end = isEnd ? found.length : Math.max(start, endOfLastCharacter(found));
-      const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(found.subarray(start, end));
-      return { offset: offset + start, text, ...omitUndefined({ next: isEnd ? undefined : offset + end }) };
+      // Leaves out a character that the page has not to its end.
+      const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+      const text = decoder.decode(found.subarray(start), { stream: !isEnd });
+      const next = isEnd ? undefined : offset + start + utf8Length(text);
+      return { offset: offset + start, text, ...omitUndefined({ next }) };
     },
     async *pages() {
       for (let offset = 0; offset < bytes; offset += BLOB_PAGE_BYTES)
         yield await read(offset, BLOB_PAGE_BYTES);
     },
   };
-}
-
-function firstCharacter(bytes: Uint8Array): number {
-  let start = 0;
-  while (isInsideCharacter(bytes[start])) start += 1;
-  return start;
-}
-
-function endOfLastCharacter(bytes: Uint8Array): number {
-  let start = bytes.length - 1;
-  while (start > 0 && isInsideCharacter(bytes[start])) start -= 1;
-  return start + lengthOf(bytes[start] ?? 0) <= bytes.length ? bytes.length : start;
-}
-
-function lengthOf(first: number): number {
-  if (first < 0xc0) return 1;
-  if (first < 0xe0) return 2;
-  return first < 0xf0 ? 3 : 4;
 }

@@ -34,7 +34,7 @@ import {
 } from '../events/read-events.ts';
 import { RunEvents, type RunHappening } from '../events/run-events.ts';
 import { SharedPages } from '../events/shared-pages.ts';
-import { FollowedText } from '../events/shared-text.ts';
+import { followText } from '../events/shared-text.ts';
 import { momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { readPage } from '../journal/read-journal.ts';
@@ -104,9 +104,23 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     this.#supervisor = supervisor;
     this.#children = children;
     this.#router = new CallRouter(options, children);
+    const { runId, store, host } = options;
     const isFollowing = () => supervisor.driver === null && supervisor.activity === 'running';
-    const followed = new FollowedText({ ...options, events, isFollowing });
-    this.#source = eventSourceOf({ ...options, log, events, supervisor, followed });
+    const followDriver = followText({ ...options, events, isFollowing });
+    const refresh = () => supervisor.refresh();
+    const read = (after: number) => readPage(store, runId, after);
+    const pages = new SharedPages({ runId, read, refresh, isShared: () => events.readers > 1 });
+    events.dropShared = () => pages.clear();
+    this.#source = {
+      runId,
+      events,
+      lastSeq: () => log.durable.seq,
+      readPage: after => pages.readAfter(after, log.durable.seq),
+      activity: () => supervisor.activity,
+      failure: () => supervisor.failure,
+      refresh: () => refresh().then(followDriver),
+      nap: () => sleep(host, POLL_MS),
+    };
   }
 
   /**
@@ -230,14 +244,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const { textFilters: filters, subAgents: below } = this.#options;
     const subAgent = subAgents === 'merged' ? below.subAgent : () => undefined;
     const agent = { name: this.context.agent.name, filters, subAgent };
-    const settled = omitUndefined({ settled: until });
+    const family = new FamilyStory({ ...this.#options, after, agent });
     const open = (id: string) => below.open(id);
-    return new FamilyStory({ ...this.#options, after, agent }).follow({
-      run: this,
-      open,
-      follow,
-      ...settled,
-    });
+    return family.follow({ run: this, open, follow, ...omitUndefined({ settled: until }) });
   }
 
   /** The text of the run as it is generated, after the agent's text filters, until the run settles. */
@@ -449,12 +458,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   readonly #checkForFork: CheckCommands = async (commands, context, { runId, store }) => {
     const router = new CallRouter({ ...this.#options, runId }, this.#children);
-    return await prepareCommands(
-      knownCommands(commands),
-      context,
-      { ...this.#options, runId, store },
-      router,
-    );
+    const where = { ...this.#options, runId, store };
+    return await prepareCommands(knownCommands(commands), context, where, router);
   };
 
   async #readContext(): Promise<Context> {
@@ -482,29 +487,4 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   get source(): Pick<RunOptions, 'store' | 'host' | 'showText' | 'textFilters'> {
     return this.#options;
   }
-}
-
-type SourceParts = Pick<RunOptions, 'store' | 'host' | 'runId'> & {
-  log: RunLog;
-  events: RunEvents;
-  supervisor: Pick<RunSupervisor, 'activity' | 'failure' | 'refresh'>;
-  followed: FollowedText;
-};
-
-function eventSourceOf(parts: SourceParts): EventSource {
-  const { runId, store, host, log, events, supervisor, followed } = parts;
-  const refresh = () => supervisor.refresh();
-  const read = (after: number) => readPage(store, runId, after);
-  const pages = new SharedPages({ runId, read, refresh, isShared: () => events.readers > 1 });
-  events.dropShared = () => pages.clear();
-  return {
-    runId,
-    events,
-    lastSeq: () => log.durable.seq,
-    readPage: after => pages.readAfter(after, log.durable.seq),
-    activity: () => supervisor.activity,
-    failure: () => supervisor.failure,
-    refresh: () => refresh().then(() => followed.read()),
-    nap: () => sleep(host, POLL_MS),
-  };
 }

@@ -12,10 +12,7 @@ import { makeModelTurn } from './model-turn.ts';
 import type { Service, ServiceScope } from './service.ts';
 import { makeToolBatch } from './tool-batch.ts';
 
-/*
- * Services: the code that carries out the chart's effects. `model-turn.ts` makes model calls, `tool-batch.ts` runs
- * tools, `finishers.ts` checks the answer, and the timer waits. `service.ts` defines the interface to the driver.
- */
+/* Services carry out the chart's effects: model turns, tool batches, the timer, and checks of the answer. */
 
 type ServiceParts = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
@@ -51,11 +48,7 @@ const timer: Service = async scope => {
   if (!signal.aborted) scope.report({ type: 'timer.fired' });
 };
 
-/**
- * Returns the service that runs the finishers in order and then validates the answer against the output schema. A
- * finisher that throws rejects the answer. An incomplete answer with an invalid format is not rejected: the run ends
- * without an output.
- */
+/** A finisher that throws rejects the answer. An incomplete answer with an invalid format ends the run without an output. */
 function makeFinishers(finishers: readonly Finisher[], output: OutputContract | undefined): Service {
   return async scope => {
     await scope.durable();

@@ -7,11 +7,7 @@ import type { ToolCall } from '../../protocol/turn.ts';
 
 type QualifyOptions = { runId: string; runContext: unknown; now: number; tools: ReadonlyMap<string, Tool> };
 
-/**
- * Returns a turn's calls with everything that the chart has to know about them: whether the tool exists and accepts the
- * input, whether the call needs an approval, and its side effect. A predicate that throws or returns an invalid value
- * gates its call.
- */
+/** A turn's calls with all that the chart has to know about them. An approval predicate that throws or errs gates its call. */
 export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions): Promise<QualifiedCall[]> {
   return Promise.all(
     calls.filter(call => call.executedBy !== 'provider').map(call => qualifyCall(call, options)),

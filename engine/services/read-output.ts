@@ -4,10 +4,7 @@ import { DEEPEST_JSON, type JsonValue, toBoundedText } from '../../protocol/json
 /** A value that JSON would empty or distort; `path` is where it is, such as `order.date`, or '' for the value itself. */
 export type NonJson = { path: string; value: unknown };
 
-/**
- * Returns the first part of a value for which `isNonJson` returns true. It is asked about every part, and only lists and
- * plain objects are searched. Cycles and values nested too deep are left to `toBoundedText`, which names them.
- */
+/** The first part for which `isNonJson` is true. Only lists and plain objects are searched, to the depth that JSON allows. */
 export function findNonJson(
   value: unknown,
   isNonJson: (part: NonJson) => boolean,

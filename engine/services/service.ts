@@ -25,22 +25,13 @@ export interface ServiceScope {
   context(): Context;
   /** Returns the transcript of the runs that this run continues, as it is now: one of them may have been redacted. */
   inherited(): Promise<readonly Item[]>;
-  /**
-   * Sends a report to the chart; returns false if the chart did not accept it. If the chart then stops the service, it
-   * was its last: no work of the service is left, and its signal is not aborted.
-   */
+  /** Returns false if the chart did not accept it. If the chart then stops the service, nothing of it is left to abort. */
   report(report: Report): boolean;
-  /**
-   * The barrier: resolves when everything reported so far is durable. Awaited before any external effect, except by
-   * calls that may run unrecorded. Rejects with `Stopped` if the service must end.
-   */
+  /** The barrier before external effects: resolves once all reports are durable. Rejects with `Stopped` if the service must end. */
   durable(): Promise<void>;
   /** Whether reports become durable without `durable()` too: only then does a call run unrecorded. */
   readonly commitsInBackground: boolean;
-  /**
-   * The attempts that were reported as started and whose function was not called, by call id, over all batches of this
-   * process. Absent where a driver that cannot commit gives the run up, and its reports are forgotten.
-   */
+  /** Attempts reported as started whose function was not called, by call id. Absent where a driver's reports can be forgotten. */
   readonly unbegun?: Map<string, number>;
   /** Throws `Stopped` unless this process still drives the run. Called directly before a tool. */
   assertDriving(): void;

@@ -1,7 +1,4 @@
-/*
- * The children of a run that rest: finds the one that a command is for, delivers their results, and cancels them with
- * their parent.
- */
+/* The children of a run that rest: which one a command is for, their results, and their end with their parent. */
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import { describeWaiting, partsOf } from '../../machines/settled.ts';

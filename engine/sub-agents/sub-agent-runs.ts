@@ -103,15 +103,13 @@ export function answerOfChild(agent: string, settled: Exclude<Settled, { status:
   switch (settled.status) {
     case 'finished':
       return { output: (settled.output as JsonValue | undefined) ?? settled.text, isError: false };
-    case 'failed':
-      return failed(`${agent} failed: ${settled.error.code}: ${settled.error.message}`);
+    case 'failed': {
+      const { code, message } = settled.error;
+      return { output: `${agent} failed: ${code}: ${message}`, isError: true };
+    }
     case 'cancelled':
-      return failed(`${agent} was cancelled before it answered.`);
+      return { output: `${agent} was cancelled before it answered.`, isError: true };
   }
-}
-
-function failed(output: string): ChildAnswer {
-  return { output, isError: true };
 }
 
 /** Returns what a run has spent so far, as the result of a child run reports it. `activeMs` is in ms. */
@@ -127,10 +125,8 @@ export type Share = { type: 'share'; limits: Partial<Limits> } | { type: 'spent'
 
 /** Returns the limits of one child run: an equal share of what the parent has left, among the open children of the round. */
 export function shareLimits(context: Context, isChild: (tool: string) => boolean): Share {
-  const open = Math.max(
-    1,
-    context.calls.filter(call => call.status !== 'settled' && isChild(call.name)).length,
-  );
+  const children = context.calls.filter(call => call.status !== 'settled' && isChild(call.name));
+  const open = Math.max(1, children.length);
   const { turns, toolCalls, ...others } = limitsOf(context);
   const turnsLeft = turns - context.turns;
   if (turnsLeft < open) return spent(context, { limit: 'turns', used: context.turns, open });

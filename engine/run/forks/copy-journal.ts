@@ -12,10 +12,7 @@ import type { WholeJournal } from '../../journal/read-journal.ts';
 import { listRecordedCalls } from '../../journal/recorded-calls.ts';
 import type { RequestRecord } from '../../log/request-ids.ts';
 
-/**
- * The model of a fork, the only one that drives it. `launch`: the model string that a later command creates its agent
- * with. `prices`: those of its agent, which may price models that the original's do not.
- */
+/** `launch`: the model string for later commands. `prices`: its agent's, which may price models that the original's do not. */
 export type ForkModel = {
   launch?: string | undefined;
   provider: string;
