@@ -74,7 +74,7 @@ export function recoverRequests({ service, agentsByRun }: Gateway, options: Gate
   runs.recover();
   return () => {
     runs.close?.();
-    service.endStreams();
+    service.live.close();
     service.close().catch(() => {});
   };
 }

@@ -285,19 +285,15 @@ function isAccepted(attributes: FileAttributes, filter: FileFilter): boolean {
     case 'ne':
       return actual !== value;
     default:
-      return typeof value === typeof actual && isOrdered(type, actual, value as string | number);
+      return typeof value === typeof actual && ORDERS[type](actual, value as string | number);
   }
 }
 
-function isOrdered(type: 'gt' | 'gte' | 'lt' | 'lte', one: string | number, other: string | number): boolean {
-  switch (type) {
-    case 'gt':
-      return one > other;
-    case 'gte':
-      return one >= other;
-    case 'lt':
-      return one < other;
-    case 'lte':
-      return one <= other;
-  }
-}
+const ORDERS: Readonly<
+  Record<'gt' | 'gte' | 'lt' | 'lte', (one: string | number, other: string | number) => boolean>
+> = {
+  gt: (one, other) => one > other,
+  gte: (one, other) => one >= other,
+  lt: (one, other) => one < other,
+  lte: (one, other) => one <= other,
+};

@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/caller.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
-import { type Host, sleep } from '../../engine/host/host.ts';
+import { endWithin, type Host } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/evidence.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -215,16 +215,9 @@ export class GatewayService {
     return run && this.#agents.makeAgain(run);
   }
 
-  /** Ends all streams when the server shuts down. Runs continue until the process ends, and can be resumed later. */
-  endStreams(): void {
-    this.live.close();
-  }
-
   /** Connects the hidden MCP servers, and waits until each has answered or failed, at most `ms`. */
   async begin(ms: number): Promise<void> {
-    const patience = new AbortController();
-    await Promise.race([this.#agents.begin(), sleep(this.#options.host, ms, patience.signal)]);
-    patience.abort();
+    await endWithin(this.#agents.begin(), this.#options.host, ms);
   }
 
   async close(): Promise<void> {

@@ -26,7 +26,7 @@ export function createResponsesApi(responses: Responses, log: (line: string) => 
       addRoutes(app, responses);
       addModelRoutes(app, service);
     },
-    close: () => service.endStreams(),
+    close: () => service.live.close(),
     answerError: (c, thrown) => answerOpenAIError(c, thrown, log),
   };
 }

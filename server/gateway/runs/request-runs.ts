@@ -56,7 +56,6 @@ import {
 } from './response-spec.ts';
 
 type RequestRunsOptions = {
-  store: Store;
   host: Host;
   library: ResponseLibrary;
   live: LiveResponses;
@@ -124,9 +123,9 @@ export class RequestRuns {
     const { request, model, toolset, used } = asked;
     const runId = asked.once?.runId ?? host.newId('run');
     const isStored = request.store !== false;
-    const store = isStored ? this.#options.store : memory();
+    const store = isStored ? library.store : memory();
     const before = continues?.runId;
-    const source = (before && (await library.storeOf(before))) || this.#options.store;
+    const source = library.storeOf(before ?? '');
     const inherited = await new InheritedTranscripts(source).load(before ?? null);
     const isLinked = isStored && before !== undefined && library.isStored(before);
     agents.assertReadable([...inherited, ...read], model);
@@ -161,7 +160,7 @@ export class RequestRuns {
     const { request, toolset } = asked;
     assertToolsProvided(known, callAnswers, toolset);
     agents.assertReadable(known.state.context.transcript, asked.model);
-    const source = (await library.storeOf(known.runId)) ?? this.#options.store;
+    const source = library.storeOf(known.runId);
     const isStored = library.isStored(known.runId);
     const runId = forkAt === undefined ? known.runId : (asked.once?.runId ?? host.newId('run'));
     if (isStored && request.store !== false) await asked.joined?.join(runId);
@@ -257,8 +256,8 @@ export class RequestRuns {
 
   async #openToRead(runId: string): Promise<Run> {
     const { host, library } = this.#options;
-    const store = (await library.storeOf(runId)) ?? this.#options.store;
-    return await createAgent({ name: RESPONSES, store: nonDrivingStore(store), host }).open(runId);
+    const store = nonDrivingStore(library.storeOf(runId));
+    return await createAgent({ name: RESPONSES, store, host }).open(runId);
   }
 
   /** Not after a redaction of the journal. */

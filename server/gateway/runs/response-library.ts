@@ -44,11 +44,8 @@ export class ResponseLibrary {
     return new VisibleResponses(this, caller, ownRunId);
   }
 
-  /** `undefined` if the run does not exist. */
-  async storeOf(runId: string): Promise<Store | undefined> {
-    const unstored = this.#unstored.get(runId);
-    if (unstored !== undefined) return unstored;
-    return (await this.store.get(runId)) === undefined ? undefined : this.store;
+  storeOf(runId: string): Store {
+    return this.#unstored.get(runId) ?? this.store;
   }
 
   isStored(runId: string): boolean {
@@ -67,7 +64,7 @@ export class ResponseLibrary {
 
   /** `undefined` if the run does not exist or was not started by the gateway. */
   async load(runId: string): Promise<RunResponses | undefined> {
-    const store = this.#unstored.get(runId) ?? this.store;
+    const store = this.storeOf(runId);
     const record = await store.get(runId);
     if (record === undefined) return undefined;
     const key = JSON.stringify([runId, record.createdAt, record.seq]);

@@ -111,7 +111,7 @@ export class Gateway {
       ...options,
     });
     this.#close = () => {
-      service.endStreams();
+      service.live.close();
       return service.close();
     };
   }

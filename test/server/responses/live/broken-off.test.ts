@@ -104,7 +104,7 @@ describe('a stream whose server shuts down', () => {
   it('says where to find a stored response', async () => {
     provider.play(['one ', HANG]);
     const reader = await open();
-    gateway.service.endStreams();
+    gateway.service.live.close();
     await reader.untilEnd();
     expect(reader.events.at(-1)).toMatchObject({ type: 'error', code: 'shutting_down' });
     expect(reader.events.at(-1)?.message).toContain(`GET /v1/responses/${idOf(reader.events[0])}`);
@@ -113,7 +113,7 @@ describe('a stream whose server shuts down', () => {
   it('says that an unstored response ends with it', async () => {
     provider.play(['one ', HANG]);
     const reader = await open({ store: false });
-    gateway.service.endStreams();
+    gateway.service.live.close();
     await reader.untilEnd();
     expect(reader.events.at(-1)).toMatchObject({ type: 'error', code: 'shutting_down' });
     expect(reader.events.at(-1)?.message).toContain('not stored');
