@@ -59,6 +59,26 @@ function makeDesk(turns: Parameters<typeof scripted>[0], { approval = false } = 
 }
 
 describe('agents as models of the openai client', () => {
+  test('an answer that a finisher or the output schema of the agent refuses is given again', async () => {
+    const { model, asked } = watched([
+      { text: '{"ok":"no"}' },
+      { text: '{"ok":false}' },
+      { text: '{"ok":true}' },
+    ]);
+    const strict = createAgent({
+      name: 'strict',
+      model,
+      store: memory(),
+      output: z.object({ ok: z.boolean() }),
+      finishers: [({ text }) => (text.includes('false') ? { reject: 'Try again.' } : undefined)],
+    });
+    const response = await clientOf(strict).responses.create({ model: 'strict', input: 'Is it ok?' });
+    expect(response.status).toBe('completed');
+    expect(response.output_text).toMatch(/\{"ok":true\}$/);
+    expect(asked).toHaveLength(3);
+    expect(asked[0]?.output?.schema).toMatchObject({ properties: { ok: { type: 'boolean' } } });
+  });
+
   test('a request that names an agent runs it, with its instructions and tools', async () => {
     const { desk, refunded, asked } = makeDesk([REFUND, { text: 'Refunded.' }]);
     const openai = clientOf([desk, createAgent({ name: 'other', model: scripted([{ text: 'Other.' }]) })]);
