@@ -17,7 +17,7 @@ import {
 } from '../runs/response-spec.ts';
 import type { ConnectedServer } from './gateway-servers.ts';
 
-/** The tools of one request's agent, which of them are more than functions of their own name, and the lists for the client. */
+/** `exposed`: the tools that are more than functions of their own name. `lists`: what the client sees. */
 export type Toolset = {
   tools: Tool[];
   exposed: Exposed;

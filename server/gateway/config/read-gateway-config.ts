@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, isAbsolute, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
 import { providerNames } from '../../../adapters/model-from-env.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
@@ -11,8 +11,9 @@ type Problem = { path: Path; message: string };
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the configuration from a JSON file. `${NAME}` in tokens, in `webhooks` and in the values of `headers` and `env` is replaced
- * by the environment variable NAME. Relative to the file's folder are: `cwd` (also the default), a `command` with a slash, and scripts.
+ * Reads the configuration from a JSON file. `${NAME}` in tokens, in `webhooks` and in the values of `headers` and `env`
+ * is the environment variable NAME. Relative to the file's folder are: `cwd` (also the default), a `command` with a
+ * slash, and scripts.
  *
  * Throws an `EngineError` `input-invalid` that lists the path of each problem and what is expected there. It never
  * shows a value, which may be a secret.
@@ -34,7 +35,8 @@ export async function readGatewayConfig(
   for (const process of [...transports, config.builtinTools.code_interpreter?.sandbox ?? []])
     if ('command' in process) process.cwd ??= '.';
   for (const place of FOLDERS) changeTexts(config, place, path => resolve(folder, path));
-  for (const place of COMMANDS) changeTexts(config, place, command => resolveCommand(command, folder));
+  for (const place of COMMANDS)
+    changeTexts(config, place, command => (/[\\/]/.test(command) ? resolve(folder, command) : command));
   if (config.prices !== undefined)
     config.prices = Object.fromEntries(
       Object.entries(config.prices).map(([model, price]) => [readModel(model, ['prices', model]), price]),
@@ -110,10 +112,6 @@ function parse(text: string, file: string): unknown {
   }
 }
 
-function resolveCommand(command: string, folder: string): string {
-  return /[\\/]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command;
-}
-
 function resolveModel(model: string, folder: string, path: Path, problems: Problem[]): string {
   const [, provider = '', name = ''] = /^([^:]+):(.+)$/s.exec(model) ?? [];
   if (provider === 'scripted') return `scripted:${resolve(folder, name)}`;
@@ -142,15 +140,14 @@ function checkServers({ mcpServers, builtinTools }: GatewayConfig): Problem[] {
       path: ['builtin_tools', 'web_search', 'mcp_server'],
       message: 'expected the label of one of "mcp_servers"',
     });
-  const servers = Object.entries(mcpServers).flatMap<Problem>(([label, { transport }]) => {
+  for (const [name, { transport }] of Object.entries(mcpServers)) {
     try {
-      mcp({ name: label, ...transport });
-      return [];
+      mcp({ name, ...transport });
     } catch (error) {
-      return [{ path: ['mcp_servers', label], message: messageOf(error) }];
+      problems.push({ path: ['mcp_servers', name], message: messageOf(error) });
     }
-  });
-  return [...problems, ...servers];
+  }
+  return problems;
 }
 
 function checkWebhooks({ webhooks = {} }: GatewayConfig): Problem[] {

@@ -36,7 +36,7 @@ export type LiveResponse<Wire, Whole> = {
   host: Host;
   /** As far as its readers have requested its events; `null` before. */
   end(): AnswerEnd | null;
-  /** After number `after`, by default all. Readers at the same place get the same batch. Stopping early does not affect the run. */
+  /** After number `after`, by default all. Readers at the same place share a batch. Stopping does not affect the run. */
   batches(after?: number): AsyncGenerator<readonly Wire[], void>;
   /** As a later `GET` returns it, without failed attempts. */
   finished(): Promise<FinishedResponse<Whole>>;

@@ -86,7 +86,7 @@ export class References {
     return this.#chain;
   }
 
-  /** With the request in the input (`passed`), it may also be of an unstored response, or one after the previous response. */
+  /** With the request in the input (`passed`), also of an unstored response, or one after the previous response. */
   async findApproval(id: string, { passed }: { passed: boolean }): Promise<AskedApproval | undefined> {
     const place = readItemId(id);
     if (place?.kind !== 'mcpr' || (this.#previous === undefined && !passed)) return undefined;
