@@ -366,7 +366,6 @@ export function assertToolChoice(
   );
 }
 
-/** Throws `agent-invalid` for an invalid limit. */
 export function checkLimits(limits: Limits): void {
   const issue = limitsSchema.safeParse(limits).error?.issues[0];
   check(issue === undefined, `limits.${issue?.path.join('.')} is invalid: ${issue?.message}`);

@@ -45,7 +45,6 @@ export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): 
   return runId;
 }
 
-/** Parses the value of `run.snapshot()`. Throws `input-invalid`. */
 function readSnapshot(snapshot: JsonValue): { runId: string; seq: number; image: JsonValue } {
   if (isJsonObject(snapshot)) {
     const { runId, seq, image } = snapshot;
@@ -55,7 +54,6 @@ function readSnapshot(snapshot: JsonValue): { runId: string; seq: number; image:
   throw new EngineError('input-invalid', 'Not a snapshot: expected the JSON of run.snapshot().');
 }
 
-/** The error if the store has a different state of the run. */
 function describeMismatch(runId: string, stored: number, snapshot: number): EngineError {
   const where = `The store has run ${runId} up to event ${stored}; the snapshot has it up to event ${snapshot}.`;
   return stored > snapshot

@@ -9,10 +9,8 @@ import { type AgentOptions, defineAgent } from './agent-options.ts';
 
 type Tools = readonly (Tool | ToolSource)[];
 
-/** The method that starts the run of a sub-agent call. */
 export const BEGIN_CHILD = Symbol('agentchart.beginChild');
 
-/** The part of an agent that its parent uses. */
 export interface SubAgent {
   readonly name: string;
   readonly options: AgentOptions;
@@ -40,20 +38,17 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
     return this.#byTool.has(tool);
   }
 
-  /** What stories need of the agent that a tool is. */
   readonly subAgent = (tool: string): StoryAgent | undefined => {
     const agent = this.#byTool.get(tool);
     return agent && storyAgentOf(agent);
   };
 
-  /** Starts the run of a call, or attaches to it if it exists. */
   async begin(tool: string, request: ChildRequest): Promise<Run> {
     const agent = this.#byTool.get(tool);
     if (agent === undefined) throw new EngineError('agent-invalid', `Tool "${tool}" is not a sub-agent.`);
     return await this.#on(agent)[BEGIN_CHILD](request);
   }
 
-  /** Opens the run of a sub-agent. Throws `run-unknown`. */
   async open(runId: string): Promise<Run> {
     const record = await this.#store.get(runId);
     const agent = record && this.findAbove(record.agent);
@@ -103,7 +98,6 @@ export function placedOptions(own: AgentOptions, parent: AgentOptions & { store:
   return { ...own, store: parent.store, ...omitUndefined(defaults) };
 }
 
-/** What stories need of an agent. */
 export function storyAgentOf({ name, options }: SubAgent): StoryAgent {
   const { textFilters: filters = [], tools = [] } = options;
   const subAgent = (tool: string) => {
@@ -113,12 +107,10 @@ export function storyAgentOf({ name, options }: SubAgent): StoryAgent {
   return { name, filters, subAgent };
 }
 
-/** Returns the names of an agent and of all its sub-agents. */
 export function namesOf({ name, options }: SubAgent): string[] {
   return [name, ...[...subAgentsOf(options.tools ?? []).values()].flatMap(namesOf)];
 }
 
-/** Finds an agent by name: the given one or a sub-agent. */
 export function agentNamed<Agent extends SubAgent>(agent: Agent, name: string): Agent | undefined {
   if (agent.name === name) return agent;
   for (const below of subAgentsOf<Agent>(agent.options.tools ?? []).values()) {
@@ -154,7 +146,6 @@ function assertNamesDiffer(own: string, agents: readonly SubAgent[]): void {
   for (const agent of agents) visit(agent);
 }
 
-/** The error for opening a run of agent `owner` with `agent`, which has another model and other tools. */
 export function foreignRun(runId: string, owner: string, agent: string): EngineError {
   return new EngineError(
     'run-foreign',

@@ -23,7 +23,6 @@ export async function askForDecisions(
   const terminal = new Questions(output);
   const elsewhere = watchForEntries(run, after, () => terminal.stop());
   const calls = settled.open.filter(({ kind }) => kind !== 'pause');
-  // Whether to continue a paused run is asked once nothing else is open.
   const asked = calls.length > 0 ? calls : settled.open.slice(0, 1);
   const commands: AnswerCommand[] = [];
   try {
@@ -87,7 +86,6 @@ async function ask(terminal: Questions, open: Open): Promise<Answer> {
 
 class Quit extends Error {}
 
-/** Prompts on stdin and stdout. Each question throws `Quit` when the person quits or `stop` is called. */
 class Questions {
   readonly #output: Output;
   readonly #lines: Interface;
@@ -117,7 +115,6 @@ class Questions {
     }
   }
 
-  /** Asks until the answer is one of the choices, or its first letter. */
   async choose(question: string, choices: readonly string[]): Promise<string> {
     for (;;) {
       const answer = (await this.ask(`${question}: `)).toLowerCase();

@@ -76,14 +76,11 @@ const DB =
 const FORK_MODEL = 'a further model for forks of runs, such as openai:gpt-5; repeatable';
 const BY = 'name to record as the author (default: the OS user)';
 
-/** The options of commands that open a store. */
 const STORE = {
   '--db <file>': DB,
   '--json': 'print JSON Lines to stdout; messages go to stderr',
 } as const;
-/** The options of commands that show events. */
 const SHOWING = { ...STORE, '--deltas': 'with --json: include streamed text and progress' } as const;
-/** The options of commands that drive a run. */
 const DRIVING_UNNAMED = { ...SHOWING, '--agent <module>': AGENT } as const;
 const DRIVING = { ...DRIVING_UNNAMED, '--by <name>': BY } as const;
 const DRIVING_RUN = { '<run>': RUN, ...DRIVING } as const;

@@ -10,7 +10,6 @@ import { CommandLines } from './render/command-lines.ts';
 import { formatStore, isDatabase } from './render/format.ts';
 import { Output } from './render/output.ts';
 
-/** A store that exists, and how the command writes about it. */
 export type Opened = { store: Store; output: Output; commands: CommandLines };
 export type FoundRun = Opened & { record: RunRecord };
 
@@ -63,7 +62,6 @@ export function hasStore(file: string): boolean {
   return isDatabase(file) || existsSync(file);
 }
 
-/** Returns the `run-unknown` error for a store file that does not exist. */
 export function missingStore(file: string): EngineError {
   return new EngineError(
     'run-unknown',

@@ -38,7 +38,6 @@ export type AiSdkToolSettings = Repetition & {
   reconcile?: (call: CallView<unknown>, context: ToolCallContext) => Reconciliation | Promise<Reconciliation>;
 };
 
-/** The functions of an `AiSdkTool` with the types that they are called with. */
 type Functions = {
   describe?: (options: { context: unknown }) => string;
   needsApproval?: (input: unknown, options: ExecutionOptions) => boolean | Promise<boolean>;
@@ -130,7 +129,6 @@ function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {
   };
 }
 
-/** The functions, bound to their tool: those of a class may use `this`. */
 function functionsOf(given: AiSdkTool): Functions {
   const bind = <Bound>(member: unknown) =>
     typeof member === 'function' ? (member.bind(given) as Bound) : undefined;
@@ -142,7 +140,6 @@ function functionsOf(given: AiSdkTool): Functions {
   });
 }
 
-/** Throws for a tool that only its provider's API knows. */
 function assertRunsHere(name: string, { type = 'function', id }: AiSdkTool): void {
   if (type === 'function' || type === 'dynamic') return;
   throw new EngineError(

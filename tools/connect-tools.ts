@@ -51,7 +51,6 @@ export class ToolConnection {
     }
   }
 
-  /** Closes the sources. The next `connect` connects them again. */
   async close(): Promise<void> {
     const connected = this.#connected;
     this.#connected = undefined;

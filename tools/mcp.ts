@@ -1,19 +1,16 @@
 /**
- * `mcp()`: the tools of an MCP server as a tool source. The folder mcp/ has the parts: `server-connection.ts`
- * (one shared process or session), `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a
- * server's tool as a `Tool`), `check-schema.ts` (arguments against the server's schema).
+ * `mcp()`: the tools of an MCP server as a tool source. In mcp/: `session.ts` (one shared process or session),
+ * `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a server's tool as a `Tool`),
+ * `check-arguments.ts` (arguments against the server's schema).
  */
-
 import { EngineError } from '../protocol/error.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
-import { openHttp, showUrl } from './mcp/http-server.ts';
-import { createServerConnection } from './mcp/server-connection.ts';
-import type { HttpServer, McpToolOverride, StdioServer } from './mcp/server-options.ts';
-import { createServerTool } from './mcp/server-tool.ts';
-import type { Session } from './mcp/session.ts';
-import { startProcess } from './mcp/stdio-server.ts';
+import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
+import { createServerTool, type McpToolOverride } from './mcp/server-tool.ts';
+import { createServerConnection, type Session } from './mcp/session.ts';
+import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
 
 export type { HttpServer, McpToolOverride, StdioServer };
 
@@ -108,7 +105,11 @@ export function mcp(options: McpOptions): McpToolSource {
 
   async function listTools(): Promise<readonly Tool[]> {
     const described = await fetchTools(await connection.open(), connectMs);
-    refuseTooMany(name, described.length);
+    if (described.length > MAX_TOOLS)
+      throw new EngineError(
+        'tool-source-failed',
+        `the MCP server "${name}" lists ${described.length} tools; the limit is ${MAX_TOOLS}.`,
+      );
     const known = described.map(tool => tool.name);
     refuseUnknown(name, overrides, known);
     const visible = described.filter(tool => !overrides.get(tool.name)?.hidden);
@@ -193,14 +194,6 @@ async function fetchTools({ ask, explain }: Session, timeout: number) {
   } catch (error) {
     throw explain(error);
   }
-}
-
-function refuseTooMany(server: string, count: number): void {
-  if (count <= MAX_TOOLS) return;
-  throw new EngineError(
-    'tool-source-failed',
-    `the MCP server "${server}" lists ${count} tools; the limit is ${MAX_TOOLS}.`,
-  );
 }
 
 function refuseUnknown(

@@ -57,7 +57,6 @@ export const unpause: Action<'unpause'> = options => changeRun(options, (run, by
 
 export const step: Action<'step'> = options => changeRun(options, (run, by) => run.step({ by }));
 
-/** Submits no command, only drives. */
 export const resume: Action<'resume'> = options => changeRun(options, async () => ({ accepted: true }));
 
 export const send: Action<'send'> = ({ text, ...options }) => {
@@ -137,7 +136,6 @@ export async function printEntries(store: Store, runId: string, output: Output, 
     output.data(orderEvent({ ...event, runId, seq }));
 }
 
-/** Reads a run without an agent. Returns the exit code that `show` returns. */
 export async function readRun(
   options: OnRun,
   show: (state: ChartState, output: Output) => number,

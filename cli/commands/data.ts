@@ -29,7 +29,6 @@ export const prune: Action<'prune'> = ({ before, status, label: labels, dryRun =
     return EXIT.done;
   });
 
-/** Also lists where else the redacted texts occur. */
 export const redact: Action<'redact'> = ({ path: paths, by = userName(), ...options }) =>
   withRun(options, async ({ store, output, record: { runId } }) => {
     const redacted = await store.redact(runId, { paths, by });
@@ -41,7 +40,6 @@ export const redact: Action<'redact'> = ({ path: paths, by = userName(), ...opti
     return EXIT.done;
   });
 
-/** Copies the store while other processes use it. */
 export const backup: Action<'backup'> = async ({ file: target, db, json }) => {
   const file = storeFile(db);
   if (isDatabase(file))

@@ -192,7 +192,6 @@ type Finding = Omit<Stranding, 'type'> & {
   type: Stranding['type'] | 'in-doubt' | 'dead-owner' | 'damaged';
 };
 
-/** Returns what is to report about a run. Reads its first entry only if its record has no chart. */
 async function findProblem(
   store: Store,
   record: RunRecord,

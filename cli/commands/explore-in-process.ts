@@ -9,7 +9,6 @@ const LONGEST_MS = 120_000;
 
 const MOST_CHARS = 16 * 1024 * 1024;
 
-/** The interval of progress events, in ms. */
 const TELL_MS = 250;
 
 /** Runs `agentchart explore --json` in another process, so that the server stays responsive. */

@@ -78,7 +78,6 @@ async function assertPlayable({ recording, outcome }: Recorded, runId: string): 
   });
 }
 
-/** Writes to the file, or to stdout without one. */
 async function write(file: string | undefined, text: string, flag: 'w' | 'a' = 'w'): Promise<void> {
   if (file === undefined) {
     if (!process.stdout.write(text)) await once(process.stdout, 'drain');
@@ -92,7 +91,6 @@ async function write(file: string | undefined, text: string, flag: 'w' | 'a' = '
   }
 }
 
-/** Returns the source of a vitest file that replays a recording and compares the outcomes. */
 export function formatTest(
   { recording, outcome }: { recording: Recording; outcome: Outcome },
   { runId, agent, version }: { runId: string; agent: string; version: string },

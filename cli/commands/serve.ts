@@ -151,7 +151,6 @@ function announce(log: ServerLog, { serving, file, agents, callers, drives }: An
 }
 
 type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches' | 'admission'>> & {
-  /** The database, beside which keys are kept. */
   file: string;
   hasToken: boolean;
   log: ServerLog;

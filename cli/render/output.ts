@@ -28,9 +28,7 @@ export const cyan = inStyle('cyan');
  */
 export class Output {
   readonly json: boolean;
-  /** Whether stdout is a terminal, so that text is streamed. */
   readonly isLive: boolean;
-  /** Whether the command can ask questions: stdin and stdout are terminals. */
   readonly canAsk: boolean;
   readonly #people: NodeJS.WriteStream;
   readonly #colors: boolean;
@@ -48,7 +46,6 @@ export class Output {
     if (json) divertStdout();
   }
 
-  /** The width of the terminal in characters; `undefined` if stdout is not one. */
   get columns(): number | undefined {
     return this.isLive ? process.stdout.columns : undefined;
   }
@@ -63,14 +60,12 @@ export class Output {
     return (label, text) => this.line(dim(label.padEnd(width)), text);
   }
 
-  /** Writes text that continues the current line. */
   stream(text: string): void {
     if (text === '') return;
     this.#people.write(showSafely(text, { lines: true }));
     this.#isMidLine = !text.endsWith('\n');
   }
 
-  /** Ends the current line if `stream` left one open. */
   endLine(): void {
     if (this.#isMidLine) this.#people.write('\n');
     this.#isMidLine = false;
@@ -91,7 +86,6 @@ export class Output {
     process.stderr.write(`${showSafely(message, { lines: true })}\n`);
   }
 
-  /** All text is escaped; on a terminal it is colored. */
   #render(segment: Segment): string {
     if (typeof segment === 'string') return showSafely(segment);
     const text = showSafely(segment.text);

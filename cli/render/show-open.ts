@@ -62,7 +62,6 @@ export function showWaiting(
   }
 }
 
-/** The color of each run status, in lists and in the last line about a run. */
 export const STATUS_STYLES: Readonly<Record<RunStatus, Style>> = {
   running: 'cyan',
   waiting: 'yellow',
@@ -110,7 +109,6 @@ function reasonOf(settled: Settled): string | undefined {
   return settled.status === 'finished' ? settled.incomplete?.reason : undefined;
 }
 
-/** Prints the last line about a run: its status, turns, tokens and, if given, its id. */
 export function showStatus(
   output: Output,
   status: RunStatus,

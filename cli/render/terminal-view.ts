@@ -31,11 +31,8 @@ type TerminalViewOptions = {
   filters: readonly (() => TextFilter)[];
 };
 
-/** Shows a run while a command drives or follows it. */
 export interface View {
-  /** Shows a journal entry (in order) or a delta. */
   take(happening: RunHappening): void;
-  /** Shows how the run ended. Waiting runs are shown by the caller. */
   end(settled: Exclude<Settled, { status: 'waiting' }>, commands: CommandLines): void;
 }
 
@@ -50,9 +47,7 @@ export class TerminalView {
   readonly #output: Output;
   readonly #story: Story;
   #shown = { path: '', why: '', generation: -1 };
-  /** Whether text of the running turn was printed. */
   #isStreaming = false;
-  /** The text of the running turn that was not printed. */
   #unprinted = '';
   #lastText = '';
   readonly #toolsStartedAt = new Map<string, number>();
@@ -209,7 +204,6 @@ export class TerminalView {
 
 const FINAL_STREAMING = 'turn.finalStreaming';
 
-/** Why a run moves between the states of `turn`. */
 const STEP_IN_TURN: { readonly [Type in Entry['type']]?: string } = {
   'text.started': 'text is streaming',
   'calls.started': 'the model calls tools',
@@ -221,11 +215,9 @@ type ViewOptions = {
   agent: Agent;
   /** The fold before the first entry to show; `null` to show the run from its first event. */
   begin: { state: ChartState; seq: number } | null;
-  /** `deltas`: JSON output includes them. */
   options: { deltas?: boolean | undefined };
 };
 
-/** Returns the view for the format of `output`: JSON Lines or text. */
 export function makeView({ output, run, agent, begin, options }: ViewOptions): View {
   if (output.json) return makeJsonView(output, run.id, { deltas: options.deltas === true });
   const filters = agent.options.textFilters ?? [];

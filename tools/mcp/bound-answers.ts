@@ -12,11 +12,11 @@ export function boundAnswers(fetch: Fetch, maxBytes: number): Fetch {
     const response = await fetch(input, init);
     if (response.body === null) return response;
     const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '');
-    const size = isStream ? new EventSize() : new BodySize();
+    const sizeWith = isStream ? countEvents() : countBody();
     const body = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform(chunk, controller) {
-          if (size.add(chunk) > maxBytes)
+          if (sizeWith(chunk) > maxBytes)
             throw new Error(`it sent a message of more than ${maxBytes} bytes, which is the limit`);
           controller.enqueue(chunk);
         },
@@ -29,38 +29,29 @@ export function boundAnswers(fetch: Fetch, maxBytes: number): Fetch {
   };
 }
 
-/** Counts the bytes of the message being received. */
-interface MessageSize {
-  /** Counts a chunk; returns the size in bytes of the largest message that the chunk belongs to. */
-  add(chunk: Uint8Array): number;
-}
-
-class BodySize implements MessageSize {
-  #bytes = 0;
-
-  add(chunk: Uint8Array): number {
-    this.#bytes += chunk.length;
-    return this.#bytes;
-  }
-}
-
 const [LF, CR] = [10, 13];
 
-/** The size of one server-sent event: an event ends with an empty line. */
-class EventSize implements MessageSize {
-  #bytes = 0;
-  #line = 0;
-
-  add(chunk: Uint8Array): number {
+/** Returns what takes a chunk and returns the size of the largest message that it belongs to. An empty line ends an event. */
+function countEvents(): (chunk: Uint8Array) => number {
+  let [bytes, line] = [0, 0];
+  return chunk => {
     let largest = 0;
     for (const byte of chunk) {
-      this.#bytes += 1;
-      if (byte !== LF && byte !== CR) this.#line += 1;
+      bytes += 1;
+      if (byte !== LF && byte !== CR) line += 1;
       if (byte !== LF) continue;
-      largest = Math.max(largest, this.#bytes);
-      if (this.#line === 0) this.#bytes = 0;
-      this.#line = 0;
+      largest = Math.max(largest, bytes);
+      if (line === 0) bytes = 0;
+      line = 0;
     }
-    return Math.max(largest, this.#bytes);
-  }
+    return Math.max(largest, bytes);
+  };
+}
+
+function countBody(): (chunk: Uint8Array) => number {
+  let bytes = 0;
+  return chunk => {
+    bytes += chunk.length;
+    return bytes;
+  };
 }

@@ -49,7 +49,6 @@ type LinearPattern = { work: number; matches(text: string): boolean };
 /** Returns `null` for a pattern that cannot be run in linear time. */
 type CompilePattern = (pattern: string) => LinearPattern | null;
 
-/** The longest pattern, in characters. */
 const LONGEST_PATTERN = 500;
 
 /** The largest size of one pattern, its length times the sum of its counted repetitions, and of all of a schema. */
@@ -401,7 +400,6 @@ class Finding {
   readonly path: string;
   readonly #problems: string[] = [];
   #failures = 0;
-  /** Whether every part of the value could be checked. */
   sure = true;
 
   constructor(path: string) {
@@ -422,7 +420,6 @@ class Finding {
     this.#problems.push(place === '' ? problem : `${place}: ${problem}`);
   }
 
-  /** Adds the problems of a part of the value. */
   join(part: Finding): void {
     this.sure &&= part.sure;
     this.#failures += part.#failures;
@@ -436,13 +433,11 @@ class Finding {
   }
 }
 
-/** Formats a value of a schema for a message, cut to a bounded length. */
 function show(value: JsonValue | undefined): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
 }
 
-/** Whether the value has the type; every value has an unknown type. */
 function fitsType(type: JsonValue | undefined, value: JsonValue): boolean {
   if (type === 'null') return value === null;
   if (type === 'boolean' || type === 'number' || type === 'string') return typeof value === type;

@@ -1,9 +1,18 @@
+import type { JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { redactText, showText } from './redact-secrets.ts';
-import type { HttpServer } from './server-options.ts';
 import { CLIENT_INFO, type RequestOutcome, type Start, startSession } from './session.ts';
-import { CONNECTION_LOST, endRequests } from './stdio-server.ts';
+
+/** An MCP server that is reached over Streamable HTTP. */
+export type HttpServer = {
+  /** http or https, without credentials; use `headers` for those. */
+  url: string;
+  /** Sent with every request, but never to another origin. */
+  headers?: Readonly<Record<string, string>>;
+  /** Used instead of the global `fetch`. */
+  fetch?: (input: string | URL, init?: RequestInit) => Promise<Response>;
+};
 
 const TERMINATE_MS = 1_000;
 
@@ -55,7 +64,6 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
   return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
 }
 
-/** Returns the URL without credentials, query and fragment, safe to show. */
 export function showUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
@@ -107,7 +115,6 @@ export function describeHttpFailure(error: unknown, redact: (text: string) => st
   return `${failure}: ${shorten(cause.message || String(readCode(cause)))}`;
 }
 
-/** Whether this is the error that `endRequests` creates for a lost connection. */
 function isLost(error: unknown): boolean {
   return isRecord(error) && error.data === CONNECTION_LOST;
 }
@@ -121,7 +128,6 @@ function readResponse(error: unknown): { status: number | null; text: string } {
   };
 }
 
-/** Whether the connection could not be established, so that nothing was sent. */
 function isNotReached(error: unknown): boolean {
   if (!(error instanceof Error) || error.cause === undefined) return false;
   const cause = firstOf(error.cause);
@@ -134,7 +140,6 @@ function isScopeMissing(error: unknown): boolean {
   return error instanceof Error && 'requiredScope' in error;
 }
 
-/** The cause as an `Error`; the first failure if several addresses were tried. */
 function firstOf(cause: unknown): Error | null {
   if (cause instanceof AggregateError && cause.errors[0] instanceof Error) return cause.errors[0];
   return cause instanceof Error ? cause : null;
@@ -146,4 +151,67 @@ function readCode(error: Error): unknown {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
+}
+
+/** The `data` of the error response to a request whose connection was lost. */
+const CONNECTION_LOST = 'agentchart: the connection ended before the response arrived';
+
+/**
+ * Patches the transport so that every request ends. Unpatched, the client waits for its timeout when a response
+ * stream ends without a response, and keeps the stream of a cancelled request open.
+ *
+ * 1. When a request's stream ends and is not resumed, the client receives an error with `data: CONNECTION_LOST`.
+ * 2. The stream of a cancelled request is closed once the cancellation has been sent.
+ * 3. Nothing is kept for a request after its response.
+ */
+function endRequests(transport: StreamableHTTPClientTransport): void {
+  const send = transport.send.bind(transport);
+  const streams = new Map<string | number, AbortController>();
+
+  function lose(id: string | number): void {
+    if (!streams.delete(id)) return;
+    const error = { code: -32000, message: 'Connection lost', data: CONNECTION_LOST };
+    transport.onmessage?.({ jsonrpc: '2.0', id, error });
+  }
+
+  function drop(id: unknown): void {
+    if (typeof id !== 'string' && typeof id !== 'number') return;
+    streams.get(id)?.abort();
+    streams.delete(id);
+  }
+
+  transport.onmessage = message => {
+    if (!('method' in message) && message.id !== undefined) streams.delete(message.id);
+  };
+
+  transport.send = async (message, options) => {
+    if (!isRequest(message)) {
+      const sending = send(message, options);
+      return isCancellation(message) ? sending.finally(() => drop(message.params?.requestId)) : sending;
+    }
+    const { id } = message;
+    const stream = new AbortController();
+    streams.set(id, stream);
+    try {
+      await send(message, {
+        ...options,
+        requestSignal: stream.signal,
+        onRequestStreamEnd: () => lose(id),
+      });
+    } catch (error) {
+      streams.delete(id);
+      throw error;
+    }
+  };
+}
+
+type Request = JSONRPCMessage & { id: string | number; method: string };
+type Notification = JSONRPCMessage & { params?: { requestId?: unknown } };
+
+function isRequest(message: JSONRPCMessage | JSONRPCMessage[]): message is Request {
+  return 'method' in message && 'id' in message;
+}
+
+function isCancellation(message: JSONRPCMessage | JSONRPCMessage[]): message is Notification {
+  return 'method' in message && message.method === 'notifications/cancelled';
 }

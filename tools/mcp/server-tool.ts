@@ -11,15 +11,35 @@ import {
   toBoundedJson,
   toBoundedText,
 } from '../../protocol/json.ts';
-import type { CallView, SideEffect, Tool, ToolCallContext, ToolOrigin } from '../../protocol/tool.ts';
-import { applyApprovalRule, fixedApproval, pureApproval } from '../approval-rule.ts';
+import type {
+  CallView,
+  Reconciliation,
+  SideEffect,
+  Tool,
+  ToolCallContext,
+  ToolOrigin,
+} from '../../protocol/tool.ts';
+import { type ApprovalRule, applyApprovalRule, fixedApproval, pureApproval } from '../approval-rule.ts';
 import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
 import { createArgumentsCheck } from './check-arguments.ts';
-import type { ServerConnection } from './server-connection.ts';
-import type { McpToolOverride } from './server-options.ts';
-import type { Session } from './session.ts';
+import type { ServerConnection, Session } from './session.ts';
+
+/** The application's settings for a server's tool. They take precedence over what the server declares. */
+export type McpToolOverride = {
+  sideEffect?: SideEffect;
+  approval?: ApprovalRule<JsonValue>;
+  reconcile?: (call: CallView<unknown>, context: ToolCallContext) => Reconciliation | Promise<Reconciliation>;
+  /** Hides the tool from the model; it cannot be called. */
+  hidden?: boolean;
+  /** Time limit of one attempt in ms, regardless of progress; replaces the server's `timeoutMs`. */
+  timeoutMs?: number;
+  retries?: number;
+  /** The largest result that the journal stores in full, in bytes of its JSON; replaces the agent's limit. */
+  maxResultBytes?: number;
+  description?: string;
+};
 
 type ServerToolOptions = {
   connection: ServerConnection;
