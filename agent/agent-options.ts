@@ -57,7 +57,7 @@ export type AgentOptions<
    */
   model?: ModelAdapter | readonly ModelAdapter[];
   /**
-   * Further models, which runs use only if someone forks them on one: on the debugger's page, or with `model` in
+   * Further models, which a run uses only after a fork on one: on the debugger's page, or with `model` in
    * `POST /runs/RUN/fork`. Every process that drives the agent's runs needs them. Default: none.
    */
   forkModels?: readonly ModelAdapter[];
