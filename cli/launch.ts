@@ -169,6 +169,7 @@ export async function makeForkModels(texts: readonly string[] = []) {
   };
 }
 
+/** The model string with an absolute path, if it names a file. */
 export function absoluteModel(model: string): string {
   const [, file] = /^scripted:(.+)$/s.exec(model) ?? [];
   return file === undefined ? model : `scripted:${resolve(file)}`;

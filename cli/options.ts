@@ -11,11 +11,13 @@ export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
+/** Returns the version of the installed package, from its `package.json`. */
 export function readVersion(): string {
   const file = createRequire(import.meta.url).resolve('agentchart/package.json');
   return String(JSON.parse(readFileSync(file, 'utf8')).version);
 }
 
+/** Returns the name of the OS user, the default of `--by`. */
 export function userName(): string {
   try {
     return userInfo().username;

@@ -20,6 +20,7 @@ export function chainFilters(makers: readonly (() => TextFilter)[]): TextFilter 
   };
 }
 
+/** Applies filters to a complete text. */
 export function filterText(text: string, makers: readonly (() => TextFilter)[]): string {
   if (makers.length === 0) return text;
   const filter = chainFilters(makers);

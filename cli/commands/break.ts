@@ -7,6 +7,7 @@ import { EXIT } from '../exit-codes.ts';
 import { bold } from '../render/output.ts';
 import { readRun, submitCommand } from './change.ts';
 
+/** Lists the breakpoints of a run, or adds or removes some. */
 export const setBreakpoints: Action<'break'> = options => {
   const added = readBreakpoint(options);
   const { remove = [], clear = false } = options;

@@ -24,15 +24,19 @@ import { type FoundRun, findRun, type OnRun, withRun } from '../store.ts';
 /** Submits a command to a run, in the name of `by`. */
 type Change = (run: Run, by: string) => Promise<CommandResult>;
 
+/** Approves a call, then drives the run. */
 export const approve: Action<'approve'> = ({ input, digest, sticky, ...given }) =>
   decide(given, { kind: 'approval', digest }, { type: 'approve', ...omitUndefined({ input, sticky }) });
 
+/** Rejects a call, then drives the run. */
 export const reject: Action<'reject'> = ({ reason, ...given }) =>
   decide(given, { kind: 'approval' }, { type: 'reject', ...omitUndefined({ reason }) });
 
+/** Gives the result of a call instead of running it, then drives the run. */
 export const answer: Action<'answer'> = ({ output, ...given }) =>
   decide(given, { kind: 'result' }, { type: 'result', output });
 
+/** Settles a call in doubt, then drives the run. */
 export const resolve: Action<'resolve'> = ({ retry, force, happened, failed, ...given }) => {
   assertOneOf({ '--retry': retry, '--happened': happened, '--failed': failed });
   if (force === true && retry !== true)
@@ -53,12 +57,16 @@ function decide(
   return changeRun(options, (run, by) => run.submit([commandFor(reference, answer, { by })]));
 }
 
+/** Ends a pause, then drives the run. */
 export const unpause: Action<'unpause'> = options => changeRun(options, (run, by) => run.unpause({ by }));
 
+/** Allows one model call or batch of tools, then pauses. */
 export const step: Action<'step'> = options => changeRun(options, (run, by) => run.step({ by }));
 
+/** Submits no command, only drives. */
 export const resume: Action<'resume'> = options => changeRun(options, async () => ({ accepted: true }));
 
+/** Sends a message, then drives the run. */
 export const send: Action<'send'> = ({ text, ...options }) => {
   const message = text.join(' ');
   if (message.trim() === '') throw new EngineError('input-invalid', 'The message must not be empty.');
@@ -136,6 +144,7 @@ export async function printEntries(store: Store, runId: string, output: Output, 
     output.data(orderEvent({ ...event, runId, seq }));
 }
 
+/** Reads a run without an agent. Returns the exit code that `show` returns. */
 export async function readRun(
   options: OnRun,
   show: (state: ChartState, output: Output) => number,

@@ -10,6 +10,7 @@ import { formatPath, isDatabase, plural } from '../render/format.ts';
 import { Output } from '../render/output.ts';
 import { missingStore, withExistingStore, withRun } from '../store.ts';
 
+/** Deletes a run and lists all runs that were deleted with it. */
 export const deleteRun: Action<'delete'> = ({ cascade = false, ...options }) =>
   withRun(options, async ({ store, output, record: { runId } }) => {
     const deleted = await store.delete(runId, { cascade, isDead: isOwnerDead });
@@ -18,6 +19,7 @@ export const deleteRun: Action<'delete'> = ({ cascade = false, ...options }) =>
     return EXIT.done;
   });
 
+/** Deletes the runs that ended before a time. */
 export const prune: Action<'prune'> = ({ before, status, label: labels, dryRun = false, ...options }) =>
   withExistingStore(options, async ({ store, output }) => {
     const chosen = { before, ...omitUndefined({ status, labels }) };
@@ -29,6 +31,7 @@ export const prune: Action<'prune'> = ({ before, status, label: labels, dryRun =
     return EXIT.done;
   });
 
+/** Also lists where else the redacted texts occur. */
 export const redact: Action<'redact'> = ({ path: paths, by = userName(), ...options }) =>
   withRun(options, async ({ store, output, record: { runId } }) => {
     const redacted = await store.redact(runId, { paths, by });
@@ -40,6 +43,7 @@ export const redact: Action<'redact'> = ({ path: paths, by = userName(), ...opti
     return EXIT.done;
   });
 
+/** Copies the store while other processes use it. */
 export const backup: Action<'backup'> = async ({ file: target, db, json }) => {
   const file = storeFile(db);
   if (isDatabase(file))

@@ -91,6 +91,7 @@ async function write(file: string | undefined, text: string, flag: 'w' | 'a' = '
   }
 }
 
+/** Returns the source of a vitest file that replays a recording and compares the outcomes. */
 export function formatTest(
   { recording, outcome }: { recording: Recording; outcome: Outcome },
   { runId, agent, version }: { runId: string; agent: string; version: string },

@@ -19,6 +19,7 @@ import { makeTest } from './export.ts';
 import { isFile, readExportFile } from './read-export-file.ts';
 import { listen, ServerLog } from './serving.ts';
 
+/** Serves the page until SIGINT or SIGTERM. Drives nothing and takes no commands. */
 export const inspect: Action<'inspect'> = async options => {
   const { run, port } = options;
   if (!isFile(run))

@@ -15,6 +15,7 @@ import { HEADINGS, showCall } from '../render/show-open.ts';
 import { withRun } from '../store.ts';
 import { isFile, readExportFile } from './read-export-file.ts';
 
+/** Replays a run of the store or an exported file. Loads no agent. */
 export const replay: Action<'replay'> = async ({ run: named, until, ...options }) => {
   const output = new Output(options);
   const observe = output.json ? makeJsonObserver(output) : makeTerminalObserver(output);

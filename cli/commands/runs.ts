@@ -10,6 +10,7 @@ import { dim, Output } from '../render/output.ts';
 import { STATUS_STYLES } from '../render/show-open.ts';
 import { hasStore, withStore } from '../store.ts';
 
+/** Reports records that cannot be read and lists the others. */
 export const runs: Action<'runs'> = async options => {
   const { db, json, limit, wide = false, label: labels, agent, text, since, before, cursor } = options;
   const output = new Output({ json });

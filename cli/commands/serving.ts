@@ -13,6 +13,7 @@ import { Output } from '../render/output.ts';
 /** `text`: lines for people. `json`: one JSON object per line, also for each request. */
 export type LogFormat = 'text' | 'json';
 
+/** What `agentchart serve` writes to stderr. */
 export class ServerLog {
   readonly #output = new Output({ json: false });
   readonly #format: LogFormat;

@@ -4,6 +4,7 @@ import type { RunEvent } from '../../protocol/event.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 import * as shared from '../../visualizer/describe-event.ts';
 
+/** Whether a store is named by the address of a PostgreSQL database, not by a file. */
 export function isDatabase(store: string): boolean {
   return /^postgres(ql)?:\/\//i.test(store);
 }
@@ -40,6 +41,7 @@ export function formatDistance(at: number, now: number): string {
   return at <= now ? `${formatSpan(now - at)} ago` : `in ${formatSpan(at - now)}`;
 }
 
+/** Formats a time in ms since the epoch as `HH:MM:SS.mmm`, in UTC. */
 export function formatClock(at: number): string {
   return new Date(at).toISOString().slice(11, 23);
 }
@@ -111,18 +113,22 @@ export { nameModels } from '../../visualizer/name-models.ts';
 
 const FORMAT: shared.EventFormat = { shorten, formatSpan, formatClock, nameCall: callId => callId };
 
+/** Describes an event in one line for the terminal. Text in it is as it came: the caller makes it safe. */
 export function describeEvent(event: RunEvent): string {
   return shared.describeEvent(event, FORMAT);
 }
 
+/** Describes a completed turn in one line: model, finish reason, calls, duration and tokens. */
 export function describeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>): string {
   return shared.describeTurn(event, FORMAT);
 }
 
+/** Describes in one line why a turn failed: code, HTTP status and message. */
 export function describeFailedTurn(event: Extract<RunEvent, { type: 'turn.failed' }>): string {
   return shared.describeFailedTurn(event, FORMAT);
 }
 
+/** A JSON value on one line; strings without quotes. */
 export function showValue(value: JsonValue, length?: number): string {
   return shared.describeValue(value, FORMAT, length);
 }

@@ -218,6 +218,7 @@ type ViewOptions = {
   options: { deltas?: boolean | undefined };
 };
 
+/** Returns the view for the format of `output`: JSON Lines or text. */
 export function makeView({ output, run, agent, begin, options }: ViewOptions): View {
   if (output.json) return makeJsonView(output, run.id, { deltas: options.deltas === true });
   const filters = agent.options.textFilters ?? [];

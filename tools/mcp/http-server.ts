@@ -64,6 +64,7 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
   return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
 }
 
+/** Returns the URL without credentials, query and fragment, safe to show. */
 export function showUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;

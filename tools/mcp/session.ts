@@ -47,6 +47,7 @@ function cutMessages(transport: Transport): void {
   };
 }
 
+/** Connects the client within `timeoutMs`. On failure `ready` rejects with the error from `explain`. */
 export function startSession(client: Client, connector: Connector, timeoutMs: number): Start {
   const { transport, leave, ...describing } = connector;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -118,6 +119,7 @@ export type ServerConnection = {
   close(): Promise<void>;
 };
 
+/** Creates a connection that calls `startServer` when a session is needed. Connects nothing itself. */
 export function createServerConnection(name: string, startServer: () => Promise<Start>): ServerConnection {
   let current: Promise<Start> | null = null;
   const retired = new Set<Start>();
