@@ -35,6 +35,7 @@ const PING_MS = 20_000;
 const CLOSING_MS = 1_000;
 
 const MOST_WAITING = 16;
+const TOO_MANY_WAITING = 'Too many requests wait on this connection. Wait for a response.';
 
 const GOING_AWAY = 1001;
 
@@ -78,12 +79,7 @@ export class ResponseSocket {
       return void this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
     const { bodyBytes } = this.#options.responses.service.admission.limits;
     if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > bodyBytes)
-      return void this.#refuse(
-        new ApiError(
-          'rate-limit-exceeded',
-          'Too many requests wait on this connection. Wait for a response.',
-        ),
-      );
+      return void this.#refuse(new ApiError('rate-limit-exceeded', TOO_MANY_WAITING));
     this.#waiting.push(data);
     this.#waitingChars += data.length;
     if (!this.#isBusy) void this.#work();

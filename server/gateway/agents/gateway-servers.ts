@@ -69,14 +69,7 @@ export class GatewayServers {
       asked.push(tool);
     }
     const opened: ToolSource[] = [];
-    const hidden = this.#hidden.map(async server => ({
-      label: server.label,
-      hidden: true,
-      target: targetOf(server.config.transport),
-      config: server.config,
-      asked: undefined,
-      ...(await server.list()),
-    }));
+    const hidden = this.#hidden.map(server => server.list());
     const named = asked.map(tool => {
       const label = tool.server_label;
       const config = this.#configOf(label);
@@ -195,7 +188,6 @@ type HiddenServerOptions = {
  */
 class HiddenServer {
   readonly label: string;
-  readonly config: McpServerConfig;
   readonly source: ToolSource;
   readonly #options: HiddenServerOptions;
   #tools: readonly Tool[] | undefined;
@@ -208,7 +200,6 @@ class HiddenServer {
   constructor(options: HiddenServerOptions) {
     this.#options = options;
     this.label = options.label;
-    this.config = options.config;
     this.source = openConfigured(options.label, options.config);
   }
 
@@ -219,9 +210,13 @@ class HiddenServer {
     return this.#first;
   }
 
-  async list(): Promise<{ tools: readonly Tool[]; error?: string }> {
+  async list(): Promise<ConnectedServer> {
     if (this.#tools === undefined) await Promise.race([this.begin(), this.#patience]);
-    return this.#tools === undefined ? { tools: [], error: this.#error } : { tools: this.#tools };
+    const { label, config } = this.#options;
+    const server = { label, hidden: true, target: targetOf(config.transport), config, asked: undefined };
+    return this.#tools === undefined
+      ? { ...server, tools: [], error: this.#error }
+      : { ...server, tools: this.#tools };
   }
 
   async close(): Promise<void> {
