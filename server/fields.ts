@@ -12,6 +12,11 @@ export function openFields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.object(shape).catchall(z.custom<JsonValue>());
 }
 
+/** A member that may be absent, with its description. */
+export function optional<Schema extends z.ZodType>(schema: Schema, description: string) {
+  return z.exactOptional(schema.meta({ description }));
+}
+
 export function maybe<Schema extends z.ZodType>(schema: Schema) {
   return z.exactOptional(z.nullable(schema));
 }

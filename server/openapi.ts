@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { optional } from './fields.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 
@@ -8,7 +9,7 @@ const errorSchema = z.object({
     code: z.string(),
     message: z.string(),
     details: z.exactOptional(z.custom<JsonValue>()),
-    by: z.exactOptional(z.string().meta({ description: 'Who made the earlier decision.' })),
+    by: optional(z.string(), 'Who made the earlier decision.'),
   }),
 });
 

@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { type Right, ROLES, rightOf } from '../access/role.ts';
 import type { Labels } from '../protocol/listing/label.ts';
+import { optional } from './fields.ts';
 import type { Answer, RouteTable } from './route.ts';
 import { bulkBody, bulkSchema, forkBody } from './runs/commands/command-routes.ts';
 import { forCommands, listQuery, sessionBody, startBody } from './runs/commands/request-bodies.ts';
@@ -29,12 +30,11 @@ const SEQ = { type: 'integer', minimum: 0 } as const;
 
 const listSchema = z.object({
   runs: z.array(runSummarySchema),
-  next: z.exactOptional(z.string()).meta({
-    description: 'The cursor of the next page, for the same filter and order. Absent at the end.',
-  }),
-  damaged: z.exactOptional(z.array(z.string())).meta({
-    description: 'One error message for each run record that cannot be read.',
-  }),
+  next: optional(
+    z.string(),
+    'The cursor of the next page, for the same filter and order. Absent at the end.',
+  ),
+  damaged: optional(z.array(z.string()), 'One error message for each run record that cannot be read.'),
 });
 const callerSchema = z.object({ name: z.string(), role: z.enum(ROLES) });
 const labelsSchema = z

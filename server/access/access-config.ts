@@ -3,24 +3,19 @@ import { ROLES } from '../../access/role.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
-import { fields } from '../fields.ts';
+import { fields, optional } from '../fields.ts';
 
 const count = z.int().positive();
 const dollars = z.number().positive();
 
 /** Tokens and dollars count the model calls of its requests to `/v1`. */
 const callerLimits = fields({
-  concurrent_runs: z.exactOptional(
-    count.meta({ description: 'Runs in progress at the same time. Further requests get 429.' }),
-  ),
-  tokens_per_minute: z.exactOptional(
-    count.meta({ description: 'Input and output tokens within the last 60 seconds.' }),
-  ),
-  tokens_per_day: z.exactOptional(count.meta({ description: 'Input and output tokens since midnight UTC.' })),
-  spend_per_day_usd: z.exactOptional(
-    dollars.meta({
-      description: 'US dollars since midnight UTC, by `prices`. Requires a price for each model.',
-    }),
+  concurrent_runs: optional(count, 'Runs in progress at the same time. Further requests get 429.'),
+  tokens_per_minute: optional(count, 'Input and output tokens within the last 60 seconds.'),
+  tokens_per_day: optional(count, 'Input and output tokens since midnight UTC.'),
+  spend_per_day_usd: optional(
+    dollars,
+    'US dollars since midnight UTC, by `prices`. Requires a price for each model.',
   ),
 }).transform(({ concurrent_runs, tokens_per_minute, tokens_per_day, spend_per_day_usd }) =>
   omitUndefined({
@@ -46,20 +41,15 @@ export const tokensConfig = z.record(
       description:
         'operator: everything. approver: read runs and decide calls. viewer: read runs. client: /v1 only.',
     }),
-    labels: z.exactOptional(
-      z
-        .record(text, text)
-        .superRefine((labels, context) => {
-          try {
-            readGivenLabels(labels);
-          } catch (error) {
-            context.addIssue({ code: 'custom', message: messageOf(error) });
-          }
-        })
-        .meta({
-          description:
-            'The labels of the runs that requests with this token start; the name chat is reserved. Clients share conversations with tokens of the same labels, and with no others.',
-        }),
+    labels: optional(
+      z.record(text, text).superRefine((labels, context) => {
+        try {
+          readGivenLabels(labels);
+        } catch (error) {
+          context.addIssue({ code: 'custom', message: messageOf(error) });
+        }
+      }),
+      'The labels of the runs that requests with this token start; the name chat is reserved. Clients share conversations with tokens of the same labels, and with no others.',
     ),
     limits: z.exactOptional(callerLimits),
   }),

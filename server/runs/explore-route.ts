@@ -5,7 +5,7 @@ import { messageOf } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import { ApiError } from '../error-envelope.ts';
-import { fields } from '../fields.ts';
+import { fields, optional } from '../fields.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { frame, OPENING } from './live/event-stream.ts';
 
@@ -26,9 +26,10 @@ export type Exploring = { type: 'progress'; states: number } | { type: 'result';
 
 /** The query of `GET /runs/ID/explore`. */
 export const exploreRunQuery = exploreQuery.extend({
-  at: z.exactOptional(z.coerce.number().int().positive()).meta({
-    description: 'The seq of the entry to explore from. Default: the last.',
-  }),
+  at: optional(
+    z.coerce.number().int().positive(),
+    'The seq of the entry to explore from. Default: the last.',
+  ),
 });
 
 type ExploreOptions = { maxStates: number; signal: AbortSignal; run?: { runId: string; at: number } };

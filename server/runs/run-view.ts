@@ -21,6 +21,7 @@ import type {
 } from '../../protocol/run-view.ts';
 import { isDriven, progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
+import { optional } from '../fields.ts';
 
 // The page uses the same types, so the compiler checks these schemas against them.
 
@@ -29,9 +30,7 @@ export const agentSummarySchema = z.object({
   description: z.exactOptional(z.string()),
   version: z.exactOptional(z.string()),
   models: z.array(z.object({ provider: z.string(), model: z.string() })),
-  tools: z
-    .exactOptional(z.number().int())
-    .meta({ description: 'Absent if counting them requires a connection to a tool server.' }),
+  tools: optional(z.number().int(), 'Absent if counting them requires a connection to a tool server.'),
 }) satisfies z.ZodType<AgentSummary>;
 
 const runSummaryFields = z.object({
@@ -44,24 +43,24 @@ const runSummaryFields = z.object({
   title: z.string().meta({ description: 'The given title, else the first line of the input.' }),
   labels: z.custom<Labels>().meta({ description: 'Strings by name.', type: 'object' }),
   state: z.string().meta({ description: 'The path of the current state, such as resting.awaitingApproval.' }),
-  why: z.exactOptional(z.string()).meta({ description: 'The reason for the last decision of the chart.' }),
+  why: optional(z.string(), 'The reason for the last decision of the chart.'),
   waitsFor: progressSchema.shape.waitsFor,
   turns: z.number().int(),
   tokens: z.number().meta({ description: 'Input and output tokens.' }),
   cost: z.number(),
   activeMs: z.number(),
-  endedAt: z.exactOptional(z.number()).meta({ description: 'ms since the epoch' }),
+  endedAt: optional(z.number(), 'ms since the epoch'),
   errorCode: z.exactOptional(z.string()),
   incomplete: progressSchema.shape.incomplete,
-  parent: z
-    .exactOptional(z.object({ runId: z.string(), callId: z.string() }))
-    .meta({ description: "The call that started this run, if it is a sub-agent's run." }),
-  forkOf: z
-    .exactOptional(z.object({ runId: z.string(), at: z.number().int() }))
-    .meta({ description: 'The run whose journal was copied, and the last entry of the copy.' }),
-  continues: z
-    .exactOptional(z.string())
-    .meta({ description: 'The run whose transcript this run continues.' }),
+  parent: optional(
+    z.object({ runId: z.string(), callId: z.string() }),
+    "The call that started this run, if it is a sub-agent's run.",
+  ),
+  forkOf: optional(
+    z.object({ runId: z.string(), at: z.number().int() }),
+    'The run whose journal was copied, and the last entry of the copy.',
+  ),
+  continues: optional(z.string(), 'The run whose transcript this run continues.'),
 });
 export const runSummarySchema = runSummaryFields satisfies z.ZodType<RunSummary>;
 
@@ -74,10 +73,8 @@ const callFields = {
   input: z.custom<JsonValue>(),
   digest: z.string(),
   sideEffect: z.enum(['none', 'idempotent', 'once']),
-  reason: z.exactOptional(z.string()).meta({
-    description: 'Why the call needs approval, or why its outcome is unknown.',
-  }),
-  expiresAt: z.exactOptional(z.number()).meta({ description: 'ms since the epoch' }),
+  reason: optional(z.string(), 'Why the call needs approval, or why its outcome is unknown.'),
+  expiresAt: optional(z.number(), 'ms since the epoch'),
 };
 
 const kindSchema = z.enum(['approval', 'result', 'doubt']).meta({
@@ -94,15 +91,13 @@ const openPauseSchema = z.object({
   id: z.string(),
   kind: z.literal('pause'),
   runId: z.string(),
-  reason: z.exactOptional(z.string()).meta({ description: 'Why the engine paused the run.' }),
+  reason: optional(z.string(), 'Why the engine paused the run.'),
 }) satisfies z.ZodType<OpenPause>;
 
 const unsettledCallSchema = z.object({
   ...callFields,
   status: z.enum(['gated', 'ready', 'queued', 'running', 'reconciling', 'waiting', 'doubted']),
-  waitsFor: z
-    .exactOptional(z.string())
-    .meta({ description: "The sub-agent's run that provides the result." }),
+  waitsFor: optional(z.string(), "The sub-agent's run that provides the result."),
 }) satisfies z.ZodType<JsonCall>;
 
 export const strandingSchema = z.object({
@@ -138,10 +133,10 @@ export const runViewSchema = runSummaryFields.extend({
   }),
   answer: z.exactOptional(z.string()),
   availableAgent: z.boolean().meta({ description: 'Whether this server can drive the run.' }),
-  stranded: z.exactOptional(strandingSchema).meta({
-    description:
-      "Why processes with this server's agents do not drive the run, or a sub-agent's run below it, although it has something to do.",
-  }),
+  stranded: optional(
+    strandingSchema,
+    "Why processes with this server's agents do not drive the run, or a sub-agent's run below it, although it has something to do.",
+  ),
   chart: z.object({ version: z.number().int(), hash: z.string() }),
 }) satisfies z.ZodType<RunView>;
 

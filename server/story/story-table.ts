@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ANSWER_EXAMPLES } from '../../protocol/open/answer-form.ts';
-import { fields, openFields } from '../fields.ts';
+import { fields, openFields, optional } from '../fields.ts';
 import type { RouteTable } from '../route.ts';
 import { sendBody, startBody } from '../runs/commands/request-bodies.ts';
 
@@ -10,15 +10,11 @@ export const LINES = 'application/x-ndjson';
 const MOST_ANSWERS = 100;
 
 const afterQuery = fields({
-  after: z.exactOptional(
-    z.coerce.number().int().min(0).meta({ description: 'The seq of the last line that you have.' }),
-  ),
+  after: optional(z.coerce.number().int().min(0), 'The seq of the last line that you have.'),
 });
 const followQuery = fields({
   ...afterQuery.shape,
-  follow: z
-    .exactOptional(z.enum(['1', '0']))
-    .meta({ description: '1: until the run has ended. Default: until it settles.' }),
+  follow: optional(z.enum(['1', '0']), '1: until the run has ended. Default: until it settles.'),
 });
 const examples = Object.entries(ANSWER_EXAMPLES).map(
   ([kind, each]) => `${kind}: ${each.map(one => JSON.stringify(one)).join(' or ')}`,

@@ -13,7 +13,7 @@ import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { RunRecord } from '../../../protocol/store.ts';
 import { forbidden } from '../../access/authorize.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
-import { fields } from '../../fields.ts';
+import { fields, optional } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { type RouteParts, reportStranding, viewHeld } from '../route-parts.ts';
 import { assertSees, findRecord, type Hold, type RunRegistry, whileHeld } from '../run-registry.ts';
@@ -41,7 +41,7 @@ export const bulkSchema = z.object({
       accepted: z.boolean(),
       code: z.exactOptional(z.string()),
       message: z.exactOptional(z.string()),
-      by: z.exactOptional(z.string().meta({ description: 'Who made the earlier decision.' })),
+      by: optional(z.string(), 'Who made the earlier decision.'),
       stranded: z.exactOptional(strandingSchema),
     }),
   ),
@@ -142,21 +142,22 @@ function unavailable({ context }: Run): ApiError {
 export const forkBody = fields({
   at: z.number().int().positive().meta({ description: 'The seq of the last entry to copy.' }),
   message: z.exactOptional(sendBody.shape.message),
-  replayTools: z.exactOptional(z.boolean()).meta({
-    description:
-      'The fork takes the results of equal calls from the original run and executes no tool. A call without such a result is in doubt.',
-  }),
-  model: z.exactOptional(z.string()).meta({
-    description:
-      'The model of the fork and of its forks: one of `forkModels` in `GET /agents/{name}`. Without it, the fork uses the model of the run.',
-  }),
-  paused: z.exactOptional(z.boolean()).meta({
-    description: 'The fork rests after entry `at`, before anything follows from it, and after its commands.',
-  }),
-  commands: z.exactOptional(commandsBody).meta({
-    description:
-      'The changes in the fork: commands as in `POST /runs/{id}/commands`. They are part of its creation and act before anything follows from entry `at`. If a command is refused, no fork is created.',
-  }),
+  replayTools: optional(
+    z.boolean(),
+    'The fork takes the results of equal calls from the original run and executes no tool. A call without such a result is in doubt.',
+  ),
+  model: optional(
+    z.string(),
+    'The model of the fork and of its forks: one of `forkModels` in `GET /agents/{name}`. Without it, the fork uses the model of the run.',
+  ),
+  paused: optional(
+    z.boolean(),
+    'The fork rests after entry `at`, before anything follows from it, and after its commands.',
+  ),
+  commands: optional(
+    commandsBody,
+    'The changes in the fork: commands as in `POST /runs/{id}/commands`. They are part of its creation and act before anything follows from entry `at`. If a command is refused, no fork is created.',
+  ),
   ...byBody.shape,
 });
 

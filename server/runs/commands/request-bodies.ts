@@ -9,7 +9,7 @@ import { type Breakpoint, breakpointsSchema } from '../../../protocol/debugger/b
 import { itemSchema } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { listFilterSchema, MOST_LISTED } from '../../../protocol/store.ts';
-import { fields } from '../../fields.ts';
+import { fields, optional } from '../../fields.ts';
 
 const MOST_ITEMS = 1_000;
 
@@ -17,25 +17,17 @@ const json = z
   .custom<JsonValue>(value => value !== undefined, 'expected a JSON value')
   .meta({ description: 'Any JSON value.' });
 const callId = z.string().min(1).max(500);
-const by = z.exactOptional(
-  z.string().min(1).max(200).meta({ description: 'Who submits this; recorded in the journal.' }),
-);
-const requestId = z.exactOptional(
-  z.string().min(1).max(64).meta({
-    description:
-      'An id that you choose for this request. After a lost response, send the same request again: it is carried out once. Another request with the same id is refused (`request-reused`), and `details.fields` names the fields that differ.',
-  }),
+const by = optional(z.string().min(1).max(200), 'Who submits this; recorded in the journal.');
+const requestId = optional(
+  z.string().min(1).max(64),
+  'An id that you choose for this request. After a lost response, send the same request again: it is carried out once. Another request with the same id is refused (`request-reused`), and `details.fields` names the fields that differ.',
 );
 const sender = { by, requestId };
-const digest = z.exactOptional(
-  z
-    .string()
-    .max(200)
-    .meta({ description: 'The digest of the call as it was shown. The command is refused if it differs.' }),
+const digest = optional(
+  z.string().max(200),
+  'The digest of the call as it was shown. The command is refused if it differs.',
 );
-const sticky = z.exactOptional(
-  z.boolean().meta({ description: 'Also applies to later calls of the same tool.' }),
-);
+const sticky = optional(z.boolean(), 'Also applies to later calls of the same tool.');
 const input = z.union(
   [z.string().min(1), z.array(itemSchema).min(1).max(MOST_ITEMS)],
   `expected a non-empty string, or 1 to ${MOST_ITEMS} items`,
@@ -44,11 +36,9 @@ const input = z.union(
 const { turns, toolCalls, tokens, cost, activeMs, repeatedFailures } = limitsSchema.shape;
 
 export const startBody = fields({
-  agent: z.exactOptional(z.string().meta({ description: 'Optional if the server has one agent.' })),
+  agent: optional(z.string(), 'Optional if the server has one agent.'),
   input,
-  continues: z.exactOptional(
-    z.string().min(1).meta({ description: 'The id of an ended run whose transcript the new run continues.' }),
-  ),
+  continues: optional(z.string().min(1), 'The id of an ended run whose transcript the new run continues.'),
   limits: z.exactOptional(
     fields({
       turns: z.exactOptional(turns),
@@ -64,9 +54,9 @@ export const startBody = fields({
       .custom<JsonValue>(value => value !== undefined)
       .meta({ description: 'Strings by name, at most 16, such as { "user": "7" }.', type: 'object' }),
   ),
-  title: z.exactOptional(z.string().meta({ description: 'Default: the first line of the input.' })),
+  title: optional(z.string(), 'Default: the first line of the input.'),
   stream: z.exactOptional(z.boolean()),
-  runContext: z.exactOptional(json.meta({ description: 'The run context, for an agent that requires one.' })),
+  runContext: optional(json, 'The run context, for an agent that requires one.'),
   requestId,
 });
 
@@ -74,7 +64,7 @@ const approveBody = fields({ callId, input: z.exactOptional(json), digest, stick
 
 const rejectBody = fields({
   callId,
-  reason: z.exactOptional(z.string().meta({ description: 'Shown to the model.' })),
+  reason: optional(z.string(), 'Shown to the model.'),
   digest,
   sticky,
   ...sender,
@@ -113,17 +103,14 @@ const breakpointsBody = fields({
 const MOST_CALLS = 1_000;
 
 const editTurnBody = fields({
-  turn: z
-    .exactOptional(z.number().int().positive())
-    .meta({ description: 'The turn that was reviewed. Default: the latest.' }),
-  text: z.exactOptional(z.string()).meta({ description: 'Replaces its text. Default: unchanged.' }),
-  calls: z
-    .exactOptional(
-      z
-        .array(fields({ callId: z.exactOptional(callId), name: z.string().min(1).max(500), input: json }))
-        .max(MOST_CALLS),
-    )
-    .meta({ description: 'Replaces its calls. A new call has no callId. Default: unchanged.' }),
+  turn: optional(z.number().int().positive(), 'The turn that was reviewed. Default: the latest.'),
+  text: optional(z.string(), 'Replaces its text. Default: unchanged.'),
+  calls: optional(
+    z
+      .array(fields({ callId: z.exactOptional(callId), name: z.string().min(1).max(500), input: json }))
+      .max(MOST_CALLS),
+    'Replaces its calls. A new call has no callId. Default: unchanged.',
+  ),
   ...sender,
 });
 
@@ -167,14 +154,12 @@ export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);
 export const sessionBody = fields({ token: z.string().max(10_000) });
 
 const { status, agent, parent, text, order, cursor } = listFilterSchema.shape;
-const time = z.exactOptional(z.coerce.number().meta({ description: 'ms since the epoch' }));
+const time = optional(z.coerce.number(), 'ms since the epoch');
 
 export const listQuery = fields({
   status,
   agent,
-  label: z
-    .exactOptional(z.array(z.string()))
-    .meta({ description: 'NAME=VALUE; repeatable. The run has all of these labels.' }),
+  label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The run has all of these labels.'),
   parent,
   text,
   since: time,

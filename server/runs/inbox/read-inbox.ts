@@ -10,7 +10,7 @@ import { type Labels, parseLabels } from '../../../protocol/listing/label.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { listFilterSchema, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { withLabelsOf } from '../../access/authorize.ts';
-import { fields } from '../../fields.ts';
+import { fields, optional } from '../../fields.ts';
 import { remember } from '../../remember.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { openCallSchema } from '../run-view.ts';
@@ -153,9 +153,7 @@ const MOST_RUNS = 200;
 const { order, cursor } = listFilterSchema.shape;
 
 export const inboxQuery = fields({
-  label: z
-    .exactOptional(z.array(z.string()))
-    .meta({ description: 'NAME=VALUE; repeatable. The run has all of these labels.' }),
+  label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The run has all of these labels.'),
   order: z.optional(order).meta({ description: 'By the creation of the runs. Default: newest first.' }),
   limit: z.coerce.number().int().min(1).max(MOST_RUNS).default(50).meta({
     description: 'How many runs a page covers. The page has all items of these runs.',
@@ -179,7 +177,7 @@ const inboxItemSchema = z.object({
 
 export const inboxSchema = z.object({
   items: z.array(inboxItemSchema),
-  next: z.exactOptional(z.string()).meta({ description: 'The cursor of the next page. Absent at the end.' }),
+  next: optional(z.string(), 'The cursor of the next page. Absent at the end.'),
 });
 
 export async function readInbox(

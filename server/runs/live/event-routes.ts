@@ -11,7 +11,7 @@ import {
   streamedBody,
 } from '../../../engine/events/streamed-body.ts';
 import { ApiError } from '../../error-envelope.ts';
-import { fields } from '../../fields.ts';
+import { fields, optional } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import type { RouteParts } from '../route-parts.ts';
 import { findRecord } from '../run-registry.ts';
@@ -29,12 +29,11 @@ import {
 const MOST_RUNS = 32;
 
 export const eventsQuery = fields({
-  run: z
-    .exactOptional(z.array(z.string().min(1).max(1_000)).max(MOST_RUNS))
-    .meta({ description: 'A run to follow, as ID or ID:AFTER; repeatable. AFTER is the last seq you have.' }),
-  summaries: z
-    .exactOptional(z.enum(['1', '0']))
-    .meta({ description: '1: also send changes of the list of runs and of the inbox.' }),
+  run: optional(
+    z.array(z.string().min(1).max(1_000)).max(MOST_RUNS),
+    'A run to follow, as ID or ID:AFTER; repeatable. AFTER is the last seq you have.',
+  ),
+  summaries: optional(z.enum(['1', '0']), '1: also send changes of the list of runs and of the inbox.'),
 });
 
 type Place = { runId: string; after: number };

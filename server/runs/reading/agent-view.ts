@@ -6,6 +6,7 @@ import { limitsSchema } from '../../../protocol/config.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { AgentSummary, AgentView, ToolSummary } from '../../../protocol/run-view.ts';
 import type { AgentTool, Tool } from '../../../protocol/tool.ts';
+import { optional } from '../../fields.ts';
 
 const toolSummarySchema = z.object({
   name: z.string(),
@@ -20,12 +21,10 @@ const toolSummarySchema = z.object({
     .boolean()
     .meta({ description: 'Whether the tool can find out the outcome of a call in doubt.' }),
   executedBy: z.enum(['engine', 'client', 'agent']),
-  agent: z.exactOptional(z.string()).meta({ description: 'The sub-agent whose run each call is.' }),
+  agent: optional(z.string(), 'The sub-agent whose run each call is.'),
   retries: z.number().int(),
   timeoutMs: z.exactOptional(z.number()),
-  server: z
-    .exactOptional(z.string())
-    .meta({ description: 'The label of the tool server that provides the tool.' }),
+  server: optional(z.string(), 'The label of the tool server that provides the tool.'),
 }) satisfies z.ZodType<ToolSummary>;
 
 export const agentViewSchema = z.object({
@@ -36,9 +35,10 @@ export const agentViewSchema = z.object({
   forkModels: z.array(z.string()).meta({
     description: 'The models that its runs can be forked on, as provider:model. The first is its own.',
   }),
-  instructions: z
-    .exactOptional(z.string().nullable())
-    .meta({ description: 'The system prompt; null if a function writes it for each run.' }),
+  instructions: optional(
+    z.string().nullable(),
+    'The system prompt; null if a function writes it for each run.',
+  ),
   tools: z.array(toolSummarySchema),
   sources: z
     .number()

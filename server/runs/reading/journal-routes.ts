@@ -11,7 +11,7 @@ import type { JournalEntry } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
-import { fields } from '../../fields.ts';
+import { fields, optional } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 
 const MOST_ENTRIES = 5_000;
@@ -23,13 +23,15 @@ const seq = z.exactOptional(z.coerce.number().int().nonnegative());
 
 export const entriesQuery = fields({
   after: seq.meta({ description: 'Reads forward: the first entries after this seq. Default: 0.' }),
-  before: z
-    .exactOptional(z.union([z.literal(''), z.coerce.number().int().positive()]))
-    .meta({ description: 'Reads a tail: the last entries before this seq; empty for the newest.' }),
+  before: optional(
+    z.union([z.literal(''), z.coerce.number().int().positive()]),
+    'Reads a tail: the last entries before this seq; empty for the newest.',
+  ),
   limit: z.coerce.number().int().min(1).max(MOST_ENTRIES).default(256),
-  state: z.exactOptional(z.literal('true')).meta({
-    description: '"true" adds the state before the first of the entries, from which they can be folded.',
-  }),
+  state: optional(
+    z.literal('true'),
+    '"true" adds the state before the first of the entries, from which they can be folded.',
+  ),
 }).refine(({ after, before }) => after === undefined || before === undefined, {
   message: 'expected "after" or "before", got both',
 });
@@ -47,9 +49,7 @@ export const entriesSchema = z.object({
 });
 
 export const stateQuery = fields({
-  at: z.exactOptional(z.coerce.number().int().positive()).meta({
-    description: 'The seq of an entry. Default: the last.',
-  }),
+  at: optional(z.coerce.number().int().positive(), 'The seq of an entry. Default: the last.'),
 });
 
 export const stateSchema = z.object({
@@ -137,14 +137,10 @@ export const resultPageSchema = z.object({
   callId: z.string(),
   isError: z.boolean(),
   bytes: z.number().int().meta({ description: 'The size of the full JSON text in UTF-8.' }),
-  digest: z
-    .exactOptional(z.string())
-    .meta({ description: 'SHA-256, if the result is stored outside the journal.' }),
+  digest: optional(z.string(), 'SHA-256, if the result is stored outside the journal.'),
   offset: z.number().int(),
   text: z.string().meta({ description: 'A part of the JSON text.' }),
-  next: z
-    .exactOptional(z.number().int())
-    .meta({ description: 'The offset of the next page; absent on the last.' }),
+  next: optional(z.number().int(), 'The offset of the next page; absent on the last.'),
 });
 
 export async function sendText(
