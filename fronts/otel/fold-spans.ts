@@ -19,6 +19,11 @@ export type TracePlace = {
 
 type Drive = DriveFacts & { spanId: string; parentSpanId: string | undefined; start: number };
 
+/** What is known of a span besides its ids and what all spans of a run have. */
+type Spanned = Pick<RunSpan, 'name' | 'start' | 'end' | 'attributes'> & {
+  [Name in 'parentSpanId' | 'kind' | 'error']?: RunSpan[Name] | undefined;
+};
+
 type OpenCall = { attempt: number; start: number; parentSpanId: string | undefined; attributes: Attributes };
 
 /** When driving began, if an event shows that it did: at a claim, or at the input that ended a rest. */
@@ -297,17 +302,8 @@ export class SpanFold {
 
   #makeSpan(
     spanId: string,
-    given: {
-      parentSpanId: string | undefined;
-      name: string;
-      kind?: RunSpan['kind'];
-      start: number;
-      end: number;
-      attributes: Attributes;
-      error?: string | undefined;
-    },
+    { parentSpanId, kind = 'internal', error, attributes, start, end, name }: Spanned,
   ): RunSpan {
-    const { parentSpanId, kind = 'internal', error, attributes, start, end, name } = given;
     const { traceId, conversationId } = this.#place;
     return {
       traceId,

@@ -10,7 +10,7 @@ import type { JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { AgentTool, Tool, ToolCallContext, ToolSource } from '../../protocol/tool.ts';
+import type { AgentTool, Tool } from '../../protocol/tool.ts';
 import { SpanFold, type TracePlace } from './fold-spans.ts';
 import { placeOfCall, placeOfTurn, type RunSpan, spanIdOf, traceparentOf } from './run-span.ts';
 import { locateTrace } from './trace-run.ts';
@@ -56,7 +56,13 @@ export function instrument<Instrumented extends Agent>(
     emitSpan(span);
     measure(span);
   };
-  const locate = async (runId: string) => await drives.get(runId)?.place.catch(() => undefined);
+  const activate: Activate = async (runId, at) => {
+    const place = await drives.get(runId)?.place.catch(() => undefined);
+    if (place === undefined) return undefined;
+    const span = { traceId: place.traceId, spanId: spanIdOf(runId, at) };
+    const spanContext = { ...span, traceFlags: api.TraceFlags.SAMPLED };
+    return { span, within: api.trace.setSpanContext(api.context.active(), spanContext) };
+  };
   const watcher: DriveWatcher = {
     begin({ runId, epoch, store }) {
       const place = locateTrace(store, runId);
@@ -72,10 +78,12 @@ export function instrument<Instrumented extends Agent>(
     },
     aroundModelCall: async (call, work) => {
       drives.get(call.runId)?.live.beginModelCall(call);
-      return await callWithin(api, await locate(call.runId), call, work);
+      // Spans that the adapter or its HTTP client start are children of the `chat` span.
+      const active = await activate(call.runId, placeOfTurn(call));
+      return await (active === undefined ? work() : api.context.with(active.within, work));
     },
   };
-  return instrumentAll(agent, watcher, tool => traceTool(api, tool, locate)) as Instrumented;
+  return instrumentAll(agent, watcher, tool => traceTool(api, tool, activate)) as Instrumented;
 }
 
 /** Instruments an agent and its sub-agents; an agent that occurs several times stays one agent. */
@@ -193,71 +201,38 @@ class LiveDrive implements WatchedDrive {
   }
 }
 
-type Locate = (runId: string) => Promise<TracePlace | undefined>;
+/** The span at a place of a run, and the context in which it is active; `undefined` if this process does not drive it. */
+type Activate = (
+  runId: string,
+  at: string,
+) => Promise<{ span: { traceId: string; spanId: string }; within: Context } | undefined>;
 
 /** Its functions run within their `execute_tool` span, and get its trace context, which `mcp()` passes on. */
-function traceTool(api: OtelApi, tool: AgentTool, locate: Locate): AgentTool {
-  return 'connect' in tool ? traceSource(api, tool, locate) : traceFunctions(api, tool, locate);
-}
-
-function traceSource(api: OtelApi, source: ToolSource, locate: Locate): ToolSource {
-  const { name } = source as { name?: unknown };
+function traceTool(api: OtelApi, tool: AgentTool, activate: Activate): AgentTool {
+  if (!('connect' in tool)) return traceFunctions(api, tool, activate);
+  const { name } = tool as { name?: unknown };
   return {
     ...omitUndefined({ name }),
-    connect: async () => (await source.connect()).map(tool => traceFunctions(api, tool, locate)),
-    close: () => source.close(),
+    connect: async () => (await tool.connect()).map(own => traceFunctions(api, own, activate)),
+    close: () => tool.close(),
   };
 }
 
-function traceFunctions(api: OtelApi, tool: Tool, locate: Locate): Tool {
+function traceFunctions({ context, propagation }: OtelApi, tool: Tool, activate: Activate): Tool {
   const { run } = tool;
   if (run === undefined || tool.subAgent !== undefined) return tool;
   return {
     ...tool,
     run: async (input, call) => {
-      const place = await locate(call.runId);
-      if (place === undefined) return await run.call(tool, input, call);
-      return await runWithin(api, place, call, traced => run.call(tool, input, traced));
+      const active = await activate(call.runId, placeOfCall(call.callId, call.attempt ?? 1));
+      if (active === undefined) return await run.call(tool, input, call);
+      const carrier: Record<string, string> = {};
+      propagation.inject(active.within, carrier);
+      const { tracestate, baggage } = carrier;
+      const trace = { traceparent: traceparentOf(active.span), ...omitUndefined({ tracestate, baggage }) };
+      return await context.with(active.within, async () => await run.call(tool, input, { ...call, trace }));
     },
   };
-}
-
-/** Spans that the adapter or its HTTP client start are children of the `chat` span. */
-async function callWithin<Result>(
-  api: OtelApi,
-  place: TracePlace | undefined,
-  { runId, ...turn }: ModelCall,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  if (place === undefined) return await work();
-  const spanId = spanIdOf(runId, placeOfTurn(turn));
-  return await api.context.with(activeSpan(api, { traceId: place.traceId, spanId }), work);
-}
-
-function activeSpan(
-  { context, trace, TraceFlags }: OtelApi,
-  span: { traceId: string; spanId: string },
-): Context {
-  return trace.setSpanContext(context.active(), { ...span, traceFlags: TraceFlags.SAMPLED });
-}
-
-async function runWithin(
-  api: OtelApi,
-  { traceId }: TracePlace,
-  call: ToolCallContext,
-  run: (call: ToolCallContext) => unknown,
-): Promise<unknown> {
-  const { context, propagation } = api;
-  const spanId = spanIdOf(call.runId, placeOfCall(call.callId, call.attempt ?? 1));
-  const within = activeSpan(api, { traceId, spanId });
-  const carrier: Record<string, string> = {};
-  propagation.inject(within, carrier);
-  const { tracestate, baggage } = carrier;
-  const passed = {
-    traceparent: traceparentOf({ traceId, spanId }),
-    ...omitUndefined({ tracestate, baggage }),
-  };
-  return await context.with(within, async () => await run({ ...call, trace: passed }));
 }
 
 /** The members of the SDK's tracer that decide about ids and sampling; other tracers may lack them. */

@@ -14,7 +14,11 @@ export function localRun(run: Run): ObservedRun<Context> {
 
 function follow(run: Run, store: SnapshotStore<Context>): () => void {
   const story = run.story({ after: run.durable.seq, follow: true });
-  const describeNow = async () => store.change({ ...describe(run), ...(await describeRest(run)) });
+  const describeNow = async () => {
+    const { seq } = run.durable;
+    const rest = await describeRest(run);
+    store.change({ ...describe(run), ...(run.durable.seq === seq && rest) });
+  };
   const read = async (): Promise<void> => {
     await describeNow();
     let seq = 0;

@@ -2,7 +2,7 @@ import { useSelector } from '@xstate/react';
 import { build } from 'esbuild';
 import { createElement } from 'react';
 import { renderToString } from 'react-dom/server';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { remoteRun, useRun } from '../../../fronts/react/index.ts';
@@ -172,6 +172,23 @@ test('a run of this process has the same snapshot and commands', async () => {
   const finished = await until(({ status, text }) => status === 'finished' && text !== '');
   expect(finished).toMatchObject({ state: 'finished', text: 'Paid.', calls: [] });
   expect(await run.approve('call_0_0')).toMatchObject({ accepted: false });
+});
+
+test('a command that is accepted while a waiting run is described leaves no snapshot that waits', async () => {
+  const model = scripted([calls('pay'), { text: 'Paid.' }]);
+  const agent = createAgent({ name: 'a', model, tools: [makeTool('pay', { approval: true })] });
+  const started = await agent.start('go');
+  const settled = await started.settled();
+  const gate = Promise.withResolvers<void>();
+  vi.spyOn(started, 'settled').mockImplementationOnce(async () => {
+    await gate.promise;
+    return settled;
+  });
+  const { run, seen, until } = watch(localRun(started));
+  expect(await run.approve('call_0_0')).toEqual({ accepted: true });
+  gate.resolve();
+  await until(({ text }) => text === 'Paid.');
+  expect(seen.map(({ status }) => status)).not.toContain('waiting');
 });
 
 test('components render on a server, with useRun and with useSelector of @xstate/react', async () => {
