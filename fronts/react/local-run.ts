@@ -15,9 +15,8 @@ export function localRun(run: Run): ObservedRun<Context> {
 function follow(run: Run, store: SnapshotStore<Context>): () => void {
   const story = run.story({ after: run.durable.seq, follow: true });
   const describeNow = async () => {
-    const { seq } = run.durable;
     const rest = await describeRest(run);
-    store.change({ ...describe(run), ...(run.durable.seq === seq && rest) });
+    store.change({ ...describe(run), ...rest });
   };
   const read = async (): Promise<void> => {
     await describeNow();
@@ -40,12 +39,11 @@ function describe(run: Run): Partial<RunSnapshot<Context>> {
 }
 
 async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
-  if (statusOf(run) === 'running') return {};
-  const settled = await run.settled();
+  const settled = statusOf(run) !== 'running' && (await run.settled());
+  if (!settled || settled.status !== statusOf(run)) return {};
   if (settled.status === 'finished') return { text: settled.text };
   if (settled.status === 'failed') return { error: settled.error };
-  if (settled.status !== 'waiting') return {};
-  return { calls: settled.open.filter(one => one.kind !== 'pause') };
+  return settled.status === 'waiting' ? { calls: settled.open.filter(one => one.kind !== 'pause') } : {};
 }
 
 function statusOf({ durable: { state } }: Run): RunStatus {
@@ -55,8 +53,9 @@ function statusOf({ durable: { state } }: Run): RunStatus {
 
 function pathOf(value: unknown): string {
   if (typeof value === 'string') return value;
-  const [[name, inner] = ['', '']] = Object.entries(value as Record<string, unknown>);
-  return `${name}.${String(inner)}`;
+  return Object.entries(value as Record<string, string>)
+    .flat()
+    .join('.');
 }
 
 /** Like `listUnsettled`, which would bring the engine into every page. */
