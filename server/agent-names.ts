@@ -5,7 +5,6 @@ import { ApiError } from './error-envelope.ts';
 /** The agents of a front: one, or several by their names. */
 export type Agents = Agent | readonly Agent[];
 
-/** The agents as a list. Throws a `TypeError` for an empty list. */
 export function listAgents(agents: Agents): readonly [Agent, ...Agent[]] {
   const [first, ...rest] = [agents].flat() as Agent[];
   if (first !== undefined) return [first, ...rest];

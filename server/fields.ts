@@ -12,7 +12,6 @@ export function openFields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.object(shape).catchall(z.custom<JsonValue>());
 }
 
-/** A member that may be absent, with its description. */
 export function optional<Schema extends z.ZodType>(schema: Schema, description: string) {
   return z.exactOptional(schema.meta({ description }));
 }

@@ -23,7 +23,6 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** Sets the security headers on every response, including errors and streams, and forbids caching of run data. */
 export const setSecurityHeaders: MiddlewareHandler = async (c, next) => {
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.header(name, value);
   c.header('Cache-Control', 'no-store');

@@ -96,7 +96,6 @@ export function describeIssue(issue: z.core.$ZodIssue | undefined, within = ''):
   );
 }
 
-/** Formats a path as OpenAI does: `tools[0].name`. */
 function placeOf(path: readonly PropertyKey[], within: string): string {
   let place = within;
   for (const key of path) {

@@ -15,7 +15,6 @@ type Packed = { etag: string; plain: Uint8Array<ArrayBuffer>; gzipped: Uint8Arra
 
 const compress = promisify(gzip);
 
-/** Adds the page: its document on every path of a view, and its files, compressed once, with an ETag. */
 export function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
   const packed = new Map<string | Uint8Array, Promise<Packed>>();
   const pack = (body: string | Uint8Array): Promise<Packed> => {

@@ -9,7 +9,6 @@ import type { Usage } from '../protocol/turn.ts';
 import type { RequestRecord } from './access/request-record.ts';
 import type { RunsEnv } from './runs-env.ts';
 
-/** What a request finds out about itself while it is handled. */
 export class RequestNote {
   readonly request: string;
   run: string | undefined;
@@ -33,7 +32,6 @@ export class RequestNote {
 
 const notes = new AsyncLocalStorage<RequestNote>();
 
-/** The note of the request that is being handled; `undefined` outside of requests. */
 export function currentNote(): RequestNote | undefined {
   return notes.getStore();
 }

@@ -33,7 +33,6 @@ export type Route = {
     in: 'path' | 'query' | 'header';
     schema: { type: 'string' | 'integer'; minimum?: number };
   }[];
-  /** Whether its answers have an `ETag`, and are a 304 for a client that has them. */
   tagged?: true;
   /** Whether it can answer with a stream, of which a server has so many; `asked`: with `?stream=true`. */
   streams?: true | 'asked';
@@ -44,7 +43,6 @@ export type Route = {
 /** Routes by method and path. `ALL`: any method. */
 export type RouteTable = Readonly<Record<`${'GET' | 'POST' | 'DELETE' | 'ALL'} /${string}`, Route>>;
 
-/** The APIs of a server: those about runs, and those below `/v1`. */
 export type Area = 'runs' | 'v1';
 
 /** What a handler gets of a request, besides its context: validated where the route has a schema. */

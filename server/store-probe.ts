@@ -17,7 +17,6 @@ export class StoreProbe {
   /** Shared by all who ask meanwhile. */
   #asked: Promise<boolean> | undefined;
 
-  /** `log` receives why the store does not answer, which callers do not see. */
   constructor(store: Store, host: Host, log: (line: string) => void) {
     this.#store = store;
     this.#host = host;

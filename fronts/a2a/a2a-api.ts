@@ -241,7 +241,6 @@ function assertVersion(c: Request): void {
   throw new A2aError('version', `This server speaks A2A ${A2A_VERSION}. Send "A2A-Version: ${A2A_VERSION}".`);
 }
 
-/** The request with the media type of its JSON, which A2A has its own name for. */
 function asJson(request: globalThis.Request): globalThis.Request {
   if (!/^application\/a2a\+json\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) return request;
   const headers = new Headers(request.headers);

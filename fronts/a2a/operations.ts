@@ -37,7 +37,6 @@ import {
 /** What a stream sends, in lists of what is known at once. */
 export type Updates = AsyncGenerator<readonly StreamResponse[]>;
 
-/** The operations for one caller. Closing a stream, or a request, stops nothing. */
 export class Operations {
   readonly #runs: ServedRuns;
   readonly #agent: Agent;
@@ -248,7 +247,6 @@ async function settle({ run, closing }: Hold): Promise<void> {
 
 const ANY_TYPE = 'application/octet-stream';
 
-/** A message as an item of the transcript. Throws `invalid-params` for a part that is not one of the four kinds. */
 function readItem(parts: readonly GivenPart[]): MessageItem {
   return { type: 'message', role: 'user', content: parts.map(readPart) };
 }
@@ -370,7 +368,6 @@ type RunImage = Place & {
   transcript: readonly Item[];
 };
 
-/** A run as a task. `historyLength`: how many messages to show; default: up to 200. */
 function taskOf(image: RunImage, historyLength = MOST_HISTORY): Task {
   const { taskId, contextId, agent } = image;
   const most = Math.min(historyLength, MOST_HISTORY);
@@ -406,7 +403,6 @@ function partsOf(runId: string, settled: Settled): Part[] {
   return [{ text: `The answer is incomplete: ${settled.incomplete.reason}` }];
 }
 
-/** What a run waits for, as text and as data with the possible answers. */
 function askParts(runId: string, settled: WaitingRun): Part[] {
   const open = [...openCallsFor(runId, settled)];
   if (open.length === 0) return [{ text: 'The run is paused.' }];

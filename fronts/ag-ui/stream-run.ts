@@ -156,7 +156,6 @@ export type Refused = { interruptId: string; code: string; message: string; by?:
 
 export type ThreadStory = { family: FamilyStory; writer: StoryWriter; thread: Thread };
 
-/** Begins a run's story. `earlier`: the messages of the thread's earlier runs. */
 export function beginThread(agent: Agent, runId: string, earlier: readonly Message[] = []): ThreadStory {
   const { store, options } = agent;
   const { host = systemHost } = options;
@@ -245,7 +244,6 @@ async function* followPlan(
   yield [...events, ...shared.finish(), end];
 }
 
-/** Returns the last event of a request, once its run rests or has ended. */
 function endOf(
   { threadId, runId, tools }: RunInput,
   ownId: string,

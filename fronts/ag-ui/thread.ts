@@ -179,7 +179,6 @@ export function textOfOutput(output: JsonValue): string {
 type Content = Extract<Message, { role: 'user' }>['content'];
 type ContentPart = Exclude<Content, string>[number];
 
-/** Converts content parts to AG-UI content. Parts that are all text become one string. */
 function contentOf(parts: readonly Part[]): Content {
   if (parts.every(part => part.type === 'text')) return parts.map(({ text }) => text).join('');
   return parts.map((part): ContentPart => {

@@ -81,7 +81,6 @@ export class MessageWriter {
     this.#place = place;
   }
 
-  /** Writes an event. Returns a promise if it has to read a sub-agent's run first. */
   take(event: StoryEvent): Promise<void> | undefined {
     const child = event.type === 'call.settled' ? this.#below.get(this.#idOf(event)) : undefined;
     if (child !== undefined) return this.#readBelow(child).then(() => this.#write(event));

@@ -212,7 +212,6 @@ export type Followed = {
   meta?: { [key: string]: unknown };
 };
 
-/** How a run settled, and notes for the caller about the decisions. */
 type Followup = { settled: Settled; notes: readonly string[] };
 
 /** Asks by forms. Calls that are left open are added to `left` and not asked about. Throws when the request ends. */

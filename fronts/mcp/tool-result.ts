@@ -60,7 +60,6 @@ export type Offer = { agent: Agent; tool: Tool };
 
 const LONGEST_INPUT = 1_000_000;
 
-/** The agents as tools, by name. Throws `agent-invalid` if two have the same name. */
 export function makeOffers(agents: Iterable<Agent>): ReadonlyMap<string, Offer> {
   return new Map([...byPlainName(agents)].map(([name, agent]) => [name, offer(name, agent)]));
 }

@@ -345,7 +345,6 @@ function waitsIn(state: ChartState): Map<string, Pick<OpenWait, 'attributes'>> {
   return waits;
 }
 
-/** How an event ended a wait. With `content`, also who decided. */
 function outcomeOfWait(event: RunEvent, { content }: { content: boolean }): Attributes {
   const by = 'by' in event && event.type !== 'run.claimed' ? event.by : undefined;
   return {
@@ -486,7 +485,6 @@ function describePart(part: Part): JsonValue {
   return { type: 'uri', modality: part.type, uri: part.url.startsWith('data:') ? 'data:' : part.url };
 }
 
-/** An attempt of a tool call. `server` is the label of its MCP server. */
 function callAttributes(
   { callId, attempt }: Extract<RunEvent, { type: 'tool.started' }>,
   call: Call | undefined,
@@ -503,7 +501,6 @@ function callAttributes(
   };
 }
 
-/** The facts of a drive. `number` counts the drives of the run from 1. */
 type DriveFacts = {
   number: number;
   modelCalls: number;

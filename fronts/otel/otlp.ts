@@ -29,7 +29,6 @@ export type OtlpOptions = {
   service: string;
   version: string;
   fetch?: typeof fetch;
-  /** Waits between two attempts, in ms. */
   sleep(ms: number): Promise<void>;
 };
 

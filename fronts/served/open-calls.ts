@@ -12,7 +12,6 @@ export function openCallsFor(runId: string, settled: Settled | null): OpenCalls 
 
 const SHOWN_INPUT = 2_000;
 
-/** One line about a call: its tool and input, shortened, and why it is open. */
 export function describeCall({ name, input, reason }: OpenCall): string {
   const text = JSON.stringify(input) ?? '';
   const shown = text.length > SHOWN_INPUT ? `${text.slice(0, SHOWN_INPUT)}…` : text;

@@ -19,7 +19,6 @@ import type { RunTaker } from '../../server/runs/take-runs.ts';
 
 export type ServedRunsOptions = {
   store: Store;
-  /** By name. Each uses `store`. */
   agents: ReadonlyMap<string, Agent>;
   launches?: ReadonlyMap<string, Launch>;
   /** Lets callers begin runs, within the limits of the server. Default: without limits. */

@@ -65,7 +65,6 @@ class FollowedRun implements RunSupervisor {
   /** Does nothing, because Restate delivers a new run automatically. */
   begin(): void {}
 
-  /** Requests a delivery. The workers drive the run. */
   async drive(): Promise<void> {
     await this.tryToDrive();
   }
@@ -76,7 +75,6 @@ class FollowedRun implements RunSupervisor {
   /** Does nothing, because Restate wakes the run at its deadline. */
   wakeAtExpiry(): void {}
 
-  /** Requests a delivery, also of a resting or quarantined run. */
   async tryToDrive(): Promise<boolean> {
     return await resumeRun(this.#calls, this.#parts.options.runId);
   }

@@ -11,7 +11,6 @@ export type RestateAddress = {
   headers?: Readonly<Record<string, string>>;
 };
 
-/** Calls the objects of runs from outside Restate. */
 export interface RestateCalls {
   /** Calls the object of a run. A call whose response is lost is repeated and takes effect once. */
   run<Name extends keyof RunRequests>(

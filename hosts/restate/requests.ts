@@ -38,7 +38,6 @@ export type RunMeta = {
   /** The seq of the last entry that is an input or a claim. */
   lastInput: number;
   watchers: readonly Watcher[];
-  /** The child runs to notify when this run ends. */
   children: readonly string[];
   quarantine?: Quarantine;
 };
@@ -87,7 +86,6 @@ type CreateRequest = {
   record: RunRecord;
 } & Pick<JournalRest, 'wakeAt' | 'blobs' | 'source'>;
 
-/** An append. A driver's append has `epoch`; an append of inputs does not. */
 export type AppendRequest = {
   after: number;
   redactions: number;

@@ -58,7 +58,6 @@ import { restateDeltas } from './text-object.ts';
 /** The owner that is reported for a run that this process was not asked to drive. */
 const RESTATE = { id: 'restate', host: 'restate', pid: 0, startedAt: '' };
 
-/** How long one request waits for an input, in ms. */
 const WATCH_MS = 30_000;
 /** The wait before the next request after an input, and after a failure, in ms. */
 const SOON_MS = 100;
@@ -180,7 +179,6 @@ export class RestateStore implements Store {
     if (!(await this.#calls.run(runId, 'release', request))) throw missingRun(runId);
   }
 
-  /** Watches a run with a request that waits in Restate until the run changes. */
   watch(runId: string, onChange: () => void): () => void {
     const end = new AbortController();
     const { signal } = end;

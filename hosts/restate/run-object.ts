@@ -384,7 +384,6 @@ async function takeStanding(ctx: RunContext, change: Change, { status, wakeAt }:
   else await wakeBy(ctx, change, wakeAt);
 }
 
-/** Schedules a wake-up at `wakeAt` (ms since the epoch), unless one is already scheduled. */
 async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): Promise<void> {
   const { record } = change.meta;
   if (wakeAt === record.wakeAt) return;
@@ -406,7 +405,6 @@ function deliver({ key }: RunContext, { meta, sends }: Change): void {
   );
 }
 
-/** Sends a request to the object of another run, or a delayed request to this one. */
 function callRun<Name extends keyof RunRequests>(
   { sends }: Change,
   runId: string,

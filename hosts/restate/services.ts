@@ -13,7 +13,6 @@ const soonKilled = { ...retryPolicy, maxAttempts: 4, onMaxAttempts: 'kill' } as 
 /** How long results are kept, and the abort timeout of a drive. Callers repeat within a minute. */
 const SHORT = { minutes: 10 };
 
-/** Returns the definitions that a worker serves, two objects and a service. Loads Restate's SDK. */
 export async function makeServices(deliveries: Deliveries) {
   const { handlers, object, service } = await import('@restatedev/restate-sdk');
   const { shared } = handlers.object;

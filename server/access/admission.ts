@@ -15,7 +15,6 @@ export type AdmissionOptions = {
   recorded?(from: number): AsyncIterable<UsedTurn>;
 };
 
-/** When to try again after too many runs, in ms. */
 const BUSY_MS = 2_000;
 
 /**
@@ -127,7 +126,6 @@ function tooManyRequests(message: string, retryAfterMs: number): ApiError {
 /** One model call of a caller. `at`: ms since the epoch; `model`: as in `provider:model`. */
 export type UsedTurn = { caller: string; at: number; model: string; usage: Usage | null };
 
-/** What a caller has used: tokens of the last minute and of the day, and dollars of the day. */
 type Used = { minuteTokens: number; dayTokens: number; daySpend: number };
 
 const MINUTE_MS = 60_000;

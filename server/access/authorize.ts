@@ -37,7 +37,6 @@ export function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
   throw new ApiError('forbidden', `Your runs have another value for the label "${other}". Leave it out.`);
 }
 
-/** When to try again after too many streams, in ms. */
 const BUSY_MS = 2_000;
 
 /** Streams that are no server-sent events forbid proxies to hold them back. */

@@ -21,7 +21,6 @@ export const exploreQuery = fields({
   maxStates: z.coerce.number().int().min(1).max(MOST_STATES).default(12_000),
 });
 
-/** The progress of an exploration: the number of visited states, or the final report. */
 export type Exploring = { type: 'progress'; states: number } | { type: 'result'; report: JsonObject };
 
 /** The query of `GET /runs/ID/explore`. */

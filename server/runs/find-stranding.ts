@@ -54,7 +54,6 @@ export class Strandings {
     if (!this.#logged.has(record.runId)) this.log(await this.#explain(record));
   }
 
-  /** Logs what `find` returned; once for each run. */
   log(stranding: Stranding | undefined): void {
     if (stranding === undefined || this.#logged.has(stranding.runId)) return;
     const { type, runId, reason, advice } = stranding;

@@ -68,7 +68,6 @@ export class RunRegistry {
     return this.#closing.signal;
   }
 
-  /** Opens the run, or shares the open run. Throws the errors of opening, or `shutting-down`. */
   async hold(runId: string): Promise<Hold> {
     return await this.#take(runId, this.#entries.get(runId) ?? this.#add(runId, this.#options.open(runId)));
   }
@@ -189,7 +188,6 @@ export class RunRegistry {
   }
 }
 
-/** Uses a run that is held, and releases it. */
 export async function whileHeld<Result>(
   holding: Promise<Hold>,
   use: (hold: Hold) => Promise<Result>,

@@ -161,7 +161,6 @@ export function summarizeRun({
   return summary;
 }
 
-/** Builds the view from the run's record and folded journal; reads the runs of its sub-agents from the store. */
 export async function viewRun(record: RunRecord, fold: Fold, options: ViewOptions): Promise<RunView> {
   const { store, host, availableAgent, showText, stranded } = options;
   const { state, seq } = fold;

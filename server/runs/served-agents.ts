@@ -117,13 +117,11 @@ export class ServedAgents {
     return await agent.open(record.runId);
   }
 
-  /** Applies the agent's text filters; returns the text unchanged if the agent is not served. */
   showText(name: string, text: string): string {
     const agent = this.#find(name);
     return filterText(text, (agent && agentNamed(agent, name))?.options.textFilters ?? []);
   }
 
-  /** The agent of this name, or an agent with a sub-agent of this name. */
   #find(name: string): Agent | undefined {
     const { agents } = this.#options;
     return agents.get(name) ?? [...agents.values()].find(agent => namesOf(agent).includes(name));

@@ -11,7 +11,6 @@ type RunTakerOptions = {
   store: Store;
   host: Host;
   agents: WorkRequest['agents'];
-  /** How many runs are driven at once. Default: as many as there are. */
   slots?: number;
   /** The shortest lease of the agents, in ms. Default: 10 seconds. */
   leaseMs?: number | undefined;
@@ -133,7 +132,6 @@ export class RunTaker {
     return begun;
   }
 
-  /** Counts the runs that could be taken now, up to `limit`. Takes none. */
   async countWork(limit: number): Promise<number> {
     return await this.#count(this.#requestFor(limit));
   }

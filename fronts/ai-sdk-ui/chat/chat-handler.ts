@@ -101,11 +101,9 @@ export function createChatApi(agents: Agents, { log, ...options }: ChatApiOption
   };
 }
 
-/** The chats of an agent. */
 class Chats {
   readonly #agent: Agent;
   readonly #options: Omit<ChatApiOptions, 'log'>;
-  /** The requests of one chat are handled one after the other. */
   readonly #mutex = new KeyedMutex();
 
   constructor(agent: Agent, options: Omit<ChatApiOptions, 'log'>) {

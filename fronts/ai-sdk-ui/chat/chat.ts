@@ -45,7 +45,6 @@ const bodySchema = z.object({
 /** The body that `useChat` posts. Its history is not trusted: only decisions, results and the last message are read. */
 export type ChatBody = z.infer<typeof bodySchema>;
 
-/** Whether a text can be the id of a chat, that is, a valid label value. */
 export function isChatId(id: string): boolean {
   return labelsSchema.safeParse({ chat: id }).success;
 }
@@ -111,7 +110,6 @@ export class Chat {
   readonly #id: string;
   readonly #caller: Caller;
   readonly #begin: BeginRun;
-  /** The labels of its runs. */
   readonly #labels: Labels;
 
   /** Throws `input-invalid` for an id that no chat can have. */
@@ -123,7 +121,6 @@ export class Chat {
     this.#labels = chatLabels(id, caller.labels);
   }
 
-  /** Identifies the chat among those of all callers. */
   get key(): string {
     return JSON.stringify(this.#labels);
   }
@@ -136,7 +133,6 @@ export class Chat {
     return this.#agent.store;
   }
 
-  /** The current run; `undefined` for a new chat. */
   async current(): Promise<RunRecord | undefined> {
     const { name } = this.#agent;
     return await findLatestRun(this.#store, this.#labels, ({ agent }) => agent === name);
@@ -146,7 +142,6 @@ export class Chat {
     return await this.#agent.open(runId, { labels: this.#labels });
   }
 
-  /** Whether the run or a sub-agent's run is active. */
   async works({ runId, status }: RunRecord): Promise<boolean> {
     if (status !== 'waiting') return status === 'running';
     for await (const child of listAll(this.#store, { parent: runId }))
@@ -184,7 +179,6 @@ export class Chat {
     return { run, shown };
   }
 
-  /** Sends a message to the current run, or starts a new run that continues it. */
   async send(item: Item, start: ChatStart): Promise<Run> {
     const current = await this.current();
     if (current === undefined) return await this.#start(item, start);
@@ -200,7 +194,6 @@ export class Chat {
     return await this.#fork(record, { at: entry.seq - 1, message: [item], ...this.#by });
   }
 
-  /** Generates a new answer to a message, in a fork. */
   async regenerate({ record, entry }: Place): Promise<Run> {
     await this.#leave();
     return await this.#fork(record, { at: entry.seq });
@@ -276,7 +269,6 @@ function isOpen({ status }: RunRecord): boolean {
   return status === 'running' || status === 'waiting';
 }
 
-/** The page's answer to an approval request in one of the run's messages; `null` without one. */
 function decisionOf(part: PostedPart & { toolCallId: string }, messageIds: readonly string[]): Answer | null {
   const { id, approved, reason } = approvalOf(part) ?? {};
   if (part.state !== 'approval-responded' || approved === undefined) return null;
@@ -290,7 +282,6 @@ function shownIn({ type, toolName, input }: PostedPart): { digest?: string } {
   return input === undefined ? {} : { digest: digestCall(String(name), toJson(input)) };
 }
 
-/** The result that the page gives for its tool's call; `null` without one. */
 function resultOf({ state, output, errorText }: PostedPart): Answer | null {
   if (state === 'output-available') return { type: 'result', output: output ?? null };
   if (state !== 'output-error') return null;

@@ -95,7 +95,6 @@ function describeRefusal(error: unknown) {
   return { accepted: false, code, message, ...omitUndefined({ by }) };
 }
 
-/** Submits commands to a run, then has it driven. Throws an `ApiError` if they are refused. */
 export async function submit<Answer>(
   { runId, commands, name = '', together = false }: Submission,
   caller: Caller,

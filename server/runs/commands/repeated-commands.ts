@@ -22,7 +22,6 @@ const MOST_REFUSALS = 10_000;
 /** How many runs of sub-agents are searched for a refused request. */
 const MOST_FAMILY = 100;
 
-/** The accepted requests of a run, up to entry `searched`. */
 type Known = { searched: number; accepted: Map<string, RequestRecord> };
 
 /**

@@ -38,7 +38,6 @@ export const OPENING = 'retry: 1000\n\n';
 /** A server-sent event without its id. `seq`: the seq of the entry in it. A reader can resume only after entries. */
 export type Frame = { text: string; seq?: number };
 
-/** Frames that are sent together. Readers of a run share them. */
 export type Portion = readonly Frame[];
 
 /** Writes a portion for a stream of one run: each frame has the `seq` of its entry as its id. */
@@ -171,12 +170,10 @@ function write(event: string, json: string): string {
   return `event: ${event}\ndata: ${json}\n\n`;
 }
 
-/** Adds the run's id to a frame's data, for a stream of several runs. */
 export function nameRun({ text, ...rest }: Frame, runId: string): Frame {
   return { ...rest, text: text.replace('\ndata: {', () => `\ndata: {"runId":${JSON.stringify(runId)},`) };
 }
 
-/** Returns a frame as text, with an id if a reader can resume after it. */
 export function withId({ text, seq }: Frame, id: string | number | undefined): string {
   return seq === undefined || id === undefined ? text : `id: ${id}\n${text}`;
 }

@@ -64,7 +64,6 @@ export function summarizeAgent({ name, options }: Agent): AgentSummary {
   };
 }
 
-/** Describes an agent for callers. Calls none of its functions, and connects to no tool server. */
 export function viewAgent(agent: Agent): AgentView {
   const definition = defineAgent(agent.options);
   const { tools, instructions, limits, onLimit, finalAnswer, onMessage, toolConcurrency } = definition;
