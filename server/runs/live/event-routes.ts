@@ -36,7 +36,8 @@ export const eventsQuery = fields({
   summaries: optional(z.enum(['1', '0']), '1: also send changes of the list of runs and of the inbox.'),
 });
 
-type Place = { runId: string; after: number };
+/** A run, and the seq of the last entry that the reader has. */
+type Place = [runId: string, after: number];
 
 export async function streamEvents(
   c: Context<RunsEnv>,
@@ -46,7 +47,7 @@ export async function streamEvents(
   await nextReaderTurn();
   await findRecord(options.store, runId, c.get('caller'));
   const left = new AbortController();
-  const portions = follow(c, { runId, after: readPlace(c) }, left.signal, options);
+  const portions = follow(c, [runId, readPlace(c)], left.signal, options);
   return send(c, portions, { frame: writePortion, begin: OPENING, leave: () => left.abort() }, options);
 }
 
@@ -56,28 +57,25 @@ export async function streamAll(
   options: RouteParts,
 ): Promise<Response> {
   const { store, changes } = options;
-  const resumed = new Map(
-    readPlaces(c.req.header('last-event-id')).map(({ runId, after }) => [runId, after]),
-  );
+  const resumed = readPlaces(c.req.header('last-event-id'));
   const caller = c.get('caller');
   await nextReaderTurn();
-  const runs: FollowedRun[] = [];
+  const places = new Map<string, number>();
+  const sources: Source[] = [];
   const missing: string[] = [];
   const left = new AbortController();
-  for (const { runId, after } of uniquePlaces(run)) {
+  for (const [runId, given] of new Map(run.map(readRun))) {
     const record = await store.get(runId);
     if (record === undefined || !seesRun(caller, record.labels)) {
       missing.push(runId);
       continue;
     }
-    const place = { runId, after: resumed.get(runId) ?? after };
-    runs.push({ ...place, portions: follow(c, place, left.signal, options) });
+    const after = resumed.get(runId) ?? given;
+    places.set(runId, after);
+    sources.push({ runId, portions: follow(c, [runId, after], left.signal, options) });
   }
-  const merged = mergeRuns({
-    runs,
-    changes: summaries === '1' ? changes.follow(caller, left.signal) : null,
-    left,
-  });
+  if (summaries === '1') sources.push({ runId: null, portions: changes.follow(caller, left.signal) });
+  const merged = mergeRuns(sources, places, left);
   const begin = [OPENING, ...missing.map(id => frame('gone', { runId: id }).text)].join('');
   return send(c, merged, { frame: text => text, begin, leave: () => left.abort() }, options);
 }
@@ -95,7 +93,7 @@ function send<Value>(
 
 function follow(
   c: Context<RunsEnv>,
-  { runId, after }: Place,
+  [runId, after]: Place,
   left: AbortSignal,
   { store, held, streamBounds, log }: RouteParts,
 ) {
@@ -122,40 +120,22 @@ function readPlace(c: Context<RunsEnv>): number {
 }
 
 /** Parses the id of an event, `RUN:SEQ,RUN:SEQ` with escaped run ids. Throws `input-invalid`. */
-function readPlaces(text = ''): Place[] {
-  return text === '' ? [] : text.split(',', MOST_RUNS).map(part => readEscaped(part));
-}
-
-function readEscaped(text: string): Place {
-  const { runId, after } = readRun(text);
+function readPlaces(text = ''): ReadonlyMap<string, number> {
+  const parts = text === '' ? [] : text.split(',', MOST_RUNS);
   try {
-    return { runId: decodeURIComponent(runId), after };
+    return new Map(parts.map(readRun).map(([runId, after]) => [decodeURIComponent(runId), after]));
   } catch {
     throw new ApiError('input-invalid', 'Last-Event-ID is not the id of an event of this stream.');
   }
 }
 
-function uniquePlaces(texts: readonly string[]): Place[] {
-  return [...new Map(texts.map(text => [readRun(text).runId, readRun(text)])).values()];
-}
-
 function readRun(text: string): Place {
   const [, runId = text, after = '0'] = /^(.*):(\d{1,15})$/s.exec(text) ?? [];
-  return { runId, after: Number(after) };
+  return [runId, Number(after)];
 }
 
-type FollowedRun = { runId: string; after: number; portions: AsyncGenerator<Portion, boolean> };
-
-type MergeOptions = {
-  runs: readonly FollowedRun[];
-  changes: AsyncGenerator<Portion, boolean> | null;
-  left: AbortController;
-};
-
-/** A source of the stream; `run` is `null` for changes of all runs. */
-type Source = { run: FollowedRun | null; portions: AsyncGenerator<Portion, boolean> };
-
-type Step = IteratorResult<Portion, boolean>;
+/** A source of the stream; `runId` is `null` for changes of all runs. */
+type Source = { runId: string | null; portions: AsyncGenerator<Portion, boolean> };
 
 function formatPlaces(places: ReadonlyMap<string, number>): string {
   return [...places].map(([runId, seq]) => `${encodeURIComponent(runId)}:${seq}`).join(',');
@@ -170,21 +150,22 @@ function formatPlaces(places: ReadonlyMap<string, number>): string {
  * M2 A run that has ended is left out after its `end`; a run whose stream breaks ends the stream, so that its reader
  *    connects again. Without changes of all runs, the stream ends with the last run.
  */
-async function* mergeRuns({ runs, changes, left }: MergeOptions): AsyncGenerator<string, void> {
-  const places = new Map(runs.map(({ runId, after }) => [runId, after]));
-  const sources: Source[] = runs.map(run => ({ run, portions: run.portions }));
-  if (changes !== null) sources.push({ run: null, portions: changes });
-  const ready: { source: Source; step: Step }[] = [];
+async function* mergeRuns(
+  sources: readonly Source[],
+  places: Map<string, number>,
+  left: AbortController,
+): AsyncGenerator<string, void> {
+  const ready: { source: Source; step: IteratorResult<Portion, boolean> }[] = [];
   let wake = () => {};
   const read = (source: Source) =>
     void source.portions.next().then(step => {
       ready.push({ source, step });
       wake();
     });
-  const write = (run: FollowedRun | null, one: Frame) => {
-    if (run === null) return one.text;
-    if (one.seq === undefined) return nameRun(one, run.runId).text;
-    places.set(run.runId, one.seq);
+  const write = (runId: string | null, one: Frame) => {
+    if (runId === null) return one.text;
+    if (one.seq === undefined) return nameRun(one, runId).text;
+    places.set(runId, one.seq);
     return withId(one, formatPlaces(places));
   };
   try {
@@ -207,7 +188,7 @@ async function* mergeRuns({ runs, changes, left }: MergeOptions): AsyncGenerator
       // Its ids are those of this reader alone: a page is encoded in the reader's turn.
       if (step.value.length > 1) await nextReaderTurn();
       if (left.signal.aborted) return;
-      yield step.value.map(one => write(source.run, one)).join('');
+      yield step.value.map(one => write(source.runId, one)).join('');
     }
   } finally {
     left.abort();
