@@ -1,7 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { ModelRequest, Settings, ToolDefinition } from '../protocol/turn.ts';
+import type { ModelRequest, ToolDefinition } from '../protocol/turn.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import { convertOnce } from './http/body-text.ts';
@@ -81,7 +81,8 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
     const { output, transcript } = request;
     const instructions =
       output && tools.length > 0 ? withOutputSchema(request.instructions, output) : request.instructions;
-    const settings = settingsInput(request.settings);
+    const { maxOutputTokens, temperature, topP, reasoningEffort } = request.settings;
+    const settings = omitUndefined({ num_predict: maxOutputTokens, temperature, top_p: topP });
     return mergeOptions(
       {
         model,
@@ -91,7 +92,7 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
         ...(tools.length > 0 ? { tools: toolInputs(tools) } : {}),
         ...omitUndefined({ format: tools.length > 0 ? undefined : output?.schema }),
         ...(Object.keys(settings).length > 0 ? { options: settings } : {}),
-        ...thinkInput(request.settings.reasoningEffort, model),
+        ...thinkInput(reasoningEffort, model),
       },
       mergeOptions(providerOptions ?? {}, request.providerOptions),
     );
@@ -110,16 +111,12 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
   });
 }
 
-const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));
-
-function toolInput(tool: ToolDefinition): JsonObject {
-  const { parameters } = parametersOf({ ...tool, strict: false });
-  return { type: 'function', function: { name: tool.name, description: tool.description, parameters } };
-}
-
-function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonObject {
-  return omitUndefined({ num_predict: maxOutputTokens, temperature, top_p: topP });
-}
+const toolInputs = convertOnce<ToolDefinition>(tools =>
+  tools.map(tool => {
+    const { parameters } = parametersOf({ ...tool, strict: false });
+    return { type: 'function', function: { name: tool.name, description: tool.description, parameters } };
+  }),
+);
 
 /** Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`. */
 function thinkInput(effort: string | undefined, model: string): JsonObject {

@@ -148,18 +148,16 @@ function outputOf(result: ToolResultItem, options: PromptOptions): LanguageModel
   const sendsMedia = options.version === 'v4' && SENDS_MEDIA.test(options.provider);
   const parts = partsOfResult(result, mediaType => sendsMedia && READ_MEDIA.test(mediaType));
   if (parts.some(part => part.type !== 'text'))
-    return { type: 'content', value: parts.map(part => contentPart(part, options)) };
+    return {
+      type: 'content',
+      value: parts.map(part =>
+        part.type === 'text' ? { type: part.type, text: part.text } : fileInput(part, options),
+      ),
+    };
   const isContent = readContent(output) !== undefined;
   const value = isContent ? textOfParts(parts) : (shown ?? output);
   if (typeof value === 'string') return { type: isError ? 'error-text' : 'text', value };
   return { type: isError ? 'error-json' : 'json', value };
-}
-
-type ContentPart = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>['value'][number];
-
-function contentPart(part: Part, options: PromptOptions): ContentPart {
-  if (part.type === 'text') return { type: 'text', text: part.text };
-  return fileInput(part, options);
 }
 
 /** Before specification v4, data and URL have no wrapper object. */

@@ -19,7 +19,9 @@ export function bodyOf(
   { model, stream, conversationOf }: BodyOptions,
 ): JsonObject {
   const { opening, input: messages } = conversationOf(request.transcript);
-  const instructions = instructionsOf(request, plan, opening);
+  const { instructions: written, output } = request;
+  const own = plan.output.type === 'words' && output ? withOutputSchema(written, output) : written;
+  const instructions = [own ?? '', ...opening].filter(text => text !== '').join('\n\n');
   const tools = toolsInput(request, plan);
   const body = mergeOptions(
     mergeOptions(
@@ -42,13 +44,6 @@ export function bodyOf(
   if (objectsOf(body.tools).length > 0) return { tool_choice: choiceInput(request, plan), ...body };
   const called = calledTools(messages);
   return called.length > 0 ? { tool_choice: { type: 'none' }, ...body, tools: called } : body;
-}
-
-function instructionsOf(request: ModelRequest, { output }: Plan, system: readonly string[]): string {
-  const { instructions } = request;
-  const own =
-    output.type === 'words' && request.output ? withOutputSchema(instructions, request.output) : instructions;
-  return [own ?? '', ...system].filter(text => text !== '').join('\n\n');
 }
 
 function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
@@ -210,7 +205,11 @@ function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens:
 /** Nothing, a budget that leaves room for the answer, or an effort. An unknown one means `medium`, or is sent. */
 function inputFor(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
   if (effort === undefined || rules.thinking === 'never') return {};
-  if (effort === 'none') return thinkingOffInput(rules);
+  if (effort === 'none') {
+    if (rules.thinkingOff === 'default') return {};
+    const isPossible = rules.thinkingOff !== 'impossible';
+    return isPossible ? { thinking: { type: rules.thinkingOff } } : { output_config: { effort: 'low' } };
+  }
   if (rules.thinking === 'adaptive') {
     return { thinking: { type: 'adaptive' }, output_config: { effort: effortOf(effort, rules) } };
   }
@@ -223,13 +222,6 @@ function inputFor(effort: string | undefined, rules: ModelRules, maxTokens: numb
 function thinksIn(body: JsonObject, rules: ModelRules): boolean {
   const { type } = objectOf(body.thinking);
   return type === undefined ? rules.thinksByDefault : type === 'enabled' || type === 'adaptive';
-}
-
-function thinkingOffInput({ thinkingOff }: ModelRules): JsonObject {
-  if (thinkingOff === 'default') return {};
-  return thinkingOff === 'impossible'
-    ? { output_config: { effort: 'low' } }
-    : { thinking: { type: thinkingOff } };
 }
 
 function effortOf(effort: string, { extraHighEffort }: ModelRules): string {

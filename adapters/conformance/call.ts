@@ -8,7 +8,7 @@ import { type Answer, type ReplayFetch, replayFetch, SSE_HEADERS } from './repla
 export const API_KEY = 'conformance-4f1d2c7b90ae';
 
 /** An unreachable URL, for calls with a replayed `fetch`. */
-export const NOWHERE = 'http://provider.invalid';
+const NOWHERE = 'http://provider.invalid';
 
 /** Limits that no check exceeds by accident. */
 export const WIDE: Omit<OpenOptions, 'baseURL'> = {

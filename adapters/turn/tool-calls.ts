@@ -157,21 +157,13 @@ type ParsedArguments = { input: JsonObject } | { error: string };
  */
 export function parseArguments(text: string | null | undefined): ParsedArguments {
   if (text === null || text === undefined || text.trim() === '') return { input: {} };
+  const refuse = (what: string) => ({ error: `The arguments ${what}: ${shorten(text, 80)}` });
   const value = jsonIn(text);
-  if (value === undefined) {
-    return {
-      error: `The arguments must be a JSON object, but they are not valid JSON: ${shorten(text, 80)}`,
-    };
-  }
-  if (isTooDeep(text)) {
-    return {
-      error: `The arguments are nested more than ${DEEPEST_JSON} levels deep. Nest them less: ${shorten(text, 80)}`,
-    };
-  }
-  if (isJsonObject(value)) return { input: value };
-  return {
-    error: `The arguments must be a JSON object, but they are ${kindOf(value)}: ${shorten(text, 80)}`,
-  };
+  if (value === undefined) return refuse('must be a JSON object, but they are not valid JSON');
+  if (isTooDeep(text)) return refuse(`are nested more than ${DEEPEST_JSON} levels deep. Nest them less`);
+  return isJsonObject(value)
+    ? { input: value }
+    : refuse(`must be a JSON object, but they are ${kindOf(value)}`);
 }
 
 /** The arguments of an earlier call; text that is not an object becomes `{invalid_arguments: text}`. */

@@ -1,7 +1,7 @@
-import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import { growingMessages } from '../chat/messages.ts';
+import { endpointOf } from '../http/connection.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
@@ -23,16 +23,7 @@ export const VARIABLES = {
 export function messagesFor(
   model: string,
 ): (request: ModelRequest, context: ProviderContext) => JsonObject[] {
-  const dialect = {
-    provider: PROVIDER,
-    keyVariables: [VARIABLES.key],
-    baseURLVariable: VARIABLES.baseURL,
-    reasoning: 'member',
-  } as const;
-  const growing: (transcript: readonly Item[], head: readonly JsonObject[]) => JsonObject[] = growingMessages(
-    dialect,
-    model,
-  );
+  const growing = growingMessages({ ...endpointOf(PROVIDER, ''), reasoning: 'member' }, model);
   return ({ instructions, transcript, output }, context) => {
     const content = output ? withOutputSchema(instructions, output) : instructions;
     const head = content === undefined ? [] : [{ role: 'system', content }];
@@ -68,11 +59,8 @@ export function renderChat(
   files: ModelFiles,
   options: { variables: JsonObject; context: ProviderContext },
 ): string {
-  const tools = offeredTools(request).map(({ name, description, inputSchema }) =>
-    files.tokenTexts.breakUpIn({
-      type: 'function',
-      function: { name, description, parameters: inputSchema },
-    }),
+  const tools = offeredTools(request).map(({ name, description, inputSchema: parameters }) =>
+    files.tokenTexts.breakUpIn({ type: 'function', function: { name, description, parameters } }),
   );
   const { reasoningEffort } = request.settings;
   const variables: Record<string, unknown> = {
