@@ -36,7 +36,8 @@ export function azure(options: AzureOptions): ModelAdapter {
     ...(hasAuthorization(connection.headers) ? {} : { keyHeader: 'api-key' }),
     resolveURL: url => withApiVersion(url, apiVersion),
   };
-  return (api ?? (hasOnlyChat(baseURL) ? 'chat' : 'responses')) === 'chat'
+  const hasOnlyChat = /\/models\/?(?:\?|$)|\/deployments\//.test(baseURL);
+  return (api ?? (hasOnlyChat ? 'chat' : 'responses')) === 'chat'
     ? chatAdapter({ ...AZURE_CHAT, ...endpoint }, connection)
     : responsesAdapter(
         { ...endpoint, remembers: true, customTools: 'client', reasons: isReasoningModel },
@@ -54,10 +55,6 @@ const AZURE: Endpoint = {
 /** An Entra ID token in an `authorization` header replaces the key. */
 function hasAuthorization(headers: Record<string, string> = {}): boolean {
   return Object.keys(headers).some(name => name.toLowerCase() === 'authorization');
-}
-
-function hasOnlyChat(url: string): boolean {
-  return /\/models\/?(?:\?|$)|\/deployments\//.test(url);
 }
 
 /** The option or environment variable takes precedence, then the URL, then what the address requires. */

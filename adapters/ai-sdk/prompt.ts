@@ -287,9 +287,6 @@ function markOf(portable: string): string {
   return hashText(portable).slice(0, 16);
 }
 
-// Language models of the AI SDK, specifications v2 to v4: the call options and prompt, the reading of results and
-// streams, time limits, and the mapping of the SDK's errors.
-
 type CallOptionsInput = {
   model: { specificationVersion: 'v2' | 'v3' | 'v4'; provider: string };
   /** The provider whose opaque data is sent back. */

@@ -198,11 +198,14 @@ class StreamedContent {
       case 'tool-input-start':
         if (part.providerExecuted !== true) this.#started.add(part.id);
         return [];
-      case 'tool-call':
+      case 'tool-call': {
         this.#started.delete(part.toolCallId);
         this.#slots.push({ type: 'complete', content: part });
         if (part.providerExecuted === true) return [];
-        return callDeltas(callStarted(this.#calls++, part.toolName, part.toolCallId), inputText(part));
+        const text = inputText(part);
+        const started = callStarted(this.#calls++, part.toolName, part.toolCallId);
+        return text === '' ? [started] : [started, { type: 'call_arguments', index: started.index, text }];
+      }
       case 'tool-result':
       case 'tool-approval-request':
       case 'file':
@@ -278,10 +281,6 @@ function metadataOf({ providerMetadata, citations }: { providerMetadata?: object
 
 function contentOf({ type, pieces, rest }: Block): LanguageModelV4Content {
   return { type, text: pieces.join(''), ...rest };
-}
-
-function callDeltas(started: ReturnType<typeof callStarted>, text: string): TurnDelta[] {
-  return text === '' ? [started] : [started, { type: 'call_arguments', index: started.index, text }];
 }
 
 /** Converts a generated file to a message part. Before v4, `data` has no wrapper object. */

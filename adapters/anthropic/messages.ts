@@ -1,5 +1,4 @@
-// Anthropic's Messages API: the conversion of transcripts, the request body with thinking and output schema, and the
-// reading of messages and streams.
+// Anthropic's Messages API: transcripts as messages, requests with thinking and output schemas, and their answers.
 
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { textOfParts } from '../../protocol/content/read-content.ts';

@@ -1,5 +1,4 @@
-// The Chat Completions API, for every provider that implements it: requests, streams and turns. A `ChatDialect`
-// describes how a provider deviates.
+// The Chat Completions API, for every provider that implements it; a `ChatDialect` describes how one deviates.
 
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';

@@ -470,14 +470,10 @@ function outputTokens(usage: JsonObject, reasoning: JsonValue | undefined): Json
 }
 
 /**
- * The provider data that an item keeps in its `opaque.data`:
- * - `member`, `details`, `chunk`: for reasoning, the member it was received in, its `reasoning_details`, or
- *   its thinking chunk;
- * - `chunks`: for a message, its content, if that is more than text;
- * - `refusal`: for a message, its refusal text;
- * - `more`: for a message, that it continues an earlier text, which reasoning interrupted;
- * - `wireId`: for a call, its original id;
- * - `extra`: for a message or a call, members beyond those of every one.
+ * The provider data that an item keeps in its `opaque.data`. Of reasoning, `member` is where it was received, or
+ * `details` and `chunk` are its `reasoning_details` and thinking chunk. Of a message, `chunks` is content that is more
+ * than text, and `more` says that it continues a text that reasoning interrupted. `wireId` is a call's original id, and
+ * `extra` has members beyond those of every message or call.
  */
 type Kept = {
   member?: string;

@@ -142,8 +142,6 @@ export async function soon<Value>(promise: Promise<Value>, what: string): Promis
   }
 }
 
-// The conformance checks for adapters, and replays of recorded responses over `fetch` and over sockets.
-
 /** The options with which a check creates the adapter. */
 export type OpenOptions = {
   /** The root URL of a simulated provider; the adapter appends its paths. */

@@ -417,11 +417,10 @@ function failureChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterCh
 function expectedFailure(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck[] {
   const { name, fails } = exchange;
   if (fails === undefined) return [];
-  const run = () => {
-    const play = player(subject);
-    return failsWith(fails, play.adapter, play(exchange));
-  };
-  return [check(`${name}: fails with the expected error`, run)];
+  const play = player(subject);
+  return [
+    check(`${name}: fails with the expected error`, () => failsWith(fails, play.adapter, play(exchange))),
+  ];
 }
 
 function serverlessChecks(subject: AdapterUnderTest, modes: readonly Exchange[]): AdapterCheck[] {

@@ -1,5 +1,4 @@
-// Google's Gemini API: the conversion of transcripts to contents, the request body, and the reading of responses and
-// streams, with thought signatures kept for replay.
+// Google's Gemini API: transcripts as contents, requests, and answers, with thought signatures kept for replay.
 
 import { mediaTypeOf, readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import type {
@@ -256,11 +255,9 @@ export const PROVIDER = 'gemini';
 export type Span = { length: number; thoughtSignature?: string };
 
 /**
- * The provider data that an item keeps in its `opaque.data`:
- * - `spans`: the parts of a signed text, which must not be joined when they are sent back;
- * - `thoughtSignature`: the signature of a call or an image;
- * - `hasId`: the call id is the provider's own and must be sent back;
- * - `part`: the full part, if it has no portable form.
+ * The provider data that an item keeps in its `opaque.data`: the `spans` of a signed text, which must not be joined when
+ * they go back; the signature of a call or an image; whether the call id is the provider's own (`hasId`) and goes back;
+ * the full `part`, if it has no portable form.
  */
 type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
 

@@ -35,12 +35,10 @@ export function renderPrompt(request: ModelRequest, options: RenderOptions): Pie
 
 /** How many system and developer messages the transcript begins with; they belong to the instructions. */
 function openingLength(transcript: readonly Item[]): number {
-  const at = transcript.findIndex(item => item.type !== 'message' || !isInstruction(item));
+  const at = transcript.findIndex(
+    item => item.type !== 'message' || (item.role !== 'system' && item.role !== 'developer'),
+  );
   return at === -1 ? transcript.length : at;
-}
-
-function isInstruction({ role }: MessageItem): boolean {
-  return role === 'system' || role === 'developer';
 }
 
 function systemText(

@@ -469,21 +469,18 @@ function codesIn(body: JsonObject, inner: JsonObject): string[] {
   return [...new Set(candidates.flatMap(code => nonEmpty(code)?.toLowerCase() ?? []))];
 }
 
-function statusIn(source: JsonObject): number | null {
-  const candidates = [source.status_code, source.code, source.status];
-  for (const candidate of candidates) {
-    const status = integerIn(candidate) ?? Number(nonEmpty(candidate) ?? Number.NaN);
-    if (status >= 400 && status < 600) return status;
-  }
-  return null;
+function statusIn({ status_code, code, status }: JsonObject): number | null {
+  const named = [status_code, code, status].map(
+    value => integerIn(value) ?? Number(nonEmpty(value) ?? Number.NaN),
+  );
+  return named.find(value => value >= 400 && value < 600) ?? null;
 }
 
 function retryDelayIn(inner: JsonObject): number | null {
-  for (const detail of objectsOf(inner.details)) {
-    const seconds = /^(\d+(?:\.\d+)?)s$/.exec(nonEmpty(detail.retryDelay) ?? '')?.[1];
-    if (seconds !== undefined) return Math.round(Number(seconds) * 1_000);
-  }
-  return null;
+  const [seconds] = objectsOf(inner.details).flatMap(
+    ({ retryDelay }) => /^(\d+(?:\.\d+)?)s$/.exec(nonEmpty(retryDelay) ?? '')?.[1] ?? [],
+  );
+  return seconds === undefined ? null : Math.round(Number(seconds) * 1_000);
 }
 
 /** The wait in ms that `retry-after-ms` asks for, or `retry-after` in seconds or as a date; else `null`. */

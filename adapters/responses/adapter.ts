@@ -1,5 +1,4 @@
-// The Responses API, for every provider that implements it: requests, continuation, streams and turns. A
-// `ResponsesDialect` describes how a provider deviates.
+// The Responses API, for every provider that implements it; a `ResponsesDialect` describes how one deviates.
 
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { ProviderError } from '../../protocol/error.ts';

@@ -147,10 +147,8 @@ function pathText(path: readonly PropertyKey[]): string {
 }
 
 /**
- * Returns the number of model turns in the transcript. Items of a scripted turn have its number, which is
- * exact even if the transcript was trimmed. Otherwise a turn is a maximal sequence of model items (assistant
- * messages, reasoning, tool calls, provider items): results and other messages end it, control items do not.
- * Two adjacent turns of another provider count as one.
+ * Returns the number of model turns. Items of a scripted turn have its number, which is exact in a trimmed transcript
+ * too. Else a turn is all that follows a result or another's message: two turns of another provider may count as one.
  */
 export function countTurns(transcript: readonly Item[], provider: string): number {
   let count = 0;
