@@ -45,10 +45,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     this.#ended.promise.catch(() => {});
   }
 
-  /**
-   * The run, for approving calls, reading events and getting its id. Throws `refused` before the iteration has
-   * opened it.
-   */
+  /** The run, for its id, its events and decisions. Throws `refused` before the iteration has opened it. */
   get run(): Run {
     if (this.#run !== undefined) return this.#run;
     throw new EngineError('refused', 'There is no run yet: the runner starts it when you iterate.');
@@ -73,10 +70,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     this.setMessagesParams(({ messages: before }) => ({ messages: [...before, ...messages.map(toItem)] }));
   }
 
-  /**
-   * Changes the parameters of the following requests. Only a change of `messages` drops the current reply.
-   * Throws `refused` outside the loop body.
-   */
+  /** Changes the following requests. Only `messages` drops the current reply. Throws `refused` outside the loop body. */
   setMessagesParams(change: Partial<RunnerParams> | ((params: RunnerParams) => Partial<RunnerParams>)): void {
     const before = this.params;
     const changed = typeof change === 'function' ? change(before) : change;

@@ -9,10 +9,7 @@ import type { RunnerTurn, TurnStream } from './runner-turn.ts';
 export type TurnsOptions = {
   /** Yield each turn as a `TurnStream` while it streams. Default `false`: completed turns. */
   stream?: boolean;
-  /**
-   * The most model calls. After the last, its tool calls are run, then the run ends with `incomplete.reason`
-   * `turns`.
-   */
+  /** The most model calls. The calls of the last are run, then the run ends with `incomplete.reason` `turns`. */
   maxTurns?: number;
   /** Cancels the run when aborted. */
   signal?: AbortSignal;

@@ -1,3 +1,4 @@
+import { oncePer } from '../../protocol/once-per.ts';
 import type { Store } from '../../protocol/store.ts';
 import { type Host, settledWithin } from '../host/host.ts';
 import type { DriveOutcome } from './driver.ts';
@@ -67,11 +68,5 @@ export class Drives {
   }
 }
 
-const drivesByStore = new WeakMap<Store, Drives>();
-
 /** The runs of a store that this process drives. */
-export function drivesOf(store: Store): Drives {
-  const drives = drivesByStore.get(store) ?? new Drives();
-  drivesByStore.set(store, drives);
-  return drives;
-}
+export const drivesOf = oncePer((_store: Store) => new Drives());

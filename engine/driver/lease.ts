@@ -1,3 +1,4 @@
+import { oncePer } from '../../protocol/once-per.ts';
 import type { Store } from '../../protocol/store.ts';
 import { elapsedSince, type Moment, momentOf } from '../host/host.ts';
 import type { RunOptions } from './run-options.ts';
@@ -11,7 +12,7 @@ type LeaseOptions = Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'> & {
 /** The leases of this process by store, and the renewal on its way. */
 type Held = { leases: Set<Lease>; renewal: Promise<void> | null };
 
-const heldIn = new WeakMap<Store, Held>();
+const heldIn = oncePer((_store: Store): Held => ({ leases: new Set(), renewal: null }));
 
 /** A lease on a run, valid for `leaseMs` from its last claim or renewal. One renewal renews all of a store, to cost few calls. */
 export class Lease {
@@ -26,10 +27,7 @@ export class Lease {
   }
 
   get #held(): Held {
-    const { store } = this.#options;
-    const held = heldIn.get(store) ?? { leases: new Set(), renewal: null };
-    heldIn.set(store, held);
-    return held;
+    return heldIn(this.#options.store);
   }
 
   get isValid(): boolean {

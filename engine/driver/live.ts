@@ -7,6 +7,7 @@ import type { Delta, Notice, ServiceInput, ServiceName } from '../../protocol/ef
 import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { oncePer } from '../../protocol/once-per.ts';
 import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
@@ -78,13 +79,9 @@ export function actorsOf(
 /** What this process knows about an actor, from all services that it has run for it. */
 type LiveRun = { unbegun: Map<string, number>; calls: PersistCalls };
 
-const liveRuns = new WeakMap<AnyActorRef, LiveRun>();
-
-function liveRunOf(machine: AnyActorRef): LiveRun {
-  const known = liveRuns.get(machine) ?? { unbegun: new Map(), calls: { returned: Promise.resolve() } };
-  liveRuns.set(machine, known);
-  return known;
-}
+const liveRunOf = oncePer((_machine: AnyActorRef): LiveRun => {
+  return { unbegun: new Map(), calls: { returned: Promise.resolve() } };
+});
 
 function actorOf(service: Service, options: LiveOptions): ServiceActor {
   const { patienceMs = 30_000, host = systemHost } = options;

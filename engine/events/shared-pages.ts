@@ -1,4 +1,5 @@
 import type { JournalEntry } from '../../protocol/event.ts';
+import { oncePer } from '../../protocol/once-per.ts';
 import { type RunHappening, stamp } from './run-events.ts';
 
 /** The most characters of journals that the readers of this process share. The newest page is kept whatever its length. */
@@ -17,16 +18,8 @@ type SharedPage = {
 const kept = new Map<SharedPage, SharedPages>();
 let keptChars = 0;
 
-const texts = new WeakMap<RunHappening, string>();
-
 /** An event as JSON, written once for all readers. */
-export function jsonOf(happening: RunHappening): string {
-  const known = texts.get(happening);
-  if (known !== undefined) return known;
-  const text = JSON.stringify(happening);
-  texts.set(happening, text);
-  return text;
-}
+export const jsonOf = oncePer((happening: RunHappening) => JSON.stringify(happening));
 
 type PagesOptions = {
   runId: string;

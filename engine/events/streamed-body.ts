@@ -1,3 +1,4 @@
+import { oncePer } from '../../protocol/once-per.ts';
 import type { Host } from '../host/host.ts';
 
 /** How long a body is silent before it sends its keep-alive text, in ms. Proxies cut connections that are silent longer. */
@@ -86,12 +87,7 @@ export function streamedBody<Value>(
 export function frameOnce<Value extends object>(
   write: (value: Value) => string,
 ): (value: Value) => Uint8Array {
-  const known = new WeakMap<Value, Uint8Array>();
-  return value => {
-    const bytes = known.get(value) ?? bytesOf(write(value));
-    known.set(value, bytes);
-    return bytes;
-  };
+  return oncePer(value => bytesOf(write(value)));
 }
 
 const encoder = new TextEncoder();

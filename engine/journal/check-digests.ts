@@ -5,11 +5,7 @@ import { callsOf, type QualifiedCall, type RunEvent } from '../../protocol/event
 import type { JsonValue } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 
-/**
- * Checks the digests of an event against the state before it: a call's digest must match its input, and a decision's
- * digests must match the call's journaled input and the edited input, if any. Digests of redacted inputs are accepted
- * unchecked. Returns the first fault, worded to follow "entry n", or `null`.
- */
+/** The first digest of a call or decision that does not match its input, worded to follow "entry n". Redacted ones pass. */
 export function checkDigests(state: ChartState | null, event: RunEvent): string | null {
   switch (event.type) {
     case 'turn.completed':

@@ -12,11 +12,7 @@ import type { Host } from '../host/host.ts';
 import { readJournal } from './read-journal.ts';
 import { RunBlobs } from './run-blobs.ts';
 
-/*
- * A fork with `replayTools` plays results from its original's journal instead of executing tools. Calls are equal if
- * they have the same tool and the same input. The k-th equal call of the fork takes the result of the k-th equal call
- * of the original.
- */
+/* The k-th call with a tool and input in a fork with `replayTools` plays the result of the k-th such call of its original. */
 
 /** `seq`: of the entry that has it. */
 type RecordedResult = CallResult & { seq: number };

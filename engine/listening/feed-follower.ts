@@ -94,7 +94,8 @@ export class FeedFollower {
         const cursor = await beginning;
         if (cursor !== null) await this.#read(cursor);
       } catch (error) {
-        if (!isClosed(error)) this.#reader.report(`Cannot read the feed of the store: ${messageOf(error)}`);
+        const isClosed = error instanceof EngineError && error.code === 'store-unavailable';
+        if (!isClosed) this.#reader.report(`Cannot read the feed of the store: ${messageOf(error)}`);
         this.#release(this.#waiting.splice(0));
       }
       if (this.#isStopped) return;
@@ -175,8 +176,7 @@ export class FeedFollower {
     const fail = (error: unknown) => this.#reader.report(`A listener failed: ${messageOf(error)}`);
     try {
       const taken = this.#reader.take(entry, run, signal);
-      if (!(taken instanceof Promise)) return undefined;
-      return taken.then(() => {}, fail);
+      return taken instanceof Promise ? taken.then(() => {}, fail) : undefined;
     } catch (error) {
       fail(error);
       return undefined;
@@ -205,10 +205,6 @@ export class FeedFollower {
   #rest(ms: number, signal: AbortSignal): Promise<void> {
     return sleep(this.#options.host, ms, signal, { keepAlive: false });
   }
-}
-
-function isClosed(error: unknown): boolean {
-  return error instanceof EngineError && error.code === 'store-unavailable';
 }
 
 const MOST_WAITING = 10_000;

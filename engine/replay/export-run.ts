@@ -16,11 +16,7 @@ type ExportedRun = Omit<UncheckedRun, 'journal'> & { journal: JournalEntry[] };
 /** `chain`: the runs that this one continues, oldest first. */
 export type RunExport = { format: typeof EXPORT_FORMAT; chain?: ExportedRun[] } & ExportedRun;
 
-/**
- * Exports a run and the runs that it continues, for `replayExport`. The same run always gives the same export. Throws
- * `refused` if one of the runs was restored from a snapshot, `journal-damaged` (also for a wrong digest or a record
- * that contradicts the journal), `chart-mismatch`, and `run-unknown`.
- */
+/** A run with those it continues, always alike. Throws `refused` (restored), `journal-damaged`, `chart-mismatch`, `run-unknown`. */
 export async function exportRun(store: Store, runId: string): Promise<RunExport> {
   const chain: ExportedRun[] = [];
   for (const record of await store.chain(runId))

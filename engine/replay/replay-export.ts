@@ -17,11 +17,7 @@ import {
   replayJournal,
 } from './replay-journal.ts';
 
-/**
- * Replays an export, beginning with the runs that it continues. Returns the report of the first run with a problem,
- * otherwise of the exported run. `until` is an entry of the exported run. With `blobs`, checks the large results too.
- * Throws `chart-mismatch` and `input-invalid`.
- */
+/** Reports the first run with a problem, else the exported one, which `until` is about. Throws `chart-mismatch`, `input-invalid`. */
 export function replayExport(
   exported: UncheckedExport,
   observe: ReplayObserver = () => {},

@@ -17,11 +17,7 @@ import {
   replayJournal,
 } from './replay-journal.ts';
 
-/**
- * Replays a run of a store. Checks the large results; the state hashes recorded where the run rested or ended; the
- * snapshot, against the state at its entry and, folded on, at the end; and the run's record. Throws the errors of
- * `readFromStart`, `chart-mismatch`, and `input-invalid` if `until` is not an entry of the run.
- */
+/** Checks results, hashes, snapshot and record too. Throws as `readFromStart`, `chart-mismatch`, `input-invalid` for `until`. */
 export async function replayRun(
   store: Store,
   runId: string,

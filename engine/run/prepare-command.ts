@@ -15,11 +15,7 @@ type Surroundings = Pick<RunOptions, 'runId' | 'host' | 'graceMs' | 'checkOwner'
   store: CommandStore;
 };
 
-/**
- * Turns a command into an input, including the asynchronous checks: an edited input is validated, and an output
- * that is too large for the journal is stored as a blob. The retry of a `once` call is refused, unless forced, while
- * an earlier attempt may still act or after one has succeeded. `request`: what the input has of its request.
- */
+/** Makes a command an input: validates an edited input, bounds an output, refuses an unsafe retry. `request`: its record. */
 export async function prepareCommand(
   command: RunCommand,
   context: Context,

@@ -183,10 +183,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     await this.#supervisor.drive();
   }
 
-  /**
-   * Claims the run, even if it rests, and drives it until it settles, or follows the process that drives it. Adds no
-   * input. A paused run stays paused: `unpause` continues it.
-   */
+  /** Claims the run, even if it rests, and drives it until it settles, or follows its driver. A paused run stays paused. */
   async resume(): Promise<Settled<Tools, Output>> {
     await this.#supervisor.refresh();
     if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
@@ -235,10 +232,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return tellHappenings(store, { runId: this.id, filters }, after, happenings);
   }
 
-  /**
-   * Like `story`, in lists: what one entry tells, or several deltas. Once `until` resolves, it ends with what is stored
-   * then, whatever `follow` is. For servers.
-   */
+  /** Like `story`, in lists. Once `until` resolves, it ends with what is stored then, whatever `follow` is. For servers. */
   storyBatches(options: StoryBatchOptions = {}): AsyncGenerator<readonly StoryEvent[]> {
     const { after = 0, follow = false, until, subAgents } = knownOptions('storyBatches', options);
     const { textFilters: filters, subAgents: below } = this.#options;
@@ -297,10 +291,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return await this.#putInput(await editTranscript(items, editable, options));
   }
 
-  /**
-   * Runs a failed call of the last round again, under the same idempotency key. `force`: even if an earlier attempt
-   * may still act.
-   */
+  /** Runs a failed call of the last round again, under the same key. `force`: even if an earlier attempt may still act. */
   async retry(callId: string, options: RetryOptions = {}): Promise<CommandResult> {
     const { force } = knownOptions('retry', options);
     const editable = { ...this.#options, context: await this.#readContext() };
@@ -308,10 +299,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return refusal ?? (await this.#putInput(await retryCall(callId, editable, options)));
   }
 
-  /**
-   * Replaces the text, the calls, or both, of the latest turn, while the run rests before those calls start. The calls
-   * are qualified again; one that keeps its id and input keeps its approval.
-   */
+  /** Replaces text, calls or both of the latest turn before its calls start. A call with the same id and input stays approved. */
   async editTurn(options: EditTurnOptions): Promise<CommandResult> {
     return await this.#submitOne(commandOf({ type: 'edit-turn' }, options));
   }
@@ -414,10 +402,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return { runId: this.id, seq, image: toJson(image) };
   }
 
-  /**
-   * The full result of a call, also if it is stored as a blob. Throws `call-unknown` for a call without a result in
-   * this run, and `result-missing` if the store has only its head and tail.
-   */
+  /** The full result of a call. Throws `call-unknown` without one, `result-missing` if the store has only its head and tail. */
   async output(callId: string): Promise<JsonValue> {
     const result = findResult(await this.#readContext(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);

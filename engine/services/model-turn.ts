@@ -23,11 +23,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   capture?: 'requests';
 };
 
-/**
- * Returns the service that makes exactly one adapter call and reports `turn.completed` or `turn.failed`. If this
- * process is not set up for the call (a missing key, a tool server that does not start), it rejects with an
- * `EngineError` and the run stays unchanged.
- */
+/** Makes exactly one adapter call. Rejects with an `EngineError`, and the run unchanged, if this process is not set up for it. */
 export function makeModelTurn(parts: ModelTurnParts): Service {
   return async scope => {
     const startedAt = scope.host.now();

@@ -4,8 +4,9 @@ import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { oncePer } from '../../protocol/once-per.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
-import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import type { ModelRequest, OutputFormat, ToolChoice } from '../../protocol/turn.ts';
 import type { AgentDefinition, Instructions } from './definition.ts';
 
 /** The parts of an agent that make up a request. */
@@ -116,12 +117,4 @@ function chooseTools({ turn, turns, config }: Context, asked: ToolChoice | undef
   return turns === 0 || config.toolChoice === 'none' ? config.toolChoice : 'auto';
 }
 
-const definitions = new WeakMap<ReadonlyMap<string, Tool>, ToolDefinition[]>();
-
-function definitionsOf(tools: ReadonlyMap<string, Tool>): ToolDefinition[] {
-  const known = definitions.get(tools);
-  if (known !== undefined) return known;
-  const made = [...tools.values()].map(toolDefinition);
-  definitions.set(tools, made);
-  return made;
-}
+const definitionsOf = oncePer((tools: ReadonlyMap<string, Tool>) => [...tools.values()].map(toolDefinition));
