@@ -29,14 +29,8 @@ import agent, * as exported from ${formatLiteral(module)};
 const { machine, invariants, samples, runContext }: CheckPathOptions = exported;
 
 /** What happened before, from the start of the run. */
-const past: CheckedPath['past'] = ${formatLiteral(past.map(withoutLaunch))};
+const past: CheckedPath['past'] = ${formatLiteral(past.map(event => ({ ...event, launch: undefined })))};
 ${tests.join('')}`;
-}
-
-function withoutLaunch(event: RunStarted | ChartEvent): RunStarted | ChartEvent {
-  if (event.type !== 'run.started') return event;
-  const { launch: _, ...started } = event;
-  return started;
 }
 
 /** Characters that JSON does not escape and that could reorder or break a line of source code. */

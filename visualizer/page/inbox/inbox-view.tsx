@@ -129,7 +129,7 @@ class InboxModel {
       if (type === 'ready') return void this.read();
       if (type === 'summary') return;
       const { runId, items = [] } = data as { runId: string; items?: InboxItem[] };
-      this.#set(runId, items);
+      this.#runs.value = new Map(this.#runs.peek()).set(runId, items);
     });
   }
 
@@ -151,17 +151,8 @@ class InboxModel {
   /** Removes an item that was decided here, before the stream reports the decision. */
   forget(item: InboxItem): void {
     const items = this.#runs.peek().get(item.runId) ?? [];
-    this.#set(
-      item.runId,
-      items.filter(one => keyOf(one) !== keyOf(item)),
-    );
-  }
-
-  #set(runId: string, items: readonly InboxItem[]): void {
-    const runs = new Map(this.#runs.peek());
-    if (items.length === 0) runs.delete(runId);
-    else runs.set(runId, items);
-    this.#runs.value = runs;
+    const rest = items.filter(one => keyOf(one) !== keyOf(item));
+    this.#runs.value = new Map(this.#runs.peek()).set(item.runId, rest);
   }
 }
 
@@ -296,7 +287,6 @@ const MOST_PAGES = 10;
 
 type Fact = { seq: number; text: string };
 
-/** Explains why a call is in doubt: the entries about its start and later events, oldest first. */
 async function explainDoubt(runId: string, callId: string): Promise<Fact[]> {
   const events = await readSinceStart(runId, callId);
   const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);

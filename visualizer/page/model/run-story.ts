@@ -245,10 +245,8 @@ export class RunStory {
       case 'tool_call': {
         const record = this.calls.get(item.callId);
         if (record?.seq === from.seq) return add({ kind: 'call', record });
-        return aside(
-          isReply ? `${item.name} (run by the provider)` : `Earlier call of ${item.name}`,
-          item.arguments,
-        );
+        const title = isReply ? `${item.name} (run by the provider)` : `Earlier call of ${item.name}`;
+        return aside(title, item.arguments);
       }
       case 'tool_result':
         return aside(`${item.isError ? 'Error' : 'Result'} of an earlier call`, formatOutput(item.output));

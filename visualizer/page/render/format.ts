@@ -63,13 +63,8 @@ export function formatNumber(value: number): string {
 
 /** A value as JSON, its numbers without what binary fractions add: `0.0022` for 0.0021999999999999997. */
 export function formatState(value: unknown, indent?: number): string {
-  return (
-    JSON.stringify(
-      value,
-      (_, part: unknown) => (typeof part === 'number' ? roundNumber(part) : part),
-      indent,
-    ) ?? ''
-  );
+  const round = (_: string, part: unknown) => (typeof part === 'number' ? roundNumber(part) : part);
+  return JSON.stringify(value, round, indent) ?? '';
 }
 
 /** The number with the 15 digits that a binary fraction keeps of what a person writes. */

@@ -157,10 +157,8 @@ function Summary({ what, preview }: { what: string; preview: string }) {
 function describeTime({ starts, settledAt }: CallFacts): string {
   const first = starts[0];
   if (first === undefined) return '';
-  const attempts = starts.length > 1 ? `, ${starts.length} attempts` : '';
-  return settledAt === null
-    ? `since ${formatClock(first.at)}${attempts}`
-    : `${formatSpan(settledAt - first.at)}${attempts}`;
+  const took = settledAt === null ? `since ${formatClock(first.at)}` : formatSpan(settledAt - first.at);
+  return `${took}${starts.length > 1 ? `, ${starts.length} attempts` : ''}`;
 }
 
 function describeHistory(call: CallFacts): string[] {

@@ -54,7 +54,7 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
     if (calls.length < kept.length) return null;
     const edit = omitUndefined({
       text: text === reply.text ? undefined : text,
-      calls: isSame(calls, reply.calls) ? undefined : calls,
+      calls: keyOf(calls) === keyOf(reply.calls) ? undefined : calls,
     });
     refusal.value = Object.keys(edit).length === 0 ? 'Nothing was changed.' : ((await send(edit)) ?? '');
     return null;
@@ -137,8 +137,6 @@ function tidy({ name, input }: Row): { name: string; input: string } {
   return { name, input: 'problem' in read ? input : editableJson(read.value) };
 }
 
-function isSame(calls: readonly EditedCall[], before: readonly EditedCall[]): boolean {
-  const plain = (all: readonly EditedCall[]) =>
-    canonicalJson(all.map(({ callId = null, name, input }) => ({ callId, name, input })));
-  return plain(calls) === plain(before);
+function keyOf(calls: readonly EditedCall[]): string {
+  return canonicalJson(calls.map(({ callId = null, name, input }) => ({ callId, name, input })));
 }
