@@ -145,6 +145,8 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     'function executeStop(',
     'function getPersistedSnapshot(',
     'function macrostep(',
+    'function matchesState(',
+    'function resolveCancel(',
     'function resolveRaise(',
     'function resolveSpawn(',
     'function resolveStop(',
@@ -164,10 +166,14 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   ],
   assign: ['function createSpawner(', 'function resolveAssign('],
   log: [
+    'function executeEmit(',
     'function executeLog(',
     'function executeSendTo(',
+    'function resolveEmit(',
     'function resolveEnqueueActions(',
+    'function resolveLog(',
     'function resolveSendTo(',
+    'function retryResolveSendTo(',
   ],
 };
 
