@@ -63,29 +63,32 @@ export function findRefusal(
 function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly JournalEntry[]): Refusal {
   const { runId } = state.context;
   if ('callId' in event) return explainCallRefusal(state, event, journal);
-  if (hasEnded(state)) {
-    return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
+  if (hasEnded(state)) return refuseEnded(runId);
+  switch (event.type) {
+    case 'transcript.edited':
+      return refuse(
+        'refused',
+        `Run ${runId} cannot be edited now. Pause it, wait until it rests between turns, and keep every call that was started.`,
+      );
+    case 'turn.edited':
+      return refuse(
+        'refused',
+        `Turn ${event.turn} of run ${runId} cannot be edited now. Pause the run before the calls of its latest turn start. The closing turn takes no calls.`,
+      );
+    case 'pause.requested':
+      return refuse('refused', `Run ${runId} is already paused. Unpause it to continue.`);
+    case 'run.unpaused':
+      return refuse('refused', `Run ${runId} is not paused. Look at what it waits for.`);
+    default:
+      return refuse(
+        'refused',
+        `Run ${runId} does not accept ${event.type} in its current state. Look at what it waits for.`,
+      );
   }
-  if (event.type === 'transcript.edited') {
-    return refuse(
-      'refused',
-      `Run ${runId} cannot be edited now. Pause it, wait until it rests between turns, and keep every call that was started.`,
-    );
-  }
-  if (event.type === 'turn.edited') {
-    return refuse(
-      'refused',
-      `Turn ${event.turn} of run ${runId} cannot be edited now. Pause the run before the calls of its latest turn start. The closing turn takes no calls.`,
-    );
-  }
-  if (event.type === 'pause.requested')
-    return refuse('refused', `Run ${runId} is already paused. Unpause it to continue.`);
-  if (event.type === 'run.unpaused')
-    return refuse('refused', `Run ${runId} is not paused. Look at what it waits for.`);
-  return refuse(
-    'refused',
-    `Run ${runId} does not accept ${event.type} in its current state. Look at what it waits for.`,
-  );
+}
+
+function refuseEnded(runId: string): Refusal {
+  return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
 }
 
 type CallEvent = Extract<ChartEvent, { callId: string }>;
@@ -101,29 +104,27 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
     return refuse('already-decided', `Call ${callId} was already ${what}${who} at ${when}.`, by);
   }
   const call = findCall(state.context, callId);
-  if (call === undefined && !wasCalled(journal, callId)) {
+  const recorded = journal.flatMap(({ event }) => callsOf(event)).filter(found => found.callId === callId);
+  if (call === undefined && recorded.length === 0)
     return refuse(
       'call-unknown',
       `Run ${runId} has no call ${callId}. Check the ids of the calls that it waits for.`,
     );
-  }
-  if (call !== undefined && isAboutOther(event, call)) {
+  if (call !== undefined && isAboutOther(event, call))
     return refuse(
       'wrong-digest',
       `Call ${callId} is not the one that was reviewed: its digest is ${call.digest}. Review it and decide again.`,
     );
-  }
-  if (event.type === 'approval.decided' && hadExpired(journal, event))
+  // The decision came after the time, even if the timer had not fired yet.
+  const hasExpired = recorded.some(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt <= event.at);
+  if (event.type === 'approval.decided' && hasExpired)
     return refuse('expired', `Call ${callId} has expired: it had to be decided earlier.`);
-  if (hasEnded(state)) {
-    return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
-  }
-  if (call?.status === 'waiting' && call.childRunId !== undefined) {
+  if (hasEnded(state)) return refuseEnded(runId);
+  if (call?.status === 'waiting' && call.childRunId !== undefined)
     return refuse(
       'call-not-open',
       `Call ${callId} waits for run ${call.childRunId} of its sub-agent, whose end gives its result. Decide what that run waits for, or cancel it.`,
     );
-  }
   const status = call?.status ?? 'settled';
   return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
 }
@@ -153,19 +154,3 @@ function findDecision(journal: readonly JournalEntry[], { type, callId }: CallEv
 }
 
 const PAST_TENSE = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const;
-
-function wasCalled(journal: readonly JournalEntry[], callId: string): boolean {
-  return journal.some(({ event }) => callsOf(event).some(call => call.callId === callId));
-}
-
-/** Whether the decision came after the call's `expiresAt`, even if the timer had not fired yet. */
-function hadExpired(
-  journal: readonly JournalEntry[],
-  { callId, at }: { callId: string; at: number },
-): boolean {
-  return journal.some(({ event }) =>
-    callsOf(event).some(
-      call => call.callId === callId && call.expiresAt !== undefined && call.expiresAt <= at,
-    ),
-  );
-}

@@ -1,13 +1,7 @@
 import { type ChartState, next } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import type { JournalEntry, ReportEvent, RunEvent } from '../../protocol/event.ts';
-import {
-  type AppendResult,
-  type ClaimRequest,
-  isChangedRun,
-  type Standing,
-  type Store,
-} from '../../protocol/store.ts';
+import { type AppendResult, type ClaimRequest, isChangedRun, type Store } from '../../protocol/store.ts';
 import { RunEvents } from '../events/run-events.ts';
 import type { Host } from '../host/host.ts';
 import { type LateOutcome, lateOutcomes, recordLate } from '../journal/evidence.ts';
@@ -203,13 +197,11 @@ export class RunLog {
   /** Admits a service's report. Returns its effects, or `null` if the chart does not accept the report. */
   report(event: ReportEvent): readonly Effect[] | null {
     if (this.#epoch === null) return null;
-    const refold = (before: ChartState) => this.#foldReport(before, event);
+    const refold = (before: ChartState): FoldedCommands => {
+      const { state, effects, handled } = next(before, event);
+      return { events: [event], state: handled ? state : null, effects };
+    };
     return this.#admit(refold(this.#state), refold, NO_WAITER);
-  }
-
-  #foldReport(before: ChartState, event: ReportEvent): FoldedCommands {
-    const { state, effects, handled } = next(before, event);
-    return { events: [event], state: handled ? state : null, effects };
   }
 
   #admit(folded: FoldedCommands, refold: Refold, waiter: Waiter): readonly Effect[] | null {
@@ -284,7 +276,9 @@ export class RunLog {
     const { store, host } = this.#options;
     const { seq: after, redactions } = this.#durable;
     const events = eventsOf(batch);
-    const standing = this.#standing(state, after + events.length);
+    const standing = standingAt(state, after + events.length);
+    // A parent that waits for this run in this process needs no waking at its end.
+    if (standing.wakes !== undefined && this.#options.isAwaited?.() === true) delete standing.wakes;
     try {
       host.reach?.('append.before');
       const by = this.#epoch === null ? { input: true as const } : { epoch: this.#epoch };
@@ -294,14 +288,6 @@ export class RunLog {
     } catch (error) {
       return this.#fail(error);
     }
-  }
-
-  /** A parent that waits for this run in this process needs no waking at its end. */
-  #standing(state: ChartState, seq: number): Standing {
-    const standing = standingAt(state, seq);
-    if (standing.wakes === undefined || this.#options.isAwaited?.() !== true) return standing;
-    const { wakes: _, ...rest } = standing;
-    return rest;
   }
 
   #fail(error: unknown): never {
@@ -394,7 +380,5 @@ export async function loadLog(options: { store: Store; host: Host }, runId: stri
 }
 
 function eventsOf(batch: readonly Pending[]): RunEvent[] {
-  const all: RunEvent[] = [];
-  for (const { events } of batch) for (const event of events) all.push(event);
-  return all;
+  return batch.flatMap(({ events }) => events);
 }
