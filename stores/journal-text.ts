@@ -5,11 +5,15 @@ import type { JsonValue } from '../protocol/json.ts';
 
 /** Returns the JSON of an event. Throws `input-invalid` for one that could not be read back. */
 export function encodeEvent(event: RunEvent): string {
-  if (isRunEvent(event)) return stringify(event);
-  throw new EngineError(
-    'input-invalid',
-    `Expected a run event that JSON can represent, got ${describeFault(event)}. Correct the event; nothing was written.`,
-  );
+  const expected = 'Expected a run event that JSON can represent';
+  const nothing = 'Correct the event; nothing was written.';
+  if (!isRunEvent(event))
+    throw new EngineError('input-invalid', `${expected}, got ${describeFault(event)}. ${nothing}`);
+  try {
+    return JSON.stringify(event);
+  } catch (cause) {
+    throw new EngineError('input-invalid', `${expected}: ${messageOf(cause)}. ${nothing}`, null, { cause });
+  }
 }
 
 /** Parses an entry from its JSON. Throws `journal-damaged` with the run and the entry. */
@@ -55,15 +59,6 @@ export function describeChange(runId: string, seq: number): EngineError {
 /** Returns the error for a journal that ends at `last`, although its entry `seen` was already read. */
 export function lostEntries(runId: string, last: number, seen: number): EngineError {
   return describeDamage(runId, last + 1, `is missing, although the journal had ${seen} entries`);
-}
-
-function stringify(event: RunEvent): string {
-  try {
-    return JSON.stringify(event);
-  } catch (cause) {
-    const message = `Expected a run event that JSON can represent: ${messageOf(cause)}. Correct the event; nothing was written.`;
-    throw new EngineError('input-invalid', message, null, { cause });
-  }
 }
 
 function describeFault(value: unknown): string {

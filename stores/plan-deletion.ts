@@ -146,18 +146,14 @@ export function planPruning(
     const { endedAt = kin.updatedAt, parent } = kin;
     if (endedAt >= options.before || (parent !== undefined && left.find(parent.runId) !== undefined))
       continue;
-    for (const id of planOrSpare(left, runId, options)) doomed.add(id);
+    try {
+      const { now, isDead } = options;
+      for (const id of planDeletion(left, runId, omitUndefined({ now, isDead }))) doomed.add(id);
+    } catch (error) {
+      if (!(error instanceof EngineError && error.code === 'refused')) throw error;
+    }
   }
   return [...doomed].filter(id => !gone.has(id));
-}
-
-function planOrSpare(kinship: Kinship, runId: string, { now, isDead }: PruneOptions): string[] {
-  try {
-    return planDeletion(kinship, runId, omitUndefined({ now, isDead }));
-  } catch (error) {
-    if (error instanceof EngineError && error.code === 'refused') return [];
-    throw error;
-  }
 }
 
 /** A run that ended before a time was created before it. */

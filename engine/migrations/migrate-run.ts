@@ -115,7 +115,10 @@ async function beginSuccessor(parts: MigrateParts, succession: Succession): Prom
   if (started.continues !== undefined) started.continues = await succeed(parts, started.continues);
   const oldEnd = foldMigrated(runId, started, migrated.events);
   const children = await succeedChildren(parts, oldEnd, succession);
-  const events = migrated.events.map(event => nameChild(event, children));
+  const events = migrated.events.map(event => {
+    const child = event.type === 'tool.suspended' ? children.get(event.childRunId) : undefined;
+    return child === undefined ? event : { ...event, childRunId: child };
+  });
   const reason = `run ${runId}, from which this one was migrated, had started it and recorded no outcome`;
   const copied = events.filter(isOfChart);
   const copy = { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) };
@@ -187,11 +190,6 @@ async function stepsOfChild({ store, migrations }: MigrateParts, runId: string, 
   const steps = report.verdict === 'refused' ? null : findSteps(versionsOf(start), general);
   if (steps === null) throw versionMismatch(report);
   return steps;
-}
-
-function nameChild(event: RunEvent, successors: ReadonlyMap<string, string>): RunEvent {
-  if (event.type !== 'tool.suspended') return event;
-  return { ...event, childRunId: successors.get(event.childRunId) ?? event.childRunId };
 }
 
 /** Throws `lease-held` while a process drives the run. Returns how often the run was redacted. */

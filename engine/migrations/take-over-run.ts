@@ -25,13 +25,14 @@ type Claimed = { runId: string; epoch: number; seq: number };
  * changes meanwhile. Throws the errors of `migrateRun`.
  */
 export async function takeOverRun(parts: TakeOverParts, runId: string): Promise<string | null> {
-  const { store, owner, isDead } = parts;
+  const { store, host, owner, isDead } = parts;
   const claimed: Claimed[] = [];
   try {
     for (const old of [runId, ...(await openBelow(store, runId))]) {
-      const claim = await claimOld(parts, old);
-      if (claim === null) return null;
-      claimed.push(claim);
+      const request = { owner, isDead, now: host.now(), leaseMs: CLAIM_MS, unlessEnded: true };
+      const claim = await store.claim(old, request);
+      if (claim.type !== 'claimed') return null;
+      claimed.push({ runId: old, epoch: claim.epoch, seq: claim.seq });
     }
     const successor = successorOf(runId);
     const isDriven = (other: Owner) => other.id === owner.id || isDead(other);
@@ -52,22 +53,12 @@ export async function takeOverRun(parts: TakeOverParts, runId: string): Promise<
 
 async function openBelow(store: Store, parent: string): Promise<string[]> {
   const below: RunRecord[] = [];
-  for await (const record of listAll(store, { parent })) if (isOpen(record)) below.push(record);
+  for await (const record of listAll(store, { parent })) {
+    const { status } = record;
+    if (status === 'running' || status === 'waiting') below.push(record);
+  }
   const further = await Promise.all(below.map(({ runId }) => openBelow(store, runId)));
   return [...below.map(({ runId }) => runId), ...further.flat()];
-}
-
-function isOpen({ status }: RunRecord): boolean {
-  return status === 'running' || status === 'waiting';
-}
-
-async function claimOld(
-  { store, host, owner, isDead }: TakeOverParts,
-  runId: string,
-): Promise<Claimed | null> {
-  const request = { owner, isDead, now: host.now(), leaseMs: CLAIM_MS, unlessEnded: true };
-  const claim = await store.claim(runId, request);
-  return claim.type === 'claimed' ? { runId, epoch: claim.epoch, seq: claim.seq } : null;
 }
 
 /** Writes a note only, because this program may not know how to fold the journal, and ends the run. */
@@ -76,12 +67,8 @@ async function noteEnd(
   { runId, epoch, seq }: Claimed,
   successor: string,
 ): Promise<void> {
-  const note = {
-    type: 'run.noted',
-    at: host.now(),
-    by: 'agentchart',
-    note: { migratedTo: successor },
-  } as const;
+  const said = { by: 'agentchart', note: { migratedTo: successor } };
+  const note = { type: 'run.noted', at: host.now(), ...said } as const;
   const guard = { after: seq, epoch, redactions: (await store.get(runId))?.redactions ?? 0 };
   const { type } = await store.append(runId, guard, [note], { status: 'cancelled' });
   if (type === 'appended') return;

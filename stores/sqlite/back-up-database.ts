@@ -64,20 +64,17 @@ async function copyTo(partial: string, source: string, until: number): Promise<n
   }
 }
 
+/** The codes of file systems without hard links. */
+const UNSUPPORTED: ReadonlySet<unknown> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS']);
+
 function publish(partial: string, copy: string): void {
   try {
     linkSync(partial, copy);
   } catch (error) {
     if (existsSync(copy)) throw existing(copy);
-    if (!isUnsupported(error)) throw error;
+    if (!(error instanceof Error && 'code' in error && UNSUPPORTED.has(error.code))) throw error;
     renameSync(partial, copy);
   }
-}
-
-function isUnsupported(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && ['EPERM', 'ENOTSUP', 'ENOSYS'].includes(String(error.code))
-  );
 }
 
 function existing(file: string): EngineError {
