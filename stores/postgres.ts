@@ -88,14 +88,10 @@ const NAMES: NamesOf<PostgresOptions> = {
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
   refuseUnknownOptions('postgres', options, NAMES);
   const { schema = 'agentchart', now = Date.now, listen, migrates = true, patienceMs = 60_000 } = options;
-  const { warn = warnProcess } = options;
+  const { warn = line => process.emitWarning(line, { code: 'AGENTCHART_POSTGRES' }) } = options;
   const quoted = quoteSchema(schema);
   const database = new Database({ source: target, schema: quoted, listen, migrates, patienceMs, warn });
   return makeStore(database, now);
-}
-
-function warnProcess(line: string): void {
-  process.emitWarning(line, { code: 'AGENTCHART_POSTGRES' });
 }
 
 /**

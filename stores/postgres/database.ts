@@ -265,7 +265,7 @@ async function commit(client: Client): Promise<void> {
   try {
     await client.query('COMMIT');
   } catch (error) {
-    if (!isPassing(error) || isDeadlock(error)) throw error;
+    if (!isPassing(error) || DEADLOCKS.has(codeOf(error))) throw error;
     throw new EngineError(
       'store-reply-lost',
       `PostgreSQL did not report whether it committed: ${messageOf(error)}. Read the run again.`,
@@ -289,13 +289,7 @@ const CONNECTION_MESSAGE =
   /Connection terminated|not queryable|connection timeout|timeout exceeded|Query read timeout/i;
 
 function isPassing(error: unknown): boolean {
-  return (
-    UNSENT.has(codeOf(error)) || LOST.has(codeOf(error)) || isDeadlock(error) || isConnectionMessage(error)
-  );
-}
-
-function isDeadlock(error: unknown): boolean {
-  return DEADLOCKS.has(codeOf(error));
+  return [UNSENT, LOST, DEADLOCKS].some(codes => codes.has(codeOf(error))) || isConnectionMessage(error);
 }
 
 function mayBeCommitted(error: unknown): boolean {

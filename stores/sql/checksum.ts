@@ -25,7 +25,7 @@ export function sumOfRecord({
   return digest(JSON.stringify([run_id, agent, created_at, base, continues]));
 }
 
-/** `before`: the checksum of the entry before, or of the record. JSON cannot end like a `stateHash`. */
+/** `before`: the checksum of the entry before, or of the record. JSON cannot end like a `stateHash`: no two texts are alike. */
 export function sumOfEntry(before: string, text: string, stateHash = ''): string {
   return digest(before + text + stateHash);
 }

@@ -27,22 +27,20 @@ export function openDatabase(file: string, schema: Schema = SCHEMA): DatabaseSyn
     if (readPragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = FULL');
     db.exec('PRAGMA secure_delete = FAST');
-    if (found !== versionOf(schema)) prepareTables(db, file, schema);
+    if (found !== versionOf(schema)) {
+      db.exec('BEGIN IMMEDIATE');
+      const present = identify(db, file, schema);
+      if (present === 'empty') db.exec(schema.create);
+      else for (const step of schema.steps.slice(present - 1)) db.exec(step);
+      db.exec(`PRAGMA user_version = ${versionOf(schema)}`);
+      db.exec('COMMIT');
+    }
     db.exec('PRAGMA foreign_keys = ON');
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
-}
-
-function prepareTables(db: DatabaseSync, file: string, schema: Schema): void {
-  db.exec('BEGIN IMMEDIATE');
-  const found = identify(db, file, schema);
-  if (found === 'empty') db.exec(schema.create);
-  else for (const step of schema.steps.slice(found - 1)) db.exec(step);
-  db.exec(`PRAGMA user_version = ${versionOf(schema)}`);
-  db.exec('COMMIT');
 }
 
 /** Throws `store-unavailable`. Needs a transaction: another process may create the tables now. */
