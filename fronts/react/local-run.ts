@@ -14,10 +14,7 @@ export function localRun(run: Run): ObservedRun<Context> {
 
 function follow(run: Run, store: SnapshotStore<Context>): () => void {
   const story = run.story({ after: run.durable.seq, follow: true });
-  const describeNow = async () => {
-    const rest = await describeRest(run);
-    store.change({ ...describe(run), ...rest });
-  };
+  const describeNow = async () => store.change({ ...describe(run), ...(await describeRest(run)) });
   const read = async (): Promise<void> => {
     await describeNow();
     let seq = 0;
@@ -39,8 +36,10 @@ function describe(run: Run): Partial<RunSnapshot<Context>> {
 }
 
 async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
-  const settled = statusOf(run) !== 'running' && (await run.settled());
-  if (!settled || settled.status !== statusOf(run)) return {};
+  if (statusOf(run) === 'running') return {};
+  const settled = await run.settled();
+  // A command was accepted in the meantime: what was read before does not count.
+  if (settled.status !== statusOf(run)) return describe(run);
   if (settled.status === 'finished') return { text: settled.text };
   if (settled.status === 'failed') return { error: settled.error };
   return settled.status === 'waiting' ? { calls: settled.open.filter(one => one.kind !== 'pause') } : {};
