@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Outcome } from '../../engine/replay/describe-outcome.ts';
 import { exportBlobs, exportRun } from '../../engine/replay/export-run.ts';
@@ -27,8 +26,9 @@ export const exportToFile: Action<'export'> = ({ out, test, ...options }) =>
     if (test === true) return await writeTest(store, runId, out, output);
     const exported = await exportRun(store, runId);
     const indent = out === undefined && output.json ? 0 : 2;
-    await write(out, `${formatSafeJson(exported, indent)}\n`);
-    for await (const part of exportBlobs(store, exported)) await write(out, `${formatSafeJson(part)}\n`, 'a');
+    await write(output, out, `${formatSafeJson(exported, indent)}\n`);
+    for await (const part of exportBlobs(store, exported))
+      await write(output, out, `${formatSafeJson(part)}\n`, 'a');
     if (out === undefined) return EXIT.done;
     const entries = exported.journal.length;
     const { stateHash } = exported.end;
@@ -46,7 +46,7 @@ async function writeTest(
   output: Output,
 ): Promise<number> {
   const test = await makeTest(store, runId);
-  if (out !== undefined || !output.json) await write(out, test);
+  if (out !== undefined || !output.json) await write(output, out, test);
   if (out === undefined && output.json) output.data({ runId, test });
   if (out !== undefined)
     output.tell(
@@ -78,11 +78,13 @@ async function assertPlayable({ recording, outcome }: Recorded, runId: string): 
   });
 }
 
-async function write(file: string | undefined, text: string, flag: 'w' | 'a' = 'w'): Promise<void> {
-  if (file === undefined) {
-    if (!process.stdout.write(text)) await once(process.stdout, 'drain');
-    return;
-  }
+async function write(
+  output: Output,
+  file: string | undefined,
+  text: string,
+  flag: 'w' | 'a' = 'w',
+): Promise<void> {
+  if (file === undefined) return await output.raw(text);
   try {
     writeFileSync(file, text, { flag });
   } catch (cause) {

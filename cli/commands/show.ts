@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { systemHost } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { findContradiction } from '../../engine/journal/evidence.ts';
@@ -37,7 +36,7 @@ import { withRun } from '../store.ts';
 /** Needs no agent; with `agent`, also compares versions. */
 export const show: Action<'show'> = ({ events, result, agent, ...options }) =>
   withRun(options, async ({ store, record, output, commands }) => {
-    if (result !== undefined) return await showResult(store, record, result);
+    if (result !== undefined) return await showResult(store, record, result, output);
     if (events === true) return await showEvents(store, record, output);
     const versions = await checkVersions(store, record, agent, output);
     if (!versions.opens) return showUnread(output, record, versions);
@@ -76,10 +75,15 @@ async function readLateResults(store: Store, { runId }: RunRecord): Promise<Late
 }
 
 /** Prints the JSON of a result, page by page, and nothing else. */
-async function showResult(store: Store, { runId }: RunRecord, callId: string): Promise<number> {
+async function showResult(
+  store: Store,
+  { runId }: RunRecord,
+  callId: string,
+  output: Output,
+): Promise<number> {
   const { pages } = await openResult(store, runId, callId);
-  for await (const part of pages()) if (!process.stdout.write(part)) await once(process.stdout, 'drain');
-  process.stdout.write('\n');
+  for await (const part of pages()) await output.raw(part);
+  await output.raw('\n');
   return EXIT.done;
 }
 

@@ -5,6 +5,7 @@
  * `show-*` files print one thing each; `terminal-view.ts` shows a run while it is driven or followed.
  */
 import { Console } from 'node:console';
+import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { formatSafeJson, showSafely } from './format.ts';
 
@@ -32,7 +33,7 @@ export class Output {
   readonly canAsk: boolean;
   readonly #people: NodeJS.WriteStream;
   readonly #colors: boolean;
-  readonly #write: (text: string) => boolean;
+  readonly #write: (text: string | Uint8Array) => boolean;
   #isMidLine = false;
 
   constructor({ json = false }: { json?: boolean | undefined }) {
@@ -73,6 +74,11 @@ export class Output {
 
   data(value: unknown): void {
     this.#write(`${formatSafeJson(value)}\n`);
+  }
+
+  /** Writes to stdout as it is, also with `json`; resolves once there is room for more. */
+  async raw(text: string | Uint8Array): Promise<void> {
+    if (!this.#write(text)) await once(process.stdout, 'drain');
   }
 
   /** Writes `value` as JSON, or else a line for people. */

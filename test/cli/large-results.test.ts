@@ -43,6 +43,15 @@ test('an export holds a large result, one part per line, and replay checks it ag
   expect(await desk.run(['replay', 'run.json'])).toMatchObject({ code: 2 });
 });
 
+test('show --result and export write to stdout with --json too', async () => {
+  const { desk, runId } = await finish();
+  const whole = await desk.run(['show', runId, '--result', 'call_0_0', '--json']);
+  expect(JSON.parse(whole.stdout)).toEqual(WHOLE);
+  const exported = await desk.run(['export', runId, '--json']);
+  expect(exported).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(exported.stdout.split('\n', 1)[0] ?? '')).toMatchObject({ run: { runId } });
+});
+
 test('a test generated from a run replays its large result unchanged', async () => {
   const { desk, runId } = await finish();
   expect(await desk.run(['export', runId, '--test', '--out', 'run.test.ts'])).toMatchObject({
