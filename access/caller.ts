@@ -26,17 +26,13 @@ export const READER: Caller = { name: 'anyone', role: 'viewer', labels: {} };
 /** The caller whose token is `AGENTCHART_TOKEN` or `--token`. */
 export const MAIN_OPERATOR: Caller = { name: 'operator', role: 'operator', labels: {} };
 
-/**
- * Returns the caller of a request, or `null` if it is refused. Throws a `TypeError` if `authorize` returns anything else:
- * a mistake in the server's own code, which must be logged, and of which the sender must see no details.
- */
+/** Returns `null` for a refused caller. Throws a `TypeError`, for the log alone, if `authorize` returns anything else. */
 export async function callerOf(request: Request, authorize?: Authorize): Promise<Caller | null> {
   if (authorize === undefined) return ANYONE;
   const returned: unknown = await authorize(request);
   return returned === null ? null : readCaller(returned);
 }
 
-/** The members of what `authorize` returns. */
 const MEMBERS: readonly string[] = ['name', 'role', 'labels'];
 
 const EXPECTED = `Return { name, role, labels? } with a role of ${ROLES.join(', ')}, or null to refuse the request.`;
@@ -89,7 +85,6 @@ export function seesRun({ labels }: Caller, run: Labels): boolean {
   return hasLabels(run, labels);
 }
 
-/** The part of a caller that is journaled with its requests. */
 type RecordedCaller = Pick<Caller, 'name' | 'labels'>;
 
 /**

@@ -1,6 +1,5 @@
 // access: who sends a request, and what its role may do, for the server and for every front.
 
-/** The roles of callers. */
 export const ROLES = ['operator', 'approver', 'viewer', 'client'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -10,7 +9,6 @@ export type Role = (typeof ROLES)[number];
  */
 export type Right = 'read' | 'decide' | 'command' | 'generate';
 
-/** What each role may do, in the server and in every front. */
 const RIGHTS: Readonly<Record<Role, { rights: readonly Right[]; words: string }>> = {
   operator: { rights: ['read', 'decide', 'command', 'generate'], words: 'can do everything' },
   approver: {
@@ -21,10 +19,8 @@ const RIGHTS: Readonly<Record<Role, { rights: readonly Right[]; words: string }>
   client: { rights: ['generate'], words: 'can only use /v1' },
 };
 
-/** The commands that decide calls. */
 const DECISIONS: readonly string[] = ['approve', 'reject', 'answer', 'resolve'];
 
-/** Whether the role has a right. */
 export function may({ role }: { role: Role }, right: Right): boolean {
   return RIGHTS[role].rights.includes(right);
 }
@@ -34,7 +30,6 @@ export function rightOf(type: string): Right {
   return DECISIONS.includes(type) ? 'decide' : 'command';
 }
 
-/** Whether the role may submit a command of this type to a run. */
 export function mayCommand(caller: { role: Role }, type: string): boolean {
   return may(caller, rightOf(type));
 }

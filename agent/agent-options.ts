@@ -11,22 +11,14 @@ import type {
 } from '../engine/services/definition.ts';
 import type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import {
-  DEFAULT_LIMITS,
-  LIMIT_NAMES,
-  type Limits,
-  limitsSchema,
-  PRICE_NAMES,
-  type Prices,
-  SETTING_NAMES,
-} from '../protocol/config.ts';
+import { DEFAULT_LIMITS, type Limits, limitsSchema, type Prices, priceSchema } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Finisher } from '../protocol/finisher.ts';
 import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import type { AgentTool, Tool } from '../protocol/tool.ts';
-import type { Settings, ToolChoice } from '../protocol/turn.ts';
+import { type Settings, settingsSchema, type ToolChoice } from '../protocol/turn.ts';
 import type { TextFilter } from '../text/text-filter.ts';
 import { buildObjectSchema } from '../tools/build-object-schema.ts';
 import { listTools } from '../tools/connect-tools.ts';
@@ -204,16 +196,16 @@ export function knownLoopOptions<Options extends Partial<StorelessOptions>>(
 
 function refuseUnknownBelow<Options extends Partial<AgentOptions>>(of: string, options: Options): Options {
   const { limits, retry, settings, toolChoice, output, prices = {}, migrations = [] } = options;
-  const refuse = (name: string, given: unknown, known: Readonly<Record<string, true>>) => {
+  const refuse = (name: string, given: unknown, known: object) => {
     if (given !== undefined) refuseUnknownOptions(`${name} of ${of}`, given, known);
   };
-  refuse('limits', limits, LIMIT_NAMES);
+  refuse('limits', limits, limitsSchema.shape);
   refuse('retry', retry, RETRY_NAMES);
-  refuse('settings', settings, SETTING_NAMES);
+  refuse('settings', settings, settingsSchema.shape);
   if (typeof toolChoice === 'object') refuse('toolChoice', toolChoice, CHOICE_NAMES);
   if (output !== undefined && typeof output === 'object' && !('~standard' in output))
     refuse('output', output, OUTPUT_NAMES);
-  for (const [model, price] of Object.entries(prices)) refuse(`prices["${model}"]`, price, PRICE_NAMES);
+  for (const [model, price] of Object.entries(prices)) refuse(`prices["${model}"]`, price, priceSchema.shape);
   for (const [index, step] of migrations.entries()) {
     refuse(`migrations[${index}]`, step, MIGRATION_NAMES);
     refuse(`migrations[${index}].from`, step.from, VERSION_NAMES);

@@ -4,7 +4,7 @@ import type { RequestRecord } from '../engine/log/request-ids.ts';
 import type { Run } from '../engine/run/run.ts';
 import { type AgentDefinition, runConfigOf } from '../engine/services/definition.ts';
 import { chartIdentity } from '../machines/snapshot.ts';
-import { LIMIT_NAMES, type Limits } from '../protocol/config.ts';
+import { type Limits, limitsSchema } from '../protocol/config.ts';
 import { digestTools } from '../protocol/content/digest.ts';
 import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
@@ -77,10 +77,11 @@ export function knownInput(of: string, options: LoopStart): LoopStart {
 }
 
 /** Every run begins here: without `limits` and `launch`, it only looks names up. */
-function checkStart(of: string, options: StartOptions, known: Readonly<Record<string, true>>): StartOptions {
+function checkStart(of: string, options: StartOptions, known: object): StartOptions {
   refuseUnknownOptions(of, options, known, 'input-invalid');
   const { limits, launch } = options;
-  if (limits !== undefined) refuseUnknownOptions(`limits of ${of}`, limits, LIMIT_NAMES, 'input-invalid');
+  if (limits !== undefined)
+    refuseUnknownOptions(`limits of ${of}`, limits, limitsSchema.shape, 'input-invalid');
   if (launch !== undefined) refuseUnknownOptions(`launch of ${of}`, launch, LAUNCH_NAMES, 'input-invalid');
   return options;
 }

@@ -1,5 +1,5 @@
 import type { Call, Context } from '../machines/context.ts';
-import { isAnswered } from '../machines/decide-next-action.ts';
+import { endsWithAnswer } from '../machines/decide-next-action.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import type { Limits } from '../protocol/config.ts';
 import {
@@ -51,7 +51,7 @@ export function abstractState(
     context.paused ? context.steps : 'runs',
     abstractBreakpoints(context),
     [context.finishersDone, context.timer !== null],
-    [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
+    [context.edited && endsWithAnswer(context), context.edited, context.resultsAt !== null],
     abstractReference(reference),
     past,
   ].join('|');
@@ -91,7 +91,6 @@ function abstractPast(context: Context, reference: ReferenceModel, detail: Detai
   return detail === 'changed' ? summarizeForChanged(context, reference) : '';
 }
 
-/** A bounded summary of the past, and the differences between the chart's counts and the events. */
 function summarizeForChanged(
   { turns, toolCalls, edits, sticky }: Context,
   reference: ReferenceModel,
@@ -151,7 +150,6 @@ function abstractSpending(spending: Spending, limits: Limits): string {
   ].join();
 }
 
-/** Without a defect, determined by the chart's own part of the key. */
 function abstractReference({
   calls,
   inbox,
@@ -168,10 +166,8 @@ function abstractReference({
   return `${open} ${inbox.length} ${paused ? steps : ''} ${closing} ${final} ${unfinished} ${shown}`;
 }
 
-/** Counts are cut here. */
 const MAX_COUNT = 2;
 
-/** The outcomes of the calls of finished rounds, counted by kind. */
 function summarize(done: readonly ReferenceCall[]): string {
   const kinds = new Map<string, number>();
   for (const { call, input, starts, result } of done) {

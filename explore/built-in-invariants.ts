@@ -14,7 +14,6 @@ function startsTurn(effects: readonly Effect[]): boolean {
   return effects.some(effect => effect.type === 'start' && effect.service === 'modelTurn');
 }
 
-/** The decisions that a step publishes. */
 export function decisionsOf(effects: readonly Effect[]): NextAction[] {
   return effects.flatMap(effect =>
     effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
@@ -26,7 +25,6 @@ export function listPending(state: ChartState): string {
   return JSON.stringify(Object.fromEntries(pendingServices(state).map(({ id, input }) => [id, input])));
 }
 
-/** Whether two values are equal as JSON. */
 export function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
@@ -366,7 +364,6 @@ export const RESTORABLE = 'a run restored from its JSON at any point continues a
 export const JSON_ONLY = 'the state of the chart is plain JSON';
 export const STEPS_COMPLETE = 'every step completes: none throws or loops forever';
 
-/** The names of the built-in invariants. */
 export const BUILT_IN: readonly string[] = [
   ...Object.keys(SAFETY_INVARIANTS),
   ...Object.keys(INTERNAL_INVARIANTS),

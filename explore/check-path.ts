@@ -6,6 +6,7 @@ import type { NamesOf } from '../protocol/options/refuse-unknown.ts';
 import { isSame } from './built-in-invariants.ts';
 import { describeAgent, type ExploredTool, type ToolSamples } from './describe-agent.ts';
 import { beginExploration, type ExploreOptions, refuseUnknownExploreOptions } from './explore.ts';
+import { invalidInput } from './invariant.ts';
 import { type BreachReport, reportBreach } from './report.ts';
 
 /** A path that broke an invariant: `past` begins with `run.started` and is only followed; `path` is checked. */
@@ -41,7 +42,7 @@ export function checkPath(
   options: CheckPathOptions = {},
 ): BreachReport[] {
   refuseUnknownExploreOptions('checkPath', options, NAMES);
-  if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
+  if (!isAgent(agent)) throw invalidInput('Expected an agent created by createAgent.');
   const [started, ...followed] = past;
   const { tools: connected } = options;
   const { runContext = options.runContext } = started;
@@ -69,7 +70,6 @@ export function checkPath(
   }
 }
 
-/** Adds the inputs of calls to the samples, so that pure approval functions are asked about them. */
 function withInputs(
   samples: ExploreOptions['samples'] = {},
   calls: readonly QualifiedCall[],
@@ -85,7 +85,6 @@ function withInputs(
   return all;
 }
 
-/** Returns the event with the calls as the agent would make them now. */
 function requalify(event: ChartEvent, tools: readonly ExploredTool[]): ChartEvent {
   const qualify = (call: QualifiedCall): QualifiedCall => qualifyCall(call, event.at, tools);
   switch (event.type) {

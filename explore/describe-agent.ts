@@ -21,10 +21,8 @@ export type ToolSamples = {
   readonly outputs?: readonly JsonValue[];
 };
 
-/** An answer of the tool's approval rule. */
-export type Gate = { gate: boolean; reason?: string; expiresInMs?: number };
+export type GateSample = { gate: boolean; reason?: string; expiresInMs?: number };
 
-/** What an exploration needs to know of a tool. */
 export type ExploredTool = {
   name: string;
   sideEffect: SideEffect;
@@ -34,7 +32,7 @@ export type ExploredTool = {
   attempts: number;
   /** For `function` both answers are explored; `pure` functions are called. */
   approval: 'never' | 'always' | 'function' | 'pure';
-  calls: { input: JsonValue; gates: Gate[] }[];
+  calls: { input: JsonValue; gates: GateSample[] }[];
   outputs: readonly JsonValue[];
 };
 
@@ -207,23 +205,18 @@ function acceptedValue(validation: Validation | Promise<Validation>): { value: u
 }
 
 /** The possible answers: no, yes, and yes with an expiry for an approval function. */
-function gatesOf(approval: Approval | undefined): Gate[] {
+function gatesOf(approval: Approval | undefined): GateSample[] {
   if (approval === undefined) return [{ gate: false }, { gate: true }, { gate: true, expiresInMs: 60_000 }];
   if (typeof approval === 'boolean') return [{ gate: approval }];
   const { required, ...rest } = approval;
   return [{ gate: required, ...rest }];
 }
 
-/** The maximum of inputs for one tool. */
 const MAX_INPUTS = 8;
 const MAX_DEPTH = 6;
 const LARGE = 1_000_000;
 
-/**
- * Returns up to 8 inputs that a JSON Schema allows: the simplest one first, then one for each other interesting
- * value, such as a large number, the next member of an enum, the other boolean. Ignores `pattern` and
- * refinements.
- */
+/** Up to 8 inputs that a JSON Schema allows, the simplest first. Ignores `pattern` and refinements. */
 function sampleInputs(schema: JsonObject): JsonValue[] {
   const [simplest = {}, ...others] = sample(schema, schema, 0);
   return [simplest, ...others].slice(0, MAX_INPUTS);

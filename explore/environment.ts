@@ -1,12 +1,11 @@
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
-import type { ExploredAgent, ExploredTool, Gate } from './describe-agent.ts';
+import type { ExploredAgent, ExploredTool, GateSample } from './describe-agent.ts';
 
 /** A call that the model may make. Its id, digest and expiry are added when it is made. */
 export type CallTemplate = Omit<QualifiedCall, 'callId' | 'digest' | 'expiresAt'> & { expiresInMs?: number };
 
-/** The calls of one turn. */
 export type Round = readonly CallTemplate[];
 
 /** What the model, the tools and people may do during an exploration. */
@@ -18,15 +17,12 @@ export type Environment = {
   probes: readonly Round[];
   /** The calls that are combined with a text and every finish reason. */
   cutOff: Round;
-  /** The finish reasons of turns without calls. */
   endings: readonly FinishReason[];
   /** Whether the first turn may be the answer. */
   mayAnswerAtOnce: boolean;
-  /** The usage of each turn. */
   usage: Usage | null;
   /** The duration of each turn in ms. */
   turnMs: number;
-  /** The outputs that a tool may return. */
   outputs(tool: string): readonly JsonValue[];
   /** The input that replaces a call's input when a person edits it. */
   editedInput(call: QualifiedCall): JsonValue;
@@ -154,7 +150,6 @@ export function invalidCalls({ tools }: ExploredAgent): CallTemplate[] {
   ];
 }
 
-/** A round of more calls than the whole run may make. */
 function listProbes(agent: ExploredAgent): Round[] {
   const { toolCalls } = agent.config.limits;
   const call = listCalls(agent).find(({ executedBy }) => executedBy === 'engine');
@@ -163,17 +158,15 @@ function listProbes(agent: ExploredAgent): Round[] {
     : [Array.from({ length: toolCalls + 1 }, () => call)];
 }
 
-/** The maximum of calls in one turn. */
 const MAX_CALLS = 1_000;
 
-/** Whether the first turn may make the round, if the agent's toolChoice forces a tool. */
 function isForced(round: Round, { config, tools }: ExploredAgent): boolean {
   const { toolChoice } = config;
   if (typeof toolChoice !== 'object' || tools.every(({ name }) => name !== toolChoice.name)) return true;
   return round.every(({ name }) => name === toolChoice.name);
 }
 
-function makeTemplate(tool: ExploredTool, input: CallTemplate['input'], gate: Gate): CallTemplate {
+function makeTemplate(tool: ExploredTool, input: CallTemplate['input'], gate: GateSample): CallTemplate {
   const { name, sideEffect, reconcilable, executedBy } = tool;
   return { name, input, sideEffect, reconcilable, executedBy, ...gate };
 }

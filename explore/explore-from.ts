@@ -3,7 +3,6 @@ import { isOfChart } from '../machines/fold.ts';
 import { limitsOf } from '../machines/limits.ts';
 import { type ChartState, type Step, statePath } from '../machines/step.ts';
 import type { Limits, Prices } from '../protocol/config.ts';
-import { EngineError } from '../protocol/error.ts';
 import type { ChartEvent, JournalEntry, RunStarted } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { SideEffect } from '../protocol/tool.ts';
@@ -16,7 +15,8 @@ import {
   finishExploration,
   refuseUnknownExploreOptions,
 } from './explore.ts';
-import type { PathEntry, Place } from './explorer.ts';
+import type { PathEntry, WalkPlace } from './explorer.ts';
+import { invalidInput } from './invariant.ts';
 import { type ExplorationReport, reportPath, type UnfinishedWalks } from './report.ts';
 import { listUnfinished, shareOf } from './walks.ts';
 
@@ -90,14 +90,11 @@ export function exploreFrom(
 export function readPast(entries: readonly JournalEntry[]): { started: RunStarted; past: ChartEvent[] } {
   const [first, ...rest] = entries;
   if (first?.event.type !== 'run.started')
-    throw new EngineError('input-invalid', 'Expected the entries of a run from its start.');
+    throw invalidInput('Expected the entries of a run from its start.');
   return { started: first.event, past: rest.map(({ event }) => event).filter(isOfChart) };
 }
 
-/**
- * Walks what models, tools and decisions can do: first without any approval, to find the tools that need none. Calls
- * of different tools are kept apart, so that each tool gets its turn. Returns the walks that stopped before their end.
- */
+/** Walks what models, tools and decisions can do, without any approval first, with the calls of different tools apart. */
 function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): UnfinishedWalks[] {
   const singles = listCalls(agent).map(call => [call]);
   const plain: Environment = {
@@ -144,13 +141,11 @@ type ToolAhead = {
   approved?: JsonValue;
 };
 
-/** The step that reaches a state, of the shortest path found. */
-type LastStep = { before: Place; event: ChartEvent; people: People };
+type LastStep = { before: WalkPlace; event: ChartEvent; people: People };
 
 /** What people do in a walk: they approve nothing, decide, or do everything they can. */
 type People = 'refuse' | 'decide' | 'act';
 
-/** Gathers what the walks of an exploration meet. */
 class Ahead {
   people: People = 'act';
   /** Whether a model call can complete. */
@@ -160,8 +155,7 @@ class Ahead {
   readonly #free = new Set<string>();
   readonly #starts = { freely: new Map<string, JsonValue>(), approved: new Map<string, JsonValue>() };
 
-  /** Takes an accepted event. */
-  take(before: Place, event: ChartEvent, { state }: Step): void {
+  take(before: WalkPlace, event: ChartEvent, { state }: Step): void {
     const path = statePath(state);
     const known = this.states.get(path);
     const { people } = this;
@@ -172,12 +166,10 @@ class Ahead {
     this.#findStarts(before, event, state);
   }
 
-  /** Whether a call of an engine's tool can start. */
   get startsTools(): boolean {
     return this.#starts.freely.size + this.#starts.approved.size > 0;
   }
 
-  /** Returns the tools with what was met of them. */
   listTools(tools: readonly ExploredTool[]): ToolAhead[] {
     const { freely, approved } = this.#starts;
     return tools.map(({ name, sideEffect }) => ({
@@ -189,7 +181,7 @@ class Ahead {
   }
 
   /** A call starts when the engine starts it, or when a client gets it. */
-  #findStarts({ state: before }: Place, event: ChartEvent, { context }: Step['state']): void {
+  #findStarts({ state: before }: WalkPlace, event: ChartEvent, { context }: Step['state']): void {
     if (event.type !== 'tool.started' && event.type !== 'turn.completed' && event.type !== 'approval.decided')
       return;
     for (const { callId, name, input, status, gate } of context.calls) {
@@ -214,7 +206,6 @@ type SpendingLeft = { spent: number; most: number | null };
 /** By limit. The turn that reaches a limit of `tokens`, `cost` or `activeMs` may exceed it. */
 type Left = Record<'turns' | 'toolCalls' | 'tokens' | 'cost' | 'activeMs', SpendingLeft>;
 
-/** Returns what a run may still spend within its limits: nothing, if no model call can come. */
 function spendingLeft({ context }: ChartState, limits: Limits, { takesTurns, startsTools }: Ahead): Left {
   const { turns, toolCalls, usage, cost, activeMs, closing, config } = context;
   const tokens = usage === null ? 0 : usage.inputTokens + usage.outputTokens;

@@ -9,7 +9,6 @@ import { type Agent, isAgent } from '../agent/agent.ts';
 import { type AgentMachine, agentMachine } from '../machines/agent.ts';
 import { chartIdentity } from '../machines/snapshot.ts';
 import { listEdges } from '../machines/step.ts';
-import { EngineError } from '../protocol/error.ts';
 import { type ChartEvent, JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
@@ -17,8 +16,8 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { Tool } from '../protocol/tool.ts';
 import { BUILT_IN } from './built-in-invariants.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
-import { Explorer, nameEdge, type Watcher } from './explorer.ts';
-import { type Invariants, type NamedInvariant, nameInvariants } from './invariant.ts';
+import { Explorer, nameEdge, type WalkWatcher } from './explorer.ts';
+import { type Invariants, invalidInput, type NamedInvariant, nameInvariants } from './invariant.ts';
 import { START } from './make-events.ts';
 import { type ExplorationReport, reportBreach, type UnfinishedWalks } from './report.ts';
 import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
@@ -94,7 +93,6 @@ export function explore(agent: Agent, options: ExploreOptions = {}): Exploration
 
 const PROGRESS_STEP = 250;
 
-/** An exploration before its walks: what is explored, and how far. */
 export type Exploration = {
   agent: ExploredAgent;
   explorer: Explorer;
@@ -103,8 +101,11 @@ export type Exploration = {
   budget: Budget;
 };
 
-/** A run whose events lead to the state where an exploration starts. */
-export type ExploredRun = { started: RunStarted; past: readonly ChartEvent[]; onTaken?: Watcher['onTaken'] };
+export type ExploredRun = {
+  started: RunStarted;
+  past: readonly ChartEvent[];
+  onTaken?: WalkWatcher['onTaken'];
+};
 
 /** Prepares an exploration from the start, or from where a run stands. Throws like `explore`, and `journal-damaged`. */
 export function beginExploration(agent: Agent, options: ExploreOptions, run?: ExploredRun): Exploration {
@@ -112,36 +113,29 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
   const { maxMs = options.maxStates === undefined ? DEFAULT_MAX_MS : Number.POSITIVE_INFINITY } = options;
   const { now = () => performance.now() } = options;
   const budget: Budget = { maxStates, maxMs, now, until: now() + maxMs };
-  if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
+  if (!isAgent(agent)) throw invalidInput('Expected an agent created by createAgent.');
   if (!Number.isInteger(maxStates) || maxStates < 1)
-    throw new EngineError('input-invalid', `Expected maxStates to be a positive integer, got ${maxStates}.`);
+    throw invalidInput(`Expected maxStates to be a positive integer, got ${maxStates}.`);
   if (typeof maxMs !== 'number' || !(maxMs > 0))
-    throw new EngineError('input-invalid', `Expected maxMs to be a number of ms above 0, got ${maxMs}.`);
+    throw invalidInput(`Expected maxMs to be a number of ms above 0, got ${maxMs}.`);
   if (typeof machine?.transition !== 'function')
-    throw new EngineError(
-      'input-invalid',
-      'Expected machine to be agentMachine.provide({ actions, guards }).',
-    );
+    throw invalidInput('Expected machine to be agentMachine.provide({ actions, guards }).');
   const invariants = nameInvariants(options.invariants ?? {});
-  const taken = invariants.find(({ name }) => BUILT_IN.includes(name) || name === CAN_END);
+  const taken = invariants.find(({ name }) => BUILT_IN.includes(name) || name === CAN_END)?.name;
   if (taken !== undefined)
-    throw new EngineError(
-      'input-invalid',
-      `Expected another name for the invariant "${taken.name}": a built-in invariant has this name.`,
+    throw invalidInput(
+      `Expected another name for the invariant "${taken}": a built-in invariant has this name.`,
     );
   const { tools, samples, runContext = run?.started.runContext } = options;
   const described = describeAgent(agent, omitUndefined({ connected: tools, samples, runContext }));
-  const onPlace = (states: number) => {
-    if (states % PROGRESS_STEP === 0) onProgress?.(states);
+  const watcher: WalkWatcher = {
+    ...omitUndefined({ onTaken: run?.onTaken }),
+    onPlace(states) {
+      if (states % PROGRESS_STEP === 0) onProgress?.(states);
+    },
   };
-  const watcher = { onPlace, ...omitUndefined({ onTaken: run?.onTaken }) };
-  const explorer = new Explorer(
-    machine,
-    run?.started ?? makeStarted(described),
-    invariants,
-    watcher,
-    run?.past,
-  );
+  const started = run?.started ?? makeStarted(described);
+  const explorer = new Explorer(machine, started, invariants, watcher, run?.past);
   const { config } = explorer.start.reference;
   return { agent: { ...described, config }, explorer, machine, invariants, budget };
 }
@@ -154,7 +148,21 @@ export function finishExploration(
   const walked = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
   const unfinished = [...earlier, ...walked];
   if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, agent, budget));
-  return makeReport(explorer, agent, unfinished, { machine, invariants });
+  const { edges, ...counts } = explorer.coverage;
+  const all = [...new Set(listEdges(machine).map(nameEdge))];
+  const missing = all.filter(edge => !edges.has(edge));
+  const breaches = [...explorer.breaches.values()].sort((one, other) => one.depth - other.depth);
+  return {
+    agent: agent.name,
+    complete: unfinished.length === 0,
+    unfinished,
+    ...counts,
+    edges: { taken: all.length - missing.length, total: all.length, missing },
+    invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
+    breaches: breaches.map(breach => reportBreach(breach, explorer)),
+    tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
+    notes: agent.notes,
+  };
 }
 
 function makeStarted({ name, version, config, runContext }: ExploredAgent): RunStarted {
@@ -169,31 +177,5 @@ function makeStarted({ name, version, config, runContext }: ExploredAgent): RunS
     input: [userMessage('begin')],
     stream: true,
     ...omitUndefined({ runContext }),
-  };
-}
-
-function makeReport(
-  explorer: Explorer,
-  agent: ExploredAgent,
-  unfinished: UnfinishedWalks[],
-  { machine, invariants }: { machine: AgentMachine; invariants: readonly NamedInvariant[] },
-): ExplorationReport {
-  const { states, steps, crashPoints, decisions, edges } = explorer.coverage;
-  const all = [...new Set(listEdges(machine).map(nameEdge))];
-  const missing = all.filter(edge => !edges.has(edge));
-  const breaches = [...explorer.breaches.values()].sort((one, other) => one.depth - other.depth);
-  return {
-    agent: agent.name,
-    complete: unfinished.length === 0,
-    unfinished,
-    states,
-    edges: { taken: all.length - missing.length, total: all.length, missing },
-    crashPoints,
-    decisions,
-    steps,
-    invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
-    breaches: breaches.map(breach => reportBreach(breach, explorer)),
-    tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
-    notes: agent.notes,
   };
 }

@@ -42,17 +42,14 @@ type WalkOptions = {
   isOver?: () => boolean;
 };
 
-/** The option of `explore` that stopped a walk before its end. */
 type StoppedBy = 'maxStates' | 'maxMs';
 
 export type Walk = {
   /** In the order of discovery, one per key. */
-  places: readonly Place[];
+  places: readonly WalkPlace[];
   /** Edges between places as pairs of indices, without cancellations. */
   moves: readonly [from: number, to: number][];
-  /** Whether every place was expanded. */
   isComplete: boolean;
-  /** The option that stopped it before that. */
   stoppedBy?: StoppedBy;
   /** The number of places that were not expanded, or not in full. */
   unexpanded: number;
@@ -61,21 +58,21 @@ export type Walk = {
 /** One in this many steps is repeated from the run's JSON; steps that lead to a new place always are. */
 const CRASH_SAMPLE = 5;
 
-export type Watcher = {
-  onTaken?(before: Place, event: ChartEvent, step: Step, merged: Place | undefined): void;
+export type WalkWatcher = {
+  onTaken?(before: WalkPlace, event: ChartEvent, step: Step, merged: WalkPlace | undefined): void;
   onPlace?(states: number): void;
 };
 
 /** Walks the states that a run can reach, checks every step, and keeps the shortest breach of each invariant. */
 export class Explorer {
   readonly breaches = new Map<string, Breach>();
-  readonly start: Place;
+  readonly start: WalkPlace;
   readonly #machine: AgentMachine;
   readonly #stepper: Stepper;
   readonly started: RunStarted;
   readonly #past: readonly ChartEvent[];
   readonly #invariants: readonly NamedInvariant[];
-  readonly #watcher: Watcher;
+  readonly #watcher: WalkWatcher;
   /** Counts over all walks so far. `steps`: the offered events, accepted or not. */
   readonly coverage = { states: 0, steps: 0, crashPoints: 0, decisions: 0, edges: new Set<string>() };
   /** The invariants that have read the transcript or the earlier events: for them, places differ by their past. */
@@ -87,7 +84,7 @@ export class Explorer {
     machine: AgentMachine,
     started: RunStarted,
     invariants: readonly NamedInvariant[] = [],
-    watcher: Watcher = {},
+    watcher: WalkWatcher = {},
     past: readonly ChartEvent[] = [],
   ) {
     this.#machine = machine;
@@ -100,11 +97,14 @@ export class Explorer {
   }
 
   /** Walks breadth first from the places. Places with the same key count as one and are expanded once. */
-  walk(from: readonly Place[], { environment, detail, mostPlaces, isOver = () => false }: WalkOptions): Walk {
-    const places: Place[] = [];
+  walk(
+    from: readonly WalkPlace[],
+    { environment, detail, mostPlaces, isOver = () => false }: WalkOptions,
+  ): Walk {
+    const places: WalkPlace[] = [];
     const moves: [number, number][] = [];
     const known = new Map<string, number>();
-    const discover = (place: Place, key: string): number => {
+    const discover = (place: WalkPlace, key: string): number => {
       known.set(key, places.length);
       this.coverage.states += 1;
       this.#watcher.onPlace?.(this.coverage.states);
@@ -143,7 +143,7 @@ export class Explorer {
   }
 
   /** Offers one event and checks the step. Returns where it leads, or `null` if the chart ignores it. */
-  take(before: Place, event: ChartEvent): { place: Place; step: Step } | null {
+  take(before: WalkPlace, event: ChartEvent): { place: WalkPlace; step: Step } | null {
     this.coverage.steps += 1;
     const enabled = isEnabled(event, before.reference, before.state);
     const known = this.breaches.size;
@@ -170,7 +170,7 @@ export class Explorer {
     const checked: CheckedStep = { before, event, after: step.state, effects: step.effects, reference };
     const broken = this.#check(checked, before, event);
     const { transcript, inbox } = step.state.context;
-    const place: Place = {
+    const place: WalkPlace = {
       state: step.state,
       reference: broken ? reference : { ...reference, transcript, inbox },
       depth: before.depth + 1,
@@ -182,7 +182,7 @@ export class Explorer {
   }
 
   /** Describes an accepted event as an entry of a path. A step that throws stays in the same state. */
-  describeStep(before: Place, event: ChartEvent): PathEntry {
+  describeStep(before: WalkPlace, event: ChartEvent): PathEntry {
     try {
       const step = this.#stepper.next(before.state, event);
       return { event, state: statePath(step.state), why: decisionsOf(step.effects).at(-1)?.why ?? null };
@@ -192,7 +192,7 @@ export class Explorer {
   }
 
   /** Follows the past, of which only the last step is checked: its events have happened. */
-  #begin(): Place {
+  #begin(): WalkPlace {
     const first = this.#stepper.initial(this.started);
     let checked: CheckedStep = {
       before: null,
@@ -214,13 +214,13 @@ export class Explorer {
       checked = { before, event, after: step.state, effects: step.effects, reference };
     }
     const { after: state, reference, before, event } = checked;
-    const start: Place = { state, reference, depth: 0, from: null, tainted: false };
+    const start: WalkPlace = { state, reference, depth: 0, from: null, tainted: false };
     const broken = event === null && this.#check(checked, start, null);
     this.#checkInvariants(checked, before, start);
     return { ...start, tainted: broken };
   }
 
-  #step(before: Place, event: ChartEvent): Step | null {
+  #step(before: WalkPlace, event: ChartEvent): Step | null {
     try {
       return this.#stepper.next(before.state, event);
     } catch (error) {
@@ -229,7 +229,7 @@ export class Explorer {
     }
   }
 
-  #check(step: CheckedStep, before: Place, event: ChartEvent | null): boolean {
+  #check(step: CheckedStep, before: WalkPlace, event: ChartEvent | null): boolean {
     let broken = false;
     for (const [name, invariant] of before.tainted ? SAFETY_CHECKS : ALL_CHECKS) {
       const wrong = invariant(step);
@@ -243,7 +243,7 @@ export class Explorer {
   #checkInvariants(
     { after, effects, event }: CheckedStep,
     before: CheckedStep['before'],
-    place: Place,
+    place: WalkPlace,
   ): void {
     if (this.#invariants.length === 0) return;
     let reader = '';
@@ -264,14 +264,14 @@ export class Explorer {
     }
   }
 
-  #note(invariant: string, message: string, before: Place, event: ChartEvent | null): void {
+  #note(invariant: string, message: string, before: WalkPlace, event: ChartEvent | null): void {
     const depth = before.depth + (event === null ? 0 : 1);
     const known = this.breaches.get(invariant);
     if (known === undefined || depth < known.depth)
       this.breaches.set(invariant, { invariant, message, before, event, depth });
   }
 
-  #traceEdges(before: Place, event: ChartEvent, step: Step): void {
+  #traceEdges(before: WalkPlace, event: ChartEvent, step: Step): void {
     const decided = decisionsOf(step.effects).map(({ type }) => type);
     const move = `${statePath(before.state)} ${event.type} ${statePath(step.state)} ${decided}`;
     if (this.#traced.has(move)) return;
@@ -281,7 +281,7 @@ export class Explorer {
   }
 
   /** Simulates the end of the process: returns the state restored from JSON, and checks which services it starts. */
-  #drop(place: Place): ChartState | null {
+  #drop(place: WalkPlace): ChartState | null {
     const { state, reference } = place;
     if (state.status !== 'active') return null;
     this.coverage.crashPoints += 1;
@@ -302,7 +302,7 @@ export class Explorer {
     }
   }
 
-  #compare(before: Place, restored: ChartState, event: ChartEvent, step: Step): void {
+  #compare(before: WalkPlace, restored: ChartState, event: ChartEvent, step: Step): void {
     try {
       const [expected, found] = [toText(step), toText(this.#stepper.next(restored, event))];
       if (expected !== found) this.#note(RESTORABLE, describeDifference(expected, found), before, event);
@@ -315,7 +315,6 @@ export class Explorer {
 const SAFETY_CHECKS = Object.entries(SAFETY_INVARIANTS);
 const ALL_CHECKS = [...SAFETY_CHECKS, ...Object.entries(INTERNAL_INVARIANTS)];
 
-/** Decisions of people and results of clients. */
 const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
   'approval.decided',
   'result.received',
@@ -345,25 +344,25 @@ function describeDifference(expected: string, found: string): string {
 }
 
 /** A state of the chart and one way that leads to it. */
-export type Place = {
+export type WalkPlace = {
   state: ChartState;
   reference: ReferenceModel;
   /** The number of events from the start. */
   depth: number;
-  from: { place: Place; event: ChartEvent } | null;
+  from: { place: WalkPlace; event: ChartEvent } | null;
   /** Whether an invariant broke on the way. From here on only the safety invariants are checked. */
   tainted: boolean;
 };
 
 /** Returns the events that lead to a place, without `run.started`. */
-export function eventsTo(place: Place): ChartEvent[] {
+export function eventsTo(place: WalkPlace): ChartEvent[] {
   return pathTo(place).flatMap(({ from }) => (from === null ? [] : [from.event]));
 }
 
-/** Returns the places on the way from the start of the walks, and the place itself. */
-export function pathTo(place: Place): Place[] {
-  const places: Place[] = [];
-  for (let here: Place | undefined = place; here !== undefined; here = here.from?.place) places.unshift(here);
+export function pathTo(place: WalkPlace): WalkPlace[] {
+  const places: WalkPlace[] = [];
+  for (let here: WalkPlace | undefined = place; here !== undefined; here = here.from?.place)
+    places.unshift(here);
   return places;
 }
 
@@ -373,7 +372,7 @@ export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: st
 export type Breach = {
   invariant: string;
   message: string;
-  before: Place;
+  before: WalkPlace;
   event: ChartEvent | null;
   depth: number;
 };

@@ -45,7 +45,6 @@ function when(is: boolean, ...events: UntimedEvent[]): UntimedEvent[] {
   return is ? events : [];
 }
 
-/** The outcomes of what was running when the run was cancelled. */
 function listFinalReports(place: string, { calls, now }: Context): UntimedEvent[] {
   if (place.startsWith('turn'))
     return [answering('at last', { startedAt: now }), { ...failing(), startedAt: now }];
@@ -111,7 +110,6 @@ function doubting(callId: string, reason: string): UntimedEvent {
   return { type: 'tool.doubted', callId, reason };
 }
 
-/** Returns the calls of a round as the current turn makes them. */
 function makeRound(round: Round, context: Context): QualifiedCall[] {
   return round.map((call, index) => {
     const suffix = round.length === 1 ? '' : suffixOf(index);
@@ -123,7 +121,6 @@ function suffixOf(index: number): string {
   return index < 26 ? String.fromCharCode(97 + index) : `_${index}`;
 }
 
-/** Returns a call with its id, its digest and its expiry. */
 function nameCall({ expiresInMs, ...call }: Round[number], callId: string, { now }: Context): QualifiedCall {
   return {
     callId,
@@ -133,7 +130,6 @@ function nameCall({ expiresInMs, ...call }: Round[number], callId: string, { now
   };
 }
 
-/** Returns a `turn.completed` with the calls of a round and the environment's usage. */
 export function makeCallingTurn(round: Round, context: Context, environment: Environment): UntimedEvent {
   return { ...makeTurn({ calls: makeRound(round, context) }), ...spendTurn(context, environment) };
 }
@@ -145,7 +141,6 @@ function spendTurn(context: Context, { usage, turnMs }: Environment) {
   return { provider, model, usage, startedAt, continuation: { provider, model, instructions: '', token } };
 }
 
-/** Returns every outcome of a model call. */
 function listTurnReports(context: Context, environment: Environment): UntimedEvent[] {
   const { now, turns } = context;
   const { endings, cutOff } = environment;
@@ -171,7 +166,6 @@ function listTurnReports(context: Context, environment: Environment): UntimedEve
   return reports.map(event => (event.type === 'turn.completed' ? { ...event, ...spent } : event));
 }
 
-/** Returns what people may do in any state: send, pause, step, cancel. */
 function listClientEvents(context: Context, { mostUnread = 1 }: Environment): UntimedEvent[] {
   const { inbox, paused, steps, turn, now, calls, cancelling } = context;
   const text = `message ${turn.number}, ${now}, ${inbox.length}`;
@@ -299,7 +293,6 @@ const approving = ({ callId, digest }: QualifiedCall): UntimedOf<'approval.decid
   decision: { type: 'approve' },
 });
 
-/** Returns the result that a client sends for its call. */
 export const receiving = (callId: string, output: JsonValue): UntimedOf<'result.received'> => ({
   type: 'result.received',
   callId,
@@ -312,7 +305,6 @@ const QUARANTINED: UntimedEvent = {
   reason: 'five processes in a row ended here',
 };
 
-/** What the run of a sub-agent spends. */
 const SPENT = { turns: 1, toolCalls: 1, usage: null, cost: 0, activeMs: 5 };
 
 function editingTurn(turn: number, calls: QualifiedCall[]): UntimedOf<'turn.edited'> {
@@ -336,7 +328,6 @@ const BREAKPOINTS: readonly Breakpoint[] = [
   { id: 'approval', next: 'interruptForApproval' },
 ];
 
-/** Returns one breakpoint at a time, and their removal. */
 function listBreakpoints({ breakpoints }: Context): UntimedEvent[] {
   if (breakpoints.length > 0) return [{ type: 'breakpoints.set', breakpoints: [] }];
   return BREAKPOINTS.map(one => ({ type: 'breakpoints.set', breakpoints: [one] }));

@@ -32,10 +32,9 @@ export type Invariants =
 
 export type NamedInvariant = { name: string; holds: Invariant };
 
-/**
- * Returns the invariants with their names. Throws an `EngineError` `input-invalid` for one that is not a function
- * and for a duplicate name.
- */
+const EXPECTED = 'Expected { [name]: ({ context, value, event, before }) => boolean | string | undefined }';
+
+/** Throws `input-invalid` for an invariant that is not a function, and for a duplicate name. */
 export function nameInvariants(invariants: Invariants): NamedInvariant[] {
   const named = isList(invariants)
     ? invariants.map((entry, index) =>
@@ -44,8 +43,9 @@ export function nameInvariants(invariants: Invariants): NamedInvariant[] {
     : Object.entries(invariants).map(([name, holds]): NamedInvariant => ({ name, holds }));
   const names = new Set<string>();
   for (const { name, holds } of named) {
-    if (typeof holds !== 'function') throw invalid(`the invariant "${name}" is ${typeof holds}`);
-    if (names.has(name)) throw invalid(`two invariants are named "${name}"`);
+    if (typeof holds !== 'function')
+      throw invalidInput(`${EXPECTED}, but the invariant "${name}" is ${typeof holds}.`);
+    if (names.has(name)) throw invalidInput(`${EXPECTED}, but two invariants are named "${name}".`);
     names.add(name);
   }
   return named;
@@ -55,7 +55,6 @@ function isList(invariants: Invariants): invariants is readonly (Invariant | Nam
   return Array.isArray(invariants);
 }
 
-/** Evaluates an invariant. Returns the message of its breach, or `null`. */
 export function findBreach({ holds }: NamedInvariant, moment: Moment): string | null {
   try {
     const verdict: unknown = holds(moment);
@@ -68,9 +67,8 @@ export function findBreach({ holds }: NamedInvariant, moment: Moment): string | 
   }
 }
 
-function invalid(problem: string): EngineError {
-  const expected = 'Expected { [name]: ({ context, value, event, before }) => boolean | string | undefined }';
-  return new EngineError('input-invalid', `${expected}, but ${problem}.`);
+export function invalidInput(message: string): EngineError {
+  return new EngineError('input-invalid', message);
 }
 
 type MomentParts = {
@@ -83,13 +81,12 @@ type MomentParts = {
   onLookBack?(): unknown;
 };
 
-/** Returns a step as the argument of the user's invariants. */
 export function makeMoment({ before, event, after, effects, listEvents, onLookBack }: MomentParts): Moment {
+  const read = ({ context, value }: ChartState) => ({ context: watchReads(context, onLookBack), value });
   return {
-    context: watchReads(after.context, onLookBack),
-    value: after.value,
+    ...read(after),
     event,
-    before: before === null ? null : { context: watchReads(before.context, onLookBack), value: before.value },
+    before: before && read(before),
     effects,
     get events() {
       onLookBack?.();

@@ -12,7 +12,6 @@ type Untimed<Event> = Event extends ChartEvent ? Omit<Event, 'at' | 'generation'
 /** An event whose time and generation are added by `stamp`, unless set. */
 export type UntimedEvent = Untimed<ChartEvent> & { at?: number; generation?: number };
 
-/** The types of the events that services report. */
 const REPORTS: ReadonlySet<string> = new Set(
   reportEventSchema.def.options.flatMap(option => option.shape.type.def.values),
 );
@@ -24,7 +23,6 @@ export function stamp(context: Context, event: UntimedEvent): ChartEvent {
   return { ...event, at, generation: event.generation ?? context.generation } as ChartEvent;
 }
 
-/** An untimed event of one type. */
 export type UntimedOf<Type extends ChartEvent['type']> = Extract<UntimedEvent, { type: Type }>;
 
 export type TurnChange = Partial<Omit<Extract<UntimedEvent, { type: 'turn.completed' }>, 'type' | 'items'>>;
@@ -55,13 +53,10 @@ export function makeTurn({ calls = [], text = '', ...change }: TurnChange = {}) 
   } as const satisfies UntimedEvent;
 }
 
-/** Returns a turn with a text and no calls. */
 export const answering = (text: string, change: TurnChange = {}) => makeTurn({ text, ...change });
 
-/** Returns a turn with these calls and no text. */
 export const calling = (...calls: QualifiedCall[]) => makeTurn({ calls });
 
-/** Returns a message of the user. */
 export const saying = (text: string): UntimedEvent => ({
   type: 'message.received',
   items: [userMessage(text)],
@@ -86,7 +81,6 @@ export const starting = (callId: string, attempt = 1): UntimedEvent => ({
   key: `key of ${callId}`,
 });
 
-/** Returns the result of a call. */
 export const settling = (
   callId: string,
   { output = `output of ${callId}`, isError = false } = {},

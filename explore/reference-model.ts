@@ -41,7 +41,6 @@ export type ReferenceModel = {
   calls: ReferenceCall[];
   /** The position in the transcript for the results of an edited round; `null` for the end. */
   resultsAt: number | null;
-  /** The calls of finished rounds, in order. */
   done: readonly ReferenceCall[];
   sticky: readonly { tool: string; decision: 'approve' | 'reject' }[];
   paused: boolean;
@@ -81,7 +80,6 @@ export type ReferenceCall = {
 /** An item that must be in the transcript. The chart chooses the text of a refusal. */
 export type Expected = Item | { refused: string };
 
-/** What a run has spent, computed from its events. */
 export type Spending = {
   turns: number;
   /** The turns of sub-agents, included in `turns`. */
@@ -92,7 +90,6 @@ export type Spending = {
   tokens: number;
   cost: number;
   activeMs: number;
-  /** Until when the time of the running batch has been counted. */
   activeSince: number | null;
   /** Consecutive failures, by call digest. */
   failures: Readonly<Record<string, number>>;
@@ -108,7 +105,6 @@ export type CheckedStep = {
   reference: ReferenceModel;
 };
 
-/** Returns the reference model of a run that has just started. */
 export function startReference(started: RunStarted, step: Step): ReferenceModel {
   const model: ReferenceModel = {
     config: started.config,
@@ -153,7 +149,6 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
   return model;
 }
 
-/** Returns the reference model after an event that the chart accepted. */
 export function followReference(before: ReferenceModel, event: ChartEvent, step: Step): ReferenceModel {
   const model: ReferenceModel = {
     ...before,
@@ -178,7 +173,6 @@ export function isEnabled(event: ChartEvent, reference: ReferenceModel, state: C
   return expectationOf(event).isEnabled?.(event, reference, state) ?? true;
 }
 
-/** Returns an open call of the current round by its id. */
 export function find({ calls }: ReferenceModel, callId: string): ReferenceCall | undefined {
   return calls.find(({ call }) => call.callId === callId);
 }
@@ -372,13 +366,11 @@ function expectationOf(event: ChartEvent): Expectation<ChartEvent> {
   return EXPECTED[event.type] as Expectation<ChartEvent>;
 }
 
-/** Enables reports of the running start of a service. */
 function reportOf(service: ServiceName) {
   return ({ generation }: { generation: number }, { running }: ReferenceModel): boolean =>
     running[service]?.generation === generation;
 }
 
-/** Enables reports of the running tool batch about calls at these stages. */
 function reportAbout(...stages: readonly CallStatus[]) {
   const isCurrent = reportOf('toolBatch');
   return (event: { generation: number; callId: string }, model: ReferenceModel): boolean =>
@@ -469,7 +461,6 @@ function followDecision(model: ReferenceModel, event: Of<'approval.decided'>): v
   }
 }
 
-/** Applies a completed turn: its items, its calls with their status by the rules, and its cost. */
 function followTurn(model: ReferenceModel, event: Of<'turn.completed'>, { state }: Step): void {
   const { config, spending, final } = model;
   const { finishReason, calls, usage } = event;
@@ -523,7 +514,6 @@ function newEntry(call: QualifiedCall) {
   return { call, input, digest, approved: false, starts: 0, mayStart: true, result: null };
 }
 
-/** Applies an edit of the transcript: its items, and the calls that it keeps or adds. */
 function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void {
   const { items, calls, results = [] } = event;
   const ids = new Set(calls.map(({ callId }) => callId));
@@ -545,7 +535,6 @@ function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void
   admit(model, calls);
 }
 
-/** The call as it is known, if an edit leaves it unchanged. */
 function keptOf(model: ReferenceModel, { callId, digest }: QualifiedCall): ReferenceCall[] {
   const known = find(model, callId);
   return known?.digest === digest ? [known] : [];
@@ -567,7 +556,6 @@ function followTurnEdit(model: ReferenceModel, { calls, items }: Of<'turn.edited
   admit(model, calls);
 }
 
-/** Applies a step's effects: updates the running services and records invalid starts and stops. */
 function followEffects(model: ReferenceModel, effects: readonly Effect[]): void {
   let decided: NextAction | null = null;
   for (const effect of effects) {
@@ -612,10 +600,7 @@ function startService(
   }
 }
 
-/**
- * The breakpoints that should have held this start. None if a person let it past, asked for this step, or it repeats a
- * turn that did not complete.
- */
+/** None if a person let it past, asked for this step, or it repeats a turn that did not complete. */
 function findUnheld(model: ReferenceModel, decided: NextAction): string[] {
   const { breakpoints, continued, paused, steps, unfinished } = model;
   if (continued || (paused && steps > 0)) return [];
@@ -675,7 +660,6 @@ function countOutcome({ spending }: ReferenceModel, digest: string, failed: bool
   spending.failures = failed ? { ...others, [digest]: before + 1 } : others;
 }
 
-/** Adds what a sub-agent's run spent. */
 function addSpent({ spending }: ReferenceModel, { spent }: { spent?: Spent }): void {
   if (spent === undefined) return;
   spending.turns += spent.turns;
@@ -704,7 +688,6 @@ export function findSpentLimit(spending: Spending, limits: Limits): string | nul
     : `the limit ${reached} was reached (${used[reached]} of ${limits[reached]})`;
 }
 
-/** Returns the highest number of consecutive failures of one call. */
 export function mostFailures({ failures }: Spending): number {
   return Math.max(0, ...Object.values(failures));
 }

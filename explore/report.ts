@@ -1,7 +1,7 @@
 import { statePath } from '../machines/step.ts';
 import type { ChartEvent } from '../protocol/event.ts';
 import type { ExploredTool } from './describe-agent.ts';
-import { type Breach, type Explorer, type PathEntry, type Place, pathTo } from './explorer.ts';
+import { type Breach, type Explorer, type PathEntry, pathTo, type WalkPlace } from './explorer.ts';
 
 /** An invariant that does not hold, with the path that breaks it. */
 export type BreachReport = {
@@ -53,7 +53,6 @@ export type ExplorationReport = {
   notes: string[];
 };
 
-/** Returns the breach with its path from the start of the walks. */
 export function reportBreach(
   { invariant, message, before, event }: Breach,
   explorer: Explorer,
@@ -61,8 +60,7 @@ export function reportBreach(
   return { invariant, message, path: reportPath(before, event, explorer) };
 }
 
-/** Returns the path from the start of the walks to a place, and the event after it. */
-export function reportPath(before: Place, event: ChartEvent | null, explorer: Explorer): PathEntry[] {
+export function reportPath(before: WalkPlace, event: ChartEvent | null, explorer: Explorer): PathEntry[] {
   const path = pathTo(before).map(({ state, from }): PathEntry => {
     if (from !== null) return explorer.describeStep(from.place, from.event);
     return { event: explorer.started, state: statePath(state), why: state.context.next?.why ?? null };

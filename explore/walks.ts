@@ -1,6 +1,6 @@
 import type { Call } from '../machines/context.ts';
 import { statePath } from '../machines/step.ts';
-import { omitUndefined } from '../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Detail } from './abstract-state.ts';
 import type { ExploredAgent } from './describe-agent.ts';
 import {
@@ -11,7 +11,7 @@ import {
   makeEnvironment,
   type Round,
 } from './environment.ts';
-import type { Breach, Explorer, Place, Walk } from './explorer.ts';
+import type { Breach, Explorer, Walk, WalkPlace } from './explorer.ts';
 import { makeCallingTurn, receiving } from './generate-events.ts';
 import { stamp, starting, type UntimedEvent } from './make-events.ts';
 import type { UnfinishedWalks } from './report.ts';
@@ -30,15 +30,13 @@ export function shareOf({ now, until }: Budget, share: number): () => boolean {
 
 /** One walk: where it starts, what may happen, which states count as equal, and its share of the remaining states. */
 type Plan = {
-  /** Names the walk in the report's notes. */
   name: string;
-  from?: readonly Place[];
+  from?: readonly WalkPlace[];
   environment: Environment;
   detail: Detail;
   share: number;
 };
 
-/** Runs all walks. Returns those that stopped before their end. */
 export function walkAll(
   explorer: Explorer,
   agent: ExploredAgent,
@@ -155,10 +153,7 @@ function* listPlans(
 /** The share of `maxStates` for each of the two additional walks of a changed chart. */
 const CHANGED_SHARE = 0.3;
 
-/**
- * Walks a chart with changed actions or guards again, with finer states: it could distinguish what the
- * unchanged chart cannot. These walks are rarely complete.
- */
+/** With finer states: a changed chart could distinguish what the unchanged one cannot. Rarely complete. */
 export function walkChangedChart(
   explorer: Explorer,
   agent: ExploredAgent,
@@ -195,7 +190,6 @@ export function walkChangedChart(
   return listUnfinished('paths that only a changed chart could distinguish', walks, budget, cause);
 }
 
-/** Environments in which one turn reaches the limit of tokens, cost or active time. */
 function listCostlyEnvironments({ config }: ExploredAgent, environment: Environment): Environment[] {
   const { tokens, cost, activeMs } = config.limits;
   const rest = { outputTokens: 0, cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null };
@@ -234,8 +228,7 @@ class Drive {
   readonly #explorer: Explorer;
   readonly #agent: ExploredAgent;
   readonly #environment: Environment;
-  /** The first turn from the start of the walks. */
-  readonly #start: Place;
+  readonly #start: WalkPlace;
 
   constructor(explorer: Explorer, agent: ExploredAgent, environment: Environment) {
     this.#explorer = explorer;
@@ -245,7 +238,7 @@ class Drive {
   }
 
   /** Returns places from which one more turn, call or failure reaches a limit. */
-  listPlacesNearLimits(): Place[] {
+  listPlacesNearLimits(): WalkPlace[] {
     const start = this.#start;
     const { limits } = this.#agent.config;
     const { turns, toolCalls } = start.reference.spending;
@@ -276,24 +269,20 @@ class Drive {
     for (const round of this.#environment.probes) this.#callIn(this.#start, round);
   }
 
-  /** Takes turns that only call an unknown tool: the cheapest turn. */
-  #spendTurns(count: number): Place {
-    const [unknown] = invalidCalls(this.#agent);
-    let place = this.#start;
-    for (let turn = 0; turn < count && turn < MAX_EVENTS && unknown !== undefined; turn += 1) {
-      const after = this.#callIn(place, [{ ...unknown, input: { try: turn } }]);
-      if (after === null) return place;
-      place = after;
-    }
-    return place;
+  /** Takes turns that only call an unknown tool, the cheapest: each with another input, so that no failure repeats. */
+  #spendTurns(count: number): WalkPlace {
+    return this.#callUnknown(count, turn => ({ try: turn }));
   }
 
-  /** Repeats one call that cannot run. */
-  #fail(count: number): Place {
+  #fail(count: number): WalkPlace {
+    return this.#callUnknown(count, () => ({}));
+  }
+
+  #callUnknown(count: number, inputOf: (turn: number) => JsonValue): WalkPlace {
     const [unknown] = invalidCalls(this.#agent);
     let place = this.#start;
     for (let turn = 0; turn < count && turn < MAX_EVENTS && unknown !== undefined; turn += 1) {
-      const after = this.#callIn(place, [unknown]);
+      const after = this.#callIn(place, [{ ...unknown, input: inputOf(turn) }]);
       if (after === null) return place;
       place = after;
     }
@@ -310,14 +299,14 @@ class Drive {
   }
 
   /** Takes a turn with these calls, and every event up to the next turn. */
-  #round(from: Place, round: Round): Place {
+  #round(from: WalkPlace, round: Round): WalkPlace {
     const called = this.#callIn(from, round);
     if (called === null) return from;
     return this.#finishRound(called, round.length);
   }
 
   /** Takes every event up to the next turn; of a run that cannot get there, as many as it can. */
-  #finishRound(from: Place, calls = from.state.context.calls.length): Place {
+  #finishRound(from: WalkPlace, calls = from.state.context.calls.length): WalkPlace {
     let place = from;
     const deepest = place.depth + 4 * calls + 20;
     while (place.state.status === 'active' && !statePath(place.state).startsWith('turn')) {
@@ -328,14 +317,14 @@ class Drive {
     return place;
   }
 
-  #callIn(place: Place, round: Round): Place | null {
+  #callIn(place: WalkPlace, round: Round): WalkPlace | null {
     const { context } = place.state;
     if (place.state.status !== 'active' || !statePath(place.state).startsWith('turn')) return null;
     return this.#take(place, makeCallingTurn(round, context, this.#environment));
   }
 
   /** Takes the first event that advances the run; every call is approved and succeeds. */
-  #advance(place: Place): Place | null {
+  #advance(place: WalkPlace): WalkPlace | null {
     const { context } = place.state;
     for (const call of context.calls) {
       const event = this.#answer(call);
@@ -368,13 +357,12 @@ class Drive {
     }
   }
 
-  #take(place: Place, event: UntimedEvent): Place | null {
+  #take(place: WalkPlace, event: UntimedEvent): WalkPlace | null {
     return this.#explorer.take(place, stamp(place.state.context, event))?.place ?? null;
   }
 }
 
-/** Returns the places of a complete walk from which only cancelling ends the run. */
-export function findStuckPlaces({ places, moves }: Walk): Place[] {
+export function findStuckPlaces({ places, moves }: Walk): WalkPlace[] {
   const before: number[][] = places.map(() => []);
   for (const [from, to] of moves) before[to]?.push(from);
   const ended = places.flatMap(({ state }, index) => (state.status === 'active' ? [] : [index]));

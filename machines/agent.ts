@@ -14,7 +14,7 @@ import {
   beginFinishing,
   beginRest,
   beginTurn,
-  decide,
+  decideNext,
   endWait,
 } from './entry-actions.ts';
 import { fold, takes } from './fold.ts';
@@ -34,7 +34,6 @@ const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {
   throw new Error('This service is not provided. Use agentMachine.provide({ actors: agent.services() }).');
 });
 
-/** Returns the input of the service that the current state starts. */
 export const serviceInput = ({ context }: { context: Context }): ServiceInput => ({
   generation: context.generation,
   ...(context.timer === null ? {} : { until: context.timer }),
@@ -58,17 +57,13 @@ export function endCancelled({
 /** The guards of events: `fold.ts` says which events the chart takes, and what each of them does. */
 const takesIt = ({ context, event }: { context: Context; event: ChartEvent }) => takes(context, event);
 
-/** An action that replaces the context. */
 const becomes = (after: (context: Context) => Context) =>
   replaces(({ context }: { context: Context }) => after(context));
 
-/** Records the event in the context. */
 const records = { actions: 'record' } as const;
 
-/** Records the event, and decides what comes next. */
 const decides = { target: 'deciding', ...records } as const;
 
-/** Leads to the state of the next action. */
 const leadsTo = <Type extends NextAction['type'], Target extends string>(type: Type, target: Target) =>
   ({ guard: { type: 'next', params: { type } }, target }) as const;
 
@@ -105,7 +100,7 @@ export const agentMachine = setup({
   },
   actions: {
     record: assign(replaces(({ context, event }) => fold(context, event))),
-    decide: assign(becomes(decide)),
+    decide: assign(becomes(decideNext)),
     publishNext: emit(({ context }) => ({
       type: 'decided',
       next: context.next ?? decideNextAction(context),

@@ -14,7 +14,6 @@ import type { Call, Context } from './context.ts';
  * P3 Setting breakpoints starts nothing: a run that one of them held stays paused.
  */
 
-/** Returns the first breakpoint that holds the action; `undefined` if none does. */
 export function findBreakpoint(context: Context, next: NextAction): Breakpoint | undefined {
   if (context.breakpoints.length === 0 || isPassed(context, next)) return undefined;
   return context.breakpoints.find(breakpoint => matches(breakpoint, context, next));
@@ -55,7 +54,6 @@ function matches(breakpoint: Breakpoint, context: Context, next: NextAction): bo
   );
 }
 
-/** Whether the action spends: model calls, tools and finishers. */
 export function spends(next: NextAction): boolean {
   switch (next.type) {
     case 'callModel':
@@ -86,10 +84,7 @@ function callsOf(context: Context, next: NextAction): Call[] {
 
 type Where = NonNullable<Breakpoint['where']>;
 
-/**
- * Whether the call's input meets the condition. `matched`: the digests of the calls that met it before values were
- * redacted; they decide where a value was.
- */
+/** `matched`: the digests of the calls that met the condition before values were redacted. */
 export function matchesInput(
   where: Where,
   { input, digest }: Pick<Call, 'input' | 'digest'>,

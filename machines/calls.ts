@@ -14,7 +14,6 @@ import type { Call, CallResult, CallStatus, Context } from './context.ts';
 const OWED_BY_BATCH: ReadonlySet<CallStatus> = new Set(['queued', 'running', 'reconciling']);
 const BUSY: ReadonlySet<CallStatus> = new Set(['running', 'reconciling']);
 
-/** Returns a call of the current round. */
 export function findCall({ calls }: Context, callId: string): Call | undefined {
   return calls[placeOf(calls, callId)];
 }
@@ -25,7 +24,6 @@ const places = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
 /** Up to this length, a search costs less than an index. */
 const SHORT_LIST = 8;
 
-/** Returns the call's place in the list, or -1. */
 function placeOf(calls: readonly Call[], callId: string): number {
   if (calls.length <= SHORT_LIST) return calls.findIndex(call => call.callId === callId);
   const known = places.get(calls) ?? new Map(calls.map((call, place) => [call.callId, place]));
@@ -33,12 +31,10 @@ function placeOf(calls: readonly Call[], callId: string): number {
   return known.get(callId) ?? -1;
 }
 
-/** Returns the current round's calls with a status. */
 export function callsWith(context: Context, status: CallStatus): Call[] {
   return context.open === 0 ? [] : context.calls.filter(call => call.status === status);
 }
 
-/** Whether a call is running or reconciling. */
 export function isBusy(context: Context): boolean {
   return context.calls.some(call => BUSY.has(call.status));
 }
@@ -80,7 +76,6 @@ function closeRound(context: Context): Context {
   return { ...context, calls: [], resultsAt: null, transcript: answered };
 }
 
-/** Returns only the result members of an event. */
 export function resultOf({ output, isError = false, shown, blob }: Outcome): CallResult {
   return {
     output,
@@ -106,7 +101,6 @@ function owed(call: Call): number {
   return isOwed(call) ? 1 : 0;
 }
 
-/** Whether the call belongs to the current batch, running or interrupted. */
 export function isOwed({ status }: Call): boolean {
   return OWED_BY_BATCH.has(status);
 }
@@ -119,7 +113,6 @@ export function mayRunUnrecorded({ sideEffect, executedBy, gate, edited, attempt
   return sideEffect === 'none' && executedBy === 'engine' && !gate && edited !== true && attempt === 0;
 }
 
-/** Moves every ready call into the next batch. */
 export function queueReadyCalls(context: Context): Context {
   let queued = 0;
   const calls = context.calls.map(call => {

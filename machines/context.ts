@@ -151,12 +151,10 @@ export function replaces<Given>(update: (given: Given) => Context): (given: Give
   return update;
 }
 
-/** Whether the function is marked by `replaces`. */
 export function isReplacement(update: object): boolean {
   return replacing.has(update);
 }
 
-/** Returns the initial context of a run. */
 export function createContext(started: RunStarted): Context {
   return {
     runId: started.runId,

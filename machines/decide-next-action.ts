@@ -33,17 +33,13 @@ function describeCancel({ by, reason }: NonNullable<Context['cancelling']>): str
   return reason === undefined ? who : `${who}: ${reason}`;
 }
 
-/** Returns the next action without regard to pauses, breakpoints and cancellation. */
 export function chooseAction(context: Context): NextAction {
   if (context.failure !== null) return afterFailure(context);
   if (context.open > 0) return withOpenCalls(context);
   return betweenRounds(context);
 }
 
-/**
- * Every call gets exactly one result before the next model call. In this order: run the permitted calls, ask a person
- * to resolve doubts, ask for approvals, wait for results of clients and sub-agents.
- */
+/** In this order: run the permitted calls, ask to resolve doubts, ask for approvals, wait for results. */
 function withOpenCalls(context: Context): NextAction {
   const ready = callsWith(context, 'ready');
   if (context.batch > 0) {
@@ -77,7 +73,6 @@ function withOpenCalls(context: Context): NextAction {
  */
 export type FailureWay = 'retry' | 'fallback' | 'give-up' | 'resume';
 
-/** Chooses how to continue after the failure in the context. */
 export function chooseFailureWay(context: Context): FailureWay {
   const { failure, turn, config } = context;
   if (failure?.unfinished === true) return 'resume';
@@ -85,10 +80,7 @@ export function chooseFailureWay(context: Context): FailureWay {
   return turn.model + 1 < config.models.length ? 'fallback' : 'give-up';
 }
 
-/**
- * A failed turn is retried after its wait, within the limits. When all attempts have failed, the next model takes over
- * for the rest of the run.
- */
+/** When all attempts have failed, the next model takes over for the rest of the run. */
 function afterFailure(context: Context): NextAction {
   const { failure, turn, config, now } = context;
   if (failure === null) throw new Error('afterFailure needs a failure');
@@ -128,7 +120,7 @@ function betweenRounds(context: Context): NextAction {
   function reasonToCall({ sentBack }: Context): string | null {
     if (sentBack !== null && context.rejections <= config.finisherRejections)
       return `the answer was sent back, ${context.rejections} of ${config.finisherRejections}`;
-    if (context.edited) return isAnswered(context) ? null : 'the transcript was edited';
+    if (context.edited) return endsWithAnswer(context) ? null : 'the transcript was edited';
     if (lastTurn === null || lastTurn.final) return null;
     if (lastTurn.calls > 0 && lastTurn.finishReason !== 'content_filter') {
       return lastTurn.calls === 1 ? '1 call has its result' : `${lastTurn.calls} calls have their results`;
@@ -137,13 +129,11 @@ function betweenRounds(context: Context): NextAction {
   }
 }
 
-/** Whether the transcript ends with an answer of the model. */
-export function isAnswered({ transcript, lastTurn }: Context): boolean {
+export function endsWithAnswer({ transcript, lastTurn }: Context): boolean {
   const last = transcript.at(-1);
   return lastTurn !== null && last !== undefined && isAnswer(last);
 }
 
-/** Whether the item is a message of the assistant. */
 export function isAnswer(item: Item): boolean {
   return item.type === 'message' && item.role === 'assistant';
 }

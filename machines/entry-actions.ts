@@ -2,12 +2,10 @@ import { callsWith, queueReadyCalls } from './calls.ts';
 import type { Context } from './context.ts';
 import { chooseFailureWay, decideNextAction, type FailureWay } from './decide-next-action.ts';
 
-/*
- * The entry actions of the states, as pure functions of the context. Each runs before the state's service starts.
- */
+/* The entry actions of the states. Each runs before the service of the state starts. */
 
 /** Stores the next action. A run that a breakpoint holds is paused. */
-export function decide(context: Context): Context {
+export function decideNext(context: Context): Context {
   const next = decideNextAction(context);
   const isHeld = next.type === 'pause' && next.breakpoint !== undefined;
   return { ...context, next, paused: context.paused || isHeld };
@@ -45,17 +43,14 @@ function attemptAfter(attempt: number, way: FailureWay | null): number {
   return way === 'resume' ? attempt : 1;
 }
 
-/** Starts a batch of the ready calls. */
 export function beginBatch(context: Context): Context {
   return { ...queueReadyCalls(spend(context)), generation: context.generation + 1, activeSince: null };
 }
 
-/** Starts the finishers. */
 export function beginFinishing(context: Context): Context {
   return { ...spend(context), generation: context.generation + 1 };
 }
 
-/** Sets the timer for the next attempt. */
 export function beginBackOff(context: Context): Context {
   const until = context.next?.type === 'backOff' ? context.next.until : context.now;
   return { ...context, generation: context.generation + 1, timer: until };
@@ -71,7 +66,6 @@ export function beginRest(context: Context): Context {
   return { ...context, generation: timer === null ? context.generation : context.generation + 1, timer };
 }
 
-/** Clears the timer. */
 export function endWait(context: Context): Context {
   return context.timer === null ? context : { ...context, timer: null };
 }

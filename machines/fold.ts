@@ -16,7 +16,6 @@ type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 type Folded<Type extends ChartEvent['type']> = {
   /** Whether the chart takes it. Default: always. */
   takes?(context: Context, event: Of<Type>): boolean;
-  /** Returns the context after the event. */
   fold(context: Context, event: Of<Type>): Context;
 };
 
@@ -247,7 +246,6 @@ function endActivity(context: Context, at: number): Context {
     : { ...context, activeMs: context.activeMs + Math.max(0, at - since), activeSince: at };
 }
 
-/** Returns what a run keeps about a turn that has just completed. */
 function describeTurn(context: Context, event: Of<'turn.completed'>): LastTurn {
   const { config, turn, lastTurn, answer, transcript } = context;
   const { provider, finishReason } = event;
@@ -287,10 +285,7 @@ export function latestReply({ lastTurn, transcript, calls }: Context): {
   return { text, calls: calls.map(({ callId, name, input }) => ({ callId, name, input })) };
 }
 
-/**
- * Opens a round of calls, each with the status that approvals, sticky rules and limits give it. With `refusal`, none of
- * them runs. A call of the current round stays as it is.
- */
+/** With `refusal`, none of the calls runs. A call of the current round stays as it is. */
 function admitCalls(context: Context, qualified: QualifiedCall[], refusal: string | null): Context {
   let { toolCalls, deniedCalls } = context;
   const limits = limitsOf(context);
@@ -328,7 +323,6 @@ function countOutcome(context: Context, digest: string, failed: boolean): Contex
   return { ...context, failures: failed ? { ...others, [digest]: before + 1 } : others };
 }
 
-/** Applies a decision about a gated call: approve, reject or answer. */
 function decideApproval(context: Context, event: Of<'approval.decided'>): Context {
   const { callId, decision } = event;
   const call = findCall(context, callId);
@@ -373,14 +367,12 @@ function addStickyRule(context: Context, tool: string, decision: Decision): Cont
   return { ...context, sticky: [...context.sticky.filter(other => other.tool !== tool), rule] };
 }
 
-/** Returns the result of a rejected call, which the model reads. */
 function rejection(reason: string | undefined): string {
   return reason === undefined
     ? 'Not run: the call was rejected.'
     : `Not run: the call was rejected: ${reason}`;
 }
 
-/** Applies a person's resolution of a call in doubt. */
 function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
   switch (resolution.type) {
     case 'retry':

@@ -27,7 +27,6 @@ function reached(limit: keyof Limits, used: number, allowed: number | undefined)
   return { limit, why: `limit ${limit}: ${used} of ${allowed}` };
 }
 
-/** Returns the limits of the run, including changed parameters. */
 export function limitsOf({ config, params }: Context): Limits {
   return params.limits === undefined ? config.limits : { ...config.limits, ...params.limits };
 }
@@ -42,7 +41,6 @@ function countTokens(usage: Usage | null): number {
   return usage === null ? 0 : usage.inputTokens + usage.outputTokens;
 }
 
-/** Adds what a child run spent to the totals of its parent run. */
 export function addSpent(context: Context, spent: Spent | undefined): Context {
   if (spent === undefined) return context;
   return {
@@ -71,7 +69,6 @@ function addCounts(total: number | null, more: number | null): number | null {
   return total === null || more === null ? (total ?? more) : total + more;
 }
 
-/** Returns the model of the current turn. */
 export function modelOf(context: Context): RunConfig['models'][number] {
   const model = context.config.models[context.turn.model];
   if (model === undefined) throw new Error(`The run's model list has no entry ${context.turn.model}.`);

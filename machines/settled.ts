@@ -47,19 +47,16 @@ export function describeIncomplete({ next, transcript }: Context): Incomplete | 
   return { reason, ...(refusal !== '' && { refusal }) };
 }
 
-/** Describes a run that failed. */
 export function describeFailed(context: Context): In<'failed'> {
   const { next } = context;
   if (next?.type !== 'fail') throw new Error('expected the next action of a failed run to be "fail"');
   return { ...spentIn(context), status: 'failed', error: { code: next.code, message: next.message } };
 }
 
-/** Describes a run that was cancelled. */
 export function describeCancelled(context: Context): In<'cancelled'> {
   return { ...spentIn(context), status: 'cancelled', unsettled: listUnsettled(context) };
 }
 
-/** Describes a run that rests. */
 export function describeWaiting(context: Context): In<'waiting'> {
   return {
     ...spentIn(context),
@@ -113,7 +110,6 @@ export function describeOpen({ runId }: Context, call: Call): JsonOpenCall | nul
   return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId) };
 }
 
-/** Returns the run's own open calls of this kind. */
 export function openCallsOf(context: Context, kind: OpenCallKind): JsonOpenCall[] {
   const open = context.calls.flatMap(call => describeOpen(context, call) ?? []);
   return open.filter(call => call.kind === kind);

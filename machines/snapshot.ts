@@ -3,7 +3,7 @@ import type { Effect, ServiceInput } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject } from '../protocol/json.ts';
 import { type AgentMachine, agentMachine, CHART_VERSION, serviceInput } from './agent.ts';
-import { compileOutput, Given } from './compiled/compile-action.ts';
+import { ActionInput, compileOutput } from './compiled/compile-action.ts';
 import type { Context } from './context.ts';
 import { pendingService, serviceNamed } from './pending-service.ts';
 import type { ChartState } from './step.ts';
@@ -17,7 +17,6 @@ export type StoredState = {
   chart: { version: number; hash: string };
 };
 
-/** Returns the version and the structural hash of this program's chart. */
 export function chartIdentity(): { version: number; hash: string } {
   return { version: CHART_VERSION, hash: structuralHash() };
 }
@@ -91,7 +90,7 @@ function isLeafOf(node: StateNode, value: unknown): boolean {
 function outputIn({ context, _nodes: nodes }: ChartState): ChartState['output'] {
   const ended = nodes.find(({ type }) => type === 'final');
   if (ended === undefined) return undefined;
-  return compileOutput(ended).value(new Given(context, { type: '' })) as ChartState['output'];
+  return compileOutput(ended).value(new ActionInput(context, { type: '' })) as ChartState['output'];
 }
 
 type StateNode = AgentMachine['root'];

@@ -4,8 +4,8 @@ import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type AgentMachine, agentMachine, type ChartState, endCancelled } from './agent.ts';
 import { type CompiledMachine, compile } from './compiled/compile.ts';
-import { Refusal } from './compiled/compile-action.ts';
-import { beginRun, type Step, takeEvent } from './compiled/macrostep.ts';
+import { NotCompiled } from './compiled/compile-action.ts';
+import { type Step, takeEvent, takeStart } from './compiled/macrostep.ts';
 import { serviceNamed } from './pending-service.ts';
 
 /**
@@ -93,7 +93,7 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
       tables ??= compile(machine);
       return work(tables);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof NotCompiled)) throw error;
       refused = error.message;
       return null;
     }
@@ -105,7 +105,7 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
       return refused;
     },
     initial(started) {
-      const step = withTables(compiled => beginRun(compiled, { type: 'xstate.init', input: started }));
+      const step = withTables(compiled => takeStart(compiled, { type: 'xstate.init', input: started }));
       if (step !== null) return step;
       const [state, actions] = initialTransition(machine, started);
       return { state, effects: lower(actions, isOwn), handled: true };
@@ -138,14 +138,12 @@ export const next = chart.next;
 type Node = AgentMachine['root'];
 type Transition = NonNullable<Node['always']>[number];
 
-/** Returns every edge of the chart. */
 export function listEdges(machine: AgentMachine = agentMachine): Edge[] {
   return listNodes(machine.root).flatMap(node =>
     [...[...node.transitions.values()].flat(), ...(node.always ?? [])].map(describeEdge),
   );
 }
 
-/** Returns the paths of all states, including inner states. */
 export function listStates(): string[] {
   return listNodes(agentMachine.root).flatMap(({ path }) => (path.length === 0 ? [] : [path.join('.')]));
 }

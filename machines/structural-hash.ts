@@ -15,7 +15,6 @@ export function structuralHash(): string {
   return known;
 }
 
-/** Returns the structural hash of a machine definition. */
 export function hashDefinition(definition: unknown): string {
   const structure = canonicalJson(toJson(keepStructure(definition)));
   return bytesToHex(sha256(utf8ToBytes(structure))).slice(0, 16);

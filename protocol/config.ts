@@ -1,9 +1,8 @@
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject } from './json.ts';
-import type { NamesOf } from './options/refuse-unknown.ts';
-import { content } from './schemas/content.ts';
+import { contentSchema } from './schemas/content.ts';
 import { lazySchema } from './schemas/lazy-schema.ts';
-import type { Settings } from './turn.ts';
+import { settingsSchema, toolChoiceSchema } from './turn.ts';
 
 /** What a run may spend. Pauses, resumes and new processes do not reset the counts. */
 export const limitsSchema = lazySchema(() =>
@@ -23,60 +22,20 @@ export const limitsSchema = lazySchema(() =>
   }),
 );
 export type Limits = z.infer<typeof limitsSchema>;
-export const LIMIT_NAMES: NamesOf<Limits> = {
-  turns: true,
-  toolCalls: true,
-  tokens: true,
-  cost: true,
-  activeMs: true,
-  repeatedFailures: true,
-};
-
-/** The limits of an agent that sets none. */
 export const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
 
-/** Prices per million tokens, by model name. A missing price defaults to `input`. */
-const pricesSchema = lazySchema(() =>
-  z.record(
-    z.string(),
-    z.object({
-      input: z.number().check(z.nonnegative()),
-      output: z.number().check(z.nonnegative()),
-      cachedInput: z.exactOptional(z.number().check(z.nonnegative())),
-      cacheWrite: z.exactOptional(z.number().check(z.nonnegative())),
-    }),
-  ),
-);
-export type Prices = z.infer<typeof pricesSchema>;
-export const PRICE_NAMES: NamesOf<Prices[string]> = {
-  input: true,
-  output: true,
-  cachedInput: true,
-  cacheWrite: true,
-};
-
-/** Which tools the model may or must call. */
-const toolChoiceSchema = lazySchema(() =>
-  z.union([z.enum(['auto', 'required', 'none']), z.object({ name: z.string() })]),
-);
-
-export const settingsSchema = lazySchema(() =>
+/** Prices per million tokens. A missing one defaults to `input`. */
+export const priceSchema = lazySchema(() =>
   z.object({
-    temperature: z.exactOptional(z.number()),
-    topP: z.exactOptional(z.number()),
-    maxOutputTokens: z.exactOptional(z.int().check(z.positive())),
-    parallelToolCalls: z.exactOptional(z.boolean()),
-    reasoningEffort: z.exactOptional(z.string()),
+    input: z.number().check(z.nonnegative()),
+    output: z.number().check(z.nonnegative()),
+    cachedInput: z.exactOptional(z.number().check(z.nonnegative())),
+    cacheWrite: z.exactOptional(z.number().check(z.nonnegative())),
   }),
 );
-
-export const SETTING_NAMES: NamesOf<Settings> = {
-  temperature: true,
-  topP: true,
-  maxOutputTokens: true,
-  parallelToolCalls: true,
-  reasoningEffort: true,
-};
+/** By model name. */
+const pricesSchema = lazySchema(() => z.record(z.string(), priceSchema));
+export type Prices = z.infer<typeof pricesSchema>;
 
 export const paramLimitsSchema = lazySchema(() => {
   const { turns, toolCalls, tokens, activeMs } = limitsSchema.shape;
@@ -91,7 +50,7 @@ export const paramLimitsSchema = lazySchema(() => {
 /** Overrides of the agent's configuration for the following turns. `tools` are names of the agent's tools. */
 export const runParamsSchema = lazySchema(() =>
   z.object({
-    instructions: z.exactOptional(content(z.string())),
+    instructions: z.exactOptional(contentSchema(z.string())),
     settings: z.exactOptional(settingsSchema),
     toolChoice: z.exactOptional(toolChoiceSchema),
     tools: z.exactOptional(z.array(z.string())),
@@ -101,25 +60,11 @@ export const runParamsSchema = lazySchema(() =>
   }),
 );
 export type RunParams = z.infer<typeof runParamsSchema>;
-export const PARAM_LIMIT_NAMES: NamesOf<NonNullable<RunParams['limits']>> = {
-  turns: true,
-  toolCalls: true,
-  tokens: true,
-  activeMs: true,
-};
-export const PARAM_NAMES: NamesOf<RunParams> = {
-  instructions: true,
-  settings: true,
-  toolChoice: true,
-  tools: true,
-  providerOptions: true,
-  limits: true,
-};
 
 /** The agent's configuration as the chart reads it: plain data, fixed for the run. */
 export const runConfigSchema = lazySchema(() =>
   z.object({
-    /** The models in order of preference; the run falls back from one to the next. */
+    /** In order of preference; the run falls back from one to the next. */
     models: z.array(z.object({ provider: z.string(), model: z.string() })).check(z.minLength(1)),
     toolChoice: toolChoiceSchema,
     finalAnswer: z.enum(['live', 'held', 'separate']),
@@ -129,7 +74,6 @@ export const runConfigSchema = lazySchema(() =>
     prices: z.exactOptional(pricesSchema),
     /** Attempts per turn and model, including the first. */
     attempts: z.int().check(z.positive()),
-    /** Whether the agent has finishers. */
     finishers: z.boolean(),
     /** How often finishers may reject the answer. */
     finisherRejections: z.int().check(z.nonnegative()),

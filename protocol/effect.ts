@@ -19,7 +19,6 @@ export type NextAction = { why: string } & (
 
 export type ServiceName = 'modelTurn' | 'toolBatch' | 'timer' | 'finishers';
 
-/** The names of all services. */
 export const SERVICE_NAMES: readonly ServiceName[] = ['modelTurn', 'toolBatch', 'timer', 'finishers'];
 
 /** The input of a service; it reads everything else from the current context. */

@@ -6,7 +6,7 @@ import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { labelsSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
-import { content, isContentOf } from './schemas/content.ts';
+import { contentSchema, isContentOf } from './schemas/content.ts';
 import { lazySchema } from './schemas/lazy-schema.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
@@ -24,9 +24,9 @@ const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined))
 const text = lazySchema(() => z.string());
 const optionalText = lazySchema(() => z.exactOptional(text));
 /** Content: what people, models and tools say, and who they are. */
-const contentText = lazySchema(() => content(z.string()));
+const contentText = lazySchema(() => contentSchema(z.string()));
 const optionalContent = lazySchema(() => z.exactOptional(contentText));
-const contentJson = lazySchema(() => content(json));
+const contentJson = lazySchema(() => contentSchema(json));
 /** If present, `output` holds only the head and the tail of a larger result. */
 const blob = lazySchema(() => z.exactOptional(blobSchema));
 const continuation = lazySchema(() =>
@@ -99,24 +99,20 @@ const runStartedSchema = lazySchema(() =>
     format: z.int(),
     chart: z.object({ version: z.int(), hash: text }),
     agent: z.object({ name: text, version: optionalText }),
-    /**
-     * The agent's tools, each with a digest of the parts that the model and a recovery depend on; `server` is the label of
-     * the tool server that has the tool.
-     */
+    /** Each with a digest of what the model and a recovery depend on; `server`: the label of its tool server. */
     tools: z.exactOptional(z.array(z.object({ name: text, digest: text, server: optionalText }))),
     config: runConfigSchema,
     input: z.array(itemSchema),
     /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
     runContext: z.exactOptional(contentJson),
     labels: z.exactOptional(labelsSchema),
-    title: z.exactOptional(content(titleSchema)),
+    title: z.exactOptional(contentSchema(titleSchema)),
     continues: optionalText,
     /** The run whose journal was copied, and the last entry of the copy. */
     forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
     stream: z.boolean(),
     /** For a child run: the call of the parent run that started it. */
     parent: z.exactOptional(z.object({ runId: text, callId: text })),
-    /** The run begins paused. */
     paused: z.exactOptional(z.boolean()),
     /** What a later process needs to create the agent again. */
     launch: z.exactOptional(
@@ -200,7 +196,6 @@ export const inputEventSchema = lazySchema(() =>
     }),
     /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
     input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalContent }),
-    /** Replaces the run's breakpoints. */
     input('breakpoints.set', { breakpoints: breakpointsSchema, matched: matchedSchema, by: optionalContent }),
     /** Applies to the following turns; replaces earlier parameters. */
     input('params.changed', { params: runParamsSchema, by: optionalContent }),
@@ -277,10 +272,7 @@ const bookkeepingEventSchema = lazySchema(() =>
   z.discriminatedUnion('type', [
     /** `replaces`: the previous owner, if it did not release its lease. */
     event('run.claimed', { by: text, epoch: z.int(), replaces: optionalText }),
-    /**
-     * The result of an attempt that came after the run had moved on, kept as evidence. `contradicts` describes, for a
-     * person, what the run has recorded instead.
-     */
+    /** The late result of an attempt, kept as evidence. `contradicts`: what the run has recorded instead, for a person. */
     event('tool.late', {
       callId: text,
       output: contentJson,
@@ -311,7 +303,6 @@ export type RunEvent = z.infer<typeof runEventSchema>;
 
 let byType: ReadonlyMap<string, z.core.$ZodType> | undefined;
 
-/** The schemas of all events, by type. */
 function schemasByType(): ReadonlyMap<string, z.core.$ZodType> {
   byType ??= new Map<string, z.core.$ZodType>(
     [inputEventSchema, reportEventSchema, bookkeepingEventSchema].flatMap(({ def }) =>
@@ -321,7 +312,6 @@ function schemasByType(): ReadonlyMap<string, z.core.$ZodType> {
   return byType;
 }
 
-/** The types of all events. */
 export function listRunEventTypes(): readonly string[] {
   return [...schemasByType().keys()];
 }
@@ -335,10 +325,7 @@ export function isContent(type: RunEvent['type'], path: readonly string[]): bool
 /** An event and its number in a journal, from 1 without gaps. `stateHash`: of the state after it, if it was recorded. */
 export type JournalEntry = { seq: number; event: RunEvent; stateHash?: string };
 
-/**
- * Returns references to the large results of an event. The store keeps each blob durably before its event. Redacted
- * results are left out: their blob is deleted, although the reference to it remains.
- */
+/** The store keeps each blob durably before its event. Left out: redacted results, whose blob is deleted. */
 export function blobsOf(event: RunEvent): readonly BlobReference[] {
   return outcomesOf(event).flatMap(({ output, blob: named }) =>
     named === undefined || isRedaction(output) ? [] : [named],
@@ -347,7 +334,6 @@ export function blobsOf(event: RunEvent): readonly BlobReference[] {
 
 type Unmarked<Event> = Event extends { generation: number } ? Omit<Event, 'generation'> : Event;
 
-/** Returns the calls that an event introduces or replaces. */
 export function callsOf(event: Unmarked<RunEvent>): readonly QualifiedCall[] {
   switch (event.type) {
     case 'turn.completed':

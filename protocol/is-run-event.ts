@@ -6,9 +6,7 @@ export function isRunEvent(value: unknown): value is RunEvent {
   return isPlainEvent(value) || runEventSchema.safeParse(value).success;
 }
 
-/**
- * A fast check, made from the schemas. `true`: they accept the value too, unchanged. `false`: unknown, ask them.
- */
+/** A fast check, made from the schemas. `true`: they accept the value too, unchanged. `false`: unknown, ask them. */
 export function isPlainEvent(value: unknown): value is RunEvent {
   check ??= compile(runEventSchema);
   return check(value);
@@ -57,7 +55,6 @@ function compile(schema: z.core.$ZodType): Check {
   }
 }
 
-/** Adds the checks of a schema for the length of a text or list, or for the size of a number. */
 function bounded(schema: z.core.$ZodType, isOfType: Check): Check {
   const bounds = (schema._zod.def.checks ?? []).map(one => boundOf((one as z.core.$ZodChecks)._zod.def));
   if (bounds.includes(undefined)) return value => typeof value === 'string' && isParsedAlike(schema, value);
@@ -125,7 +122,6 @@ function choose(options: readonly z.core.$ZodType[], discriminator: string): Che
   return value => isPlain(value) && checks.get(value[discriminator])?.(value) === true;
 }
 
-/** A plain object with exactly these members. */
 function shape(members: Readonly<Record<string, z.core.$ZodType>>): Check {
   const checks = new Map<string, { accepts: Check; isOptional: boolean }>();
   for (const [name, member] of Object.entries(members)) {

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
-import { content } from './schemas/content.ts';
+import { contentSchema } from './schemas/content.ts';
 import { lazySchema } from './schemas/lazy-schema.ts';
 
 const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined));
-const contentText = lazySchema(() => content(z.string()));
-const contentJson = lazySchema(() => content(json));
+const contentText = lazySchema(() => contentSchema(z.string()));
+const contentJson = lazySchema(() => contentSchema(json));
 const id = lazySchema(() => z.exactOptional(z.string().check(z.minLength(1))));
 
 /**
@@ -16,7 +16,6 @@ const opaqueSchema = lazySchema(() => z.object({ provider: z.string(), data: con
 export type Opaque = z.infer<typeof opaqueSchema>;
 const opaque = lazySchema(() => z.exactOptional(opaqueSchema));
 
-/** A part of a message. */
 const partSchema = lazySchema(() =>
   z.discriminatedUnion('type', [
     z.object({
@@ -36,7 +35,6 @@ const partSchema = lazySchema(() =>
 );
 export type Part = z.infer<typeof partSchema>;
 
-/** A message of a person, the model or the application. */
 const messageSchema = lazySchema(() =>
   z.object({
     type: z.literal('message'),

@@ -37,7 +37,6 @@ export function toJson(value: unknown): JsonValue {
   return JSON.parse(toJsonText(value));
 }
 
-/** Returns the JSON text of `toJson(value)`; throws the same errors. */
 function toJsonText(value: unknown): string {
   const text = isPlain(value, 0) ? JSON.stringify(value) : JSON.stringify(value, refuseWhatJsonDrops);
   return text ?? 'null';
@@ -54,7 +53,6 @@ export function isTooDeep(text: string): boolean {
   return text.length > 2 * DEEPEST_JSON && hasManyBrackets(text) && measureJson(text).depth > DEEPEST_JSON;
 }
 
-/** A fast pre-check: whether the text has more than `DEEPEST_JSON` opening brackets at all. */
 function hasManyBrackets(text: string): boolean {
   let found = 0;
   for (const bracket of ['{', '[']) {
@@ -148,10 +146,7 @@ function refuseWhatJsonDrops(key: string, value: unknown): unknown {
   return value;
 }
 
-/**
- * Returns the JSON text with sorted keys, so that equal values have equal texts; the input of digests. Undefined
- * members are left out, as in JSON.
- */
+/** JSON text with sorted keys, so that equal values have equal texts. Undefined members are left out, as in JSON. */
 export function canonicalJson(value: JsonValue): string {
   const sorted = isSorted(value) ? value : sortKeys(value);
   return sorted === undefined ? joinSorted(value) : JSON.stringify(sorted);

@@ -50,7 +50,6 @@ type Retry = { retry: true; force?: boolean };
 export type Resolution<Output = unknown> = CallOptions &
   (Retry | { happened: true; output: Output } | { failed: string });
 
-/** A call of an edited turn. Without `callId`, it is new. */
 type EditedCall = { callId?: string | undefined; name: string; input: JsonValue };
 /**
  * Options of `run.editTurn`. `text` and `calls` replace those of the turn; what is absent stays. A call that `calls`
@@ -91,7 +90,6 @@ const SENDER: NamesOf<CommandOptions> = { by: true, requestId: true };
 const OF_RUN: NamesOf<ContinueOptions> = { ...SENDER, runId: true };
 const OF_CALL = { ...OF_RUN, callId: true } as const;
 
-/** The names of the members of each command. */
 export const COMMAND_MEMBERS: {
   readonly [Type in RunCommand['type']]: Omit<NamesOf<Extract<RunCommand, { type: Type }>>, 'type'>;
 } = {

@@ -7,7 +7,6 @@ import type { RunRecord } from './store.ts';
 import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { Usage } from './turn.ts';
 
-/** A tool call, for those who decide about it. */
 interface CallFacts<Name extends string, Input> {
   callId: string;
   /** The run that takes the decision: for a call of a sub-agent, the sub-agent's run. */
@@ -61,13 +60,10 @@ export interface UnsettledCall<Name extends string = string, Input = unknown> ex
   waitsFor?: string;
 }
 
-/** An unsettled call as journals and the runs API have it. */
 export type JsonCall = UnsettledCall<string, JsonValue>;
 
-/** An open call as the runs API has it. */
 export type JsonOpenCall = OpenCall<string, JsonValue>;
 
-/** The open calls of these tools and, for agents among them, of their tools. */
 type OpenCallOf<Kind extends OpenCallKind, Tools> =
   Tools extends Tool<infer Name, infer Input, infer Output>
     ? EachKind<Kind, Name, Input, AnswerTo<Tools, Output>> | OpenCallBelow<Kind, Tools>
@@ -128,7 +124,6 @@ export interface WaitingRun<Tools = AgentTool> extends Spent {
   /** The parts of `open` of these kinds. */
   approvals: OpenCallOf<'approval', Tools>[];
   doubts: OpenCallOf<'doubt', Tools>[];
-  /** The results so far. */
   results: ToolResultOf<Tools>[];
   paused: boolean;
 }
@@ -196,7 +191,6 @@ export type Stranding = {
   advice: string;
 };
 
-/** An agent that a server serves. */
 export type AgentSummary = {
   name: string;
   description?: string;
@@ -206,7 +200,6 @@ export type AgentSummary = {
   tools?: number;
 };
 
-/** An open call, for those who decide the calls of many runs. */
 export type InboxItem = {
   kind: OpenCallKind;
   /** The run that takes the decision. */
@@ -221,7 +214,6 @@ export type InboxItem = {
   call: JsonOpenCall;
 };
 
-/** A tool of an agent, for people. */
 export type ToolSummary = {
   name: string;
   description: string;
@@ -243,7 +235,6 @@ export type ToolSummary = {
   server?: string;
 };
 
-/** An agent and what its runs may do. */
 export type AgentView = Omit<AgentSummary, 'tools'> & {
   /** The models that its runs can be forked on, as `provider:model`: its own, then those only for forks. */
   forkModels: string[];

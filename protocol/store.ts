@@ -150,7 +150,7 @@ export type AppendResult =
   | { type: 'superseded' };
 
 /** A run that was read, and how often it had been redacted before. */
-export type Source = Pick<RunRecord, 'runId' | 'redactions'>;
+export type CopySource = Pick<RunRecord, 'runId' | 'redactions'>;
 
 /**
  * The initial events after `run.started`, and the run after them, as in `Standing`. `source`: the run that the events are
@@ -163,7 +163,7 @@ export type JournalRest = {
   progress?: Progress;
   wakeAt?: number;
   beside?: readonly StandingChange[];
-  source?: Source;
+  source?: CopySource;
 };
 
 /** One page of a list. `next` is the cursor of the following page; absent at the end. */

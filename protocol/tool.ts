@@ -32,7 +32,6 @@ export type CallView<Input = JsonValue, RunContext = unknown> = {
   runId: string;
   name: string;
   input: Input;
-  /** As in `ToolCallContext`. */
   runContext: RunContext;
 };
 
@@ -140,10 +139,8 @@ export interface SubAgentTool<Name extends string, Output, RunContext, Below>
   readonly '~below'?: Below;
 }
 
-/** What an agent's `tools` may have. */
 export type AgentTool = Tool | ToolSource;
 
-/** Returns the definition of a tool as sent to the model. */
 export function toolDefinition({ name, description, inputSchema, strict, custom }: Tool): ToolDefinition {
   return { name, description, inputSchema, ...omitUndefined({ strict, custom }) };
 }

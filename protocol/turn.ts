@@ -24,7 +24,11 @@ export const usageSchema = lazySchema(() =>
 );
 export type Usage = z.infer<typeof usageSchema>;
 
-export type ToolChoice = 'auto' | 'required' | 'none' | { name: string };
+/** Which tools the model may or must call. */
+export const toolChoiceSchema = lazySchema(() =>
+  z.union([z.enum(['auto', 'required', 'none']), z.object({ name: z.string() })]),
+);
+export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 /** A tool as described to the model. `inputSchema` is JSON Schema with `type: 'object'`. */
 export type ToolDefinition = {
@@ -40,15 +44,17 @@ export type ToolDefinition = {
 };
 
 /** Sampling and length settings that every provider supports in some form. */
-export type Settings = {
-  temperature?: number;
-  topP?: number;
-  maxOutputTokens?: number;
-  parallelToolCalls?: boolean;
-  reasoningEffort?: string;
-};
+export const settingsSchema = lazySchema(() =>
+  z.object({
+    temperature: z.exactOptional(z.number()),
+    topP: z.exactOptional(z.number()),
+    maxOutputTokens: z.exactOptional(z.int().check(z.positive())),
+    parallelToolCalls: z.exactOptional(z.boolean()),
+    reasoningEffort: z.exactOptional(z.string()),
+  }),
+);
+export type Settings = z.infer<typeof settingsSchema>;
 
-/** The schema the final answer must follow. */
 export type OutputFormat = { name: string; schema: JsonObject; strict?: boolean };
 
 /**

@@ -3,17 +3,15 @@ import type { Settled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
 import type { Context } from '../machines/context.ts';
 import { decideNextAction } from '../machines/decide-next-action.ts';
-import { PARAM_NAMES, type RunParams } from '../protocol/config.ts';
+import { type RunParams, runParamsSchema } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Item, ToolResultItem } from '../protocol/item.ts';
 import { userMessage } from '../protocol/message.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { type CompletedTurn, describeTurn, type RunnerTurn, TurnStream } from './runner-turn.ts';
 
 /** Parameters of the next model request. `messages` is the run's transcript without the current reply. */
 export type RunnerParams = RunParams & { messages: readonly Item[] };
-
-const NAMES: NamesOf<RunnerParams> = { ...PARAM_NAMES, messages: true };
 
 /** The author of the runner's entries in the journal. */
 const RUNNER = { by: 'runner' };
@@ -74,7 +72,12 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
   setMessagesParams(change: Partial<RunnerParams> | ((params: RunnerParams) => Partial<RunnerParams>)): void {
     const before = this.params;
     const changed = typeof change === 'function' ? change(before) : change;
-    refuseUnknownOptions('setMessagesParams', changed, NAMES, 'input-invalid');
+    refuseUnknownOptions(
+      'setMessagesParams',
+      changed,
+      { ...runParamsSchema.shape, messages: true },
+      'input-invalid',
+    );
     const { messages = before.messages, ...params } = changed;
     const current = this.#requireTurn();
     if (messages !== before.messages) current.edit = messages;

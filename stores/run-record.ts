@@ -5,6 +5,7 @@ import { titleOf } from '../protocol/listing/label.ts';
 import {
   type AppendGuard,
   type AppendResult,
+  type CopySource,
   changedRun,
   type JournalRest,
   type Progress,
@@ -12,7 +13,6 @@ import {
   type RedactOptions,
   type RunRecord,
   type RunStatus,
-  type Source,
   type Standing,
   type Store,
 } from '../protocol/store.ts';
@@ -68,7 +68,7 @@ export function refuseAppend(
 /** Throws an error of `isChangedRun` if the run is gone or was redacted another number of times than `known`. */
 export function assertUnredacted(
   runId: string,
-  run: Pick<Source, 'redactions'> | undefined,
+  run: Pick<CopySource, 'redactions'> | undefined,
   known: number | undefined,
 ): void {
   if (known !== undefined && run?.redactions !== known) throw changedRun(runId);

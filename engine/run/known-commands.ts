@@ -1,5 +1,5 @@
-import { PARAM_LIMIT_NAMES, PARAM_NAMES, SETTING_NAMES } from '../../protocol/config.ts';
-import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
+import { paramLimitsSchema, runParamsSchema } from '../../protocol/config.ts';
+import { type Breakpoint, breakpointSchema } from '../../protocol/debugger/breakpoint.ts';
 import { EngineError } from '../../protocol/error.ts';
 import {
   asSentence,
@@ -16,6 +16,7 @@ import {
   type YieldOptions,
 } from '../../protocol/run-command.ts';
 import type { OpenCall } from '../../protocol/run-view.ts';
+import { settingsSchema } from '../../protocol/turn.ts';
 import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
 
@@ -33,7 +34,6 @@ const OTHERS = {
 };
 
 const EDITED_CALL = optionNames<NonNullable<EditTurnOptions['calls']>[number]>()('callId name input');
-const BREAKPOINT = optionNames<Breakpoint>()('id next tool turn costOver where once');
 const WHERE = optionNames<NonNullable<Breakpoint['where']>>()('path op value');
 
 /** The method of `Run` for each type whose name differs. */
@@ -83,19 +83,19 @@ function refuseUnknownBelow(command: object): void {
     for (const call of command.calls) refuse('a call of an edited turn', call, EDITED_CALL);
   if ('breakpoints' in command && Array.isArray(command.breakpoints))
     for (const breakpoint of command.breakpoints) {
-      refuse('a breakpoint', breakpoint, BREAKPOINT);
+      refuse('a breakpoint', breakpoint, breakpointSchema.shape);
       if (breakpoint.where !== undefined) refuse('where of a breakpoint', breakpoint.where, WHERE);
     }
 }
 
 function refuseUnknownParams(params: unknown): void {
-  refuse('the parameters', params, PARAM_NAMES);
+  refuse('the parameters', params, runParamsSchema.shape);
   const { settings, limits } = params as { settings?: unknown; limits?: unknown };
-  if (settings !== undefined) refuse('settings of the parameters', settings, SETTING_NAMES);
-  if (limits !== undefined) refuse('limits of the parameters', limits, PARAM_LIMIT_NAMES);
+  if (settings !== undefined) refuse('settings of the parameters', settings, settingsSchema.shape);
+  if (limits !== undefined) refuse('limits of the parameters', limits, paramLimitsSchema.shape);
 }
 
-function refuse(of: string, given: unknown, known: Readonly<Record<string, true>>): void {
+function refuse(of: string, given: unknown, known: object): void {
   refuseUnknownOptions(of, given, known, 'input-invalid');
 }
 

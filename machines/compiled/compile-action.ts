@@ -14,14 +14,14 @@ import { endCancelled } from '../agent.ts';
 import { isReplacement } from '../context.ts';
 
 /** Names a feature that cannot be compiled; XState's own transition is used instead. */
-export class Refusal extends Error {
+export class NotCompiled extends Error {
   constructor(feature: string) {
     super(`not compiled: ${feature}`);
   }
 }
 
 /** The argument of the machine's functions. They are pure: access to an actor is refused. */
-export class Given {
+export class ActionInput {
   readonly context: object;
   readonly event: { type: string; output?: unknown };
 
@@ -31,20 +31,20 @@ export class Given {
   }
 
   get self(): never {
-    throw new Refusal('a function that uses "self"');
+    throw new NotCompiled('a function that uses "self"');
   }
 
   get system(): never {
-    throw new Refusal('a function that uses "system"');
+    throw new NotCompiled('a function that uses "system"');
   }
 
   get spawn(): never {
-    throw new Refusal('a function that uses "spawn"');
+    throw new NotCompiled('a function that uses "spawn"');
   }
 }
 
 /** A value of the definition, or its function of context and event with bound parameters. */
-export type Expression<Value> = (given: Given) => Value;
+export type Expression<Value> = (given: ActionInput) => Value;
 
 /** One operation of an edge. Later operations see the changes of an `assign`. */
 export type Op =
@@ -58,11 +58,10 @@ export type Op =
   /** `collect` returns the following operations, in order. */
   | { type: 'enqueue'; collect: Expression<readonly Op[]> };
 
-type Collect = (given: Given, params: unknown) => void;
+type Collect = (given: ActionInput, params: unknown) => void;
 
-type Computed<Value> = Value | ((given: Given, params: unknown) => Value);
+type Computed<Value> = Value | ((given: ActionInput, params: unknown) => Value);
 
-/** The service definition in an `invoke` or a `spawnChild`. */
 type ServiceDefinition = {
   src: unknown;
   id?: unknown;
@@ -91,11 +90,10 @@ function isBuiltIn(action: unknown): action is BuiltIn {
   return typeof action === 'function' && 'type' in action && BUILT_IN.has(action.type);
 }
 
-/** Compiles an action of the definition: a name, a name with parameters, or the result of an action creator. */
 export function compileAction(action: unknown, machine: AnyStateMachine): Op {
   const { name, params } = readReference(action);
   const found: unknown = typeof action === 'function' ? action : machine.implementations.actions[name];
-  if (!isBuiltIn(found)) throw new Refusal(`the action "${name}"`);
+  if (!isBuiltIn(found)) throw new NotCompiled(`the action "${name}"`);
   switch (found.type) {
     case 'xstate.assign':
       return {
@@ -110,30 +108,28 @@ export function compileAction(action: unknown, machine: AnyStateMachine): Op {
     case 'xstate.spawnChild':
       return compileStart(found, machine);
     case 'xstate.stopChild':
-      if (typeof found.actorRef !== 'string') throw new Refusal('"stopChild" of a computed actor');
+      if (typeof found.actorRef !== 'string') throw new NotCompiled('"stopChild" of a computed actor');
       return { type: 'stop', id: found.actorRef };
   }
 }
 
-/** Compiles the start of a service of the machine. */
 export function compileStart(service: ServiceDefinition, machine: AnyStateMachine): Op {
   const { src, id, input, systemId, syncSnapshot } = service;
   const name = SERVICE_NAMES.find(known => known === src);
   if (name === undefined || machine.implementations.actors[name] === undefined)
-    throw new Refusal(`the actor "${String(src)}", which is not a service of the machine`);
-  if (typeof id !== 'string') throw new Refusal(`the actor "${name}" with a computed id`);
-  if (systemId !== undefined) throw new Refusal(`"systemId" of the actor "${id}"`);
-  if (syncSnapshot) throw new Refusal(`"syncSnapshot" of the actor "${id}"`);
+    throw new NotCompiled(`the actor "${String(src)}", which is not a service of the machine`);
+  if (typeof id !== 'string') throw new NotCompiled(`the actor "${name}" with a computed id`);
+  if (systemId !== undefined) throw new NotCompiled(`"systemId" of the actor "${id}"`);
+  if (syncSnapshot) throw new NotCompiled(`"syncSnapshot" of the actor "${id}"`);
   return { type: 'start', service: name, id, input: bind(input as Computed<ServiceInput>, undefined) };
 }
 
-/** Compiles a guard of the definition; returns `null` without a guard. */
 export function compileGuard(guard: unknown, machine: AnyStateMachine): Expression<boolean> | null {
   if (guard === undefined) return null;
   const { name, params } = readReference(guard);
   const found: unknown = typeof guard === 'function' ? guard : machine.implementations.guards[name];
-  if (!isFunction<boolean>(found)) throw new Refusal(`the guard "${name}", which is not a function`);
-  if ('check' in found) throw new Refusal(`the combined guard "${name}"`);
+  if (!isFunction<boolean>(found)) throw new NotCompiled(`the guard "${name}", which is not a function`);
+  if ('check' in found) throw new NotCompiled(`the combined guard "${name}"`);
   return bind(found, params);
 }
 
@@ -142,7 +138,7 @@ export function compileOutput({ id, output, machine }: AnyStateMachine['root']) 
   const inner = bind<unknown>(output, undefined);
   const outer = bind<unknown>(machine.root.output, undefined);
   const value: Expression<unknown> = given =>
-    outer(new Given(given.context, { type: `xstate.done.state.${id}`, output: inner(given) }));
+    outer(new ActionInput(given.context, { type: `xstate.done.state.${id}`, output: inner(given) }));
   return { type: 'output', value } as const;
 }
 
@@ -159,7 +155,7 @@ function bind<Value>(value: Computed<Value>, params: Computed<unknown>): Express
   return given => value(given, params(given, undefined));
 }
 
-function isFunction<Value>(value: unknown): value is (given: Given, params: unknown) => Value {
+function isFunction<Value>(value: unknown): value is (given: ActionInput, params: unknown) => Value {
   return typeof value === 'function';
 }
 
@@ -191,7 +187,7 @@ function bindCollect(
   return given => {
     ops = [];
     const check = (guard: unknown) => compileGuard(guard, machine)?.(given) ?? true;
-    run(Object.assign(new Given(given.context, given.event), { enqueue, check }));
+    run(Object.assign(new ActionInput(given.context, given.event), { enqueue, check }));
     return ops;
   };
 }

@@ -5,14 +5,14 @@ import { type AnyStateMachine, pathToStateValue } from 'xstate';
 import type { ChartState } from '../agent.ts';
 import type { Context } from '../context.ts';
 import {
+  ActionInput,
   compileAction,
   compileGuard,
   compileOutput,
   compileStart,
   type Expression,
-  Given,
+  NotCompiled,
   type Op,
-  Refusal,
 } from './compile-action.ts';
 
 /**
@@ -27,27 +27,24 @@ import {
  */
 export type CompiledMachine = {
   createContext: (event: { type: string; input: unknown }) => Context;
-  /** Leads to the initial state. */
-  start: Edge;
-  /** Places by XState node. */
-  places: ReadonlyMap<Node, Place>;
+  start: CompiledEdge;
+  places: ReadonlyMap<Node, CompiledState>;
 };
 
 /** An innermost state of the chart. */
-export type Place = {
+export type CompiledState = {
   /** XState's snapshot in this state, without context and children. */
   snapshot: ChartState;
   /** Candidate edges by event, those of the innermost state first. `*` matches any event not listed. */
-  on: ReadonlyMap<string, readonly Edge[]>;
-  always: readonly Edge[];
+  on: ReadonlyMap<string, readonly CompiledEdge[]>;
+  always: readonly CompiledEdge[];
 };
 
-/** A compiled transition from one innermost state to another. */
-export type Edge = { guard: Expression<boolean> | null; ops: readonly Op[]; to: Place };
+export type CompiledEdge = { guard: Expression<boolean> | null; ops: readonly Op[]; to: CompiledState };
 
 type Node = AnyStateMachine['root'];
 type Transition = NonNullable<Node['always']>[number];
-type DraftPlace = Place & { on: Map<string, readonly Edge[]> };
+type DraftPlace = CompiledState & { on: Map<string, readonly CompiledEdge[]> };
 
 /** Compiles a machine. Throws a `Refusal` that names the first unsupported feature. */
 export function compile(machine: AnyStateMachine): CompiledMachine {
@@ -72,7 +69,7 @@ export function compile(machine: AnyStateMachine): CompiledMachine {
 function contextOf({ config }: AnyStateMachine): CompiledMachine['createContext'] {
   const { context } = config;
   if (typeof context !== 'function') return () => context;
-  return event => context(Object.assign(new Given({}, event), { input: event.input }));
+  return event => context(Object.assign(new ActionInput({}, event), { input: event.input }));
 }
 
 function draftPlace(leaf: Node): DraftPlace {
@@ -81,7 +78,7 @@ function draftPlace(leaf: Node): DraftPlace {
   return { snapshot, on: new Map(), always: [] };
 }
 
-function placeAt(leaf: Node, places: ReadonlyMap<Node, Place>): Place {
+function placeAt(leaf: Node, places: ReadonlyMap<Node, CompiledState>): CompiledState {
   const place = places.get(leaf);
   if (place === undefined) throw new Error(`The chart has no innermost state "${leaf.id}".`);
   return place;
@@ -93,7 +90,11 @@ function listCandidates({ transitions }: Node, type: string): Transition[] {
 }
 
 /** Compiles a transition from one innermost state: exits from inside out, then its own actions, then entries. */
-function compileEdge(transition: Transition, from: Node, places: ReadonlyMap<Node, Place>): Edge {
+function compileEdge(
+  transition: Transition,
+  from: Node,
+  places: ReadonlyMap<Node, CompiledState>,
+): CompiledEdge {
   const { source, target, actions } = transition;
   const guard = compileGuard(transition.guard, source.machine);
   const own = actions.map(action => compileAction(action, source.machine));
@@ -160,19 +161,19 @@ const TRANSITION_KEYS = 'target guard actions reenter description meta source ev
 function assertCompilable(node: Node): void {
   const { id, type, parent, config, transitions, always = [], machine } = node;
   const where = `the state "${id}"`;
-  if (type === 'parallel' || type === 'history') throw new Refusal(`${where}, which is ${type}`);
-  if (parent === undefined && type !== 'compound') throw new Refusal(`${where}, which has no states`);
+  if (type === 'parallel' || type === 'history') throw new NotCompiled(`${where}, which is ${type}`);
+  if (parent === undefined && type !== 'compound') throw new NotCompiled(`${where}, which has no states`);
   if (type === 'final' && parent !== machine.root)
-    throw new Refusal(`${where}, which is final within another`);
+    throw new NotCompiled(`${where}, which is final within another`);
   assertKeys(config, parent === undefined ? ROOT_KEYS : STATE_KEYS, where);
   for (const service of node.invoke) assertKeys(service, INVOKE_KEYS, `the actor "${service.id}"`);
-  if (node.initial.actions.length > 0) throw new Refusal(`actions of "initial" of ${where}`);
+  if (node.initial.actions.length > 0) throw new NotCompiled(`actions of "initial" of ${where}`);
   for (const transition of [...[...transitions.values()].flat(), ...always]) {
     const { eventType, target = [] } = transition;
     const edge = `an edge of ${where} on "${eventType}"`;
-    if (eventType.endsWith('.*')) throw new Refusal(`${edge}, which matches several events`);
-    if (target.length > 1) throw new Refusal(`${edge} to several states`);
-    if (target[0] === machine.root) throw new Refusal(`${edge} to the root`);
+    if (eventType.endsWith('.*')) throw new NotCompiled(`${edge}, which matches several events`);
+    if (target.length > 1) throw new NotCompiled(`${edge} to several states`);
+    if (target[0] === machine.root) throw new NotCompiled(`${edge} to the root`);
     assertKeys(transition, TRANSITION_KEYS, edge);
   }
 }
@@ -180,5 +181,5 @@ function assertCompilable(node: Node): void {
 function assertKeys(config: object, known: string, where: string): void {
   const names = known.split(' ');
   const other = Object.entries(config).find(([key, value]) => value !== undefined && !names.includes(key));
-  if (other !== undefined) throw new Refusal(`"${other[0]}" of ${where}`);
+  if (other !== undefined) throw new NotCompiled(`"${other[0]}" of ${where}`);
 }

@@ -2,18 +2,19 @@ import type { Effect } from '../../protocol/effect.ts';
 import type { ChartState } from '../agent.ts';
 import type { Context } from '../context.ts';
 import { pendingService } from '../pending-service.ts';
-import type { CompiledMachine, Edge, Place } from './compile.ts';
-import { Given, type Op } from './compile-action.ts';
+import type { CompiledEdge, CompiledMachine, CompiledState } from './compile.ts';
+import { ActionInput, type Op } from './compile-action.ts';
 
 /** The result of an event. `handled` is false if the event changed nothing. */
 export type Step = { state: ChartState; effects: Effect[]; handled: boolean };
 
 type Event = { type: string };
 
-/**
- * Returns the initial state; `event.input` is the input of the context. Rethrows errors of the machine's functions.
- */
-export function beginRun({ createContext, start }: CompiledMachine, event: Event & { input: unknown }): Step {
+/** `event.input` is the input of the context. Rethrows errors of the machine's functions. */
+export function takeStart(
+  { createContext, start }: CompiledMachine,
+  event: Event & { input: unknown },
+): Step {
   const step = new Macrostep(start.to, createContext(event), {}, event);
   step.take(start);
   step.settle();
@@ -36,25 +37,23 @@ export function takeEvent({ places }: CompiledMachine, state: ChartState, event:
 /** More edges than any step takes: a sign of an endless loop. */
 const MOST_EDGES = 200;
 
-/** Applies one event and all edges that follow from it. */
 class Macrostep {
   readonly effects: Effect[] = [];
-  /** Whether the place or its contents changed. */
   isChanged = false;
   readonly #event: Event;
-  #place: Place;
+  #place: CompiledState;
   #context: Context;
   #children: ChartState['children'];
   #output: unknown;
   /** The arguments of guards and actions, until the context changes. */
-  #given: Given;
+  #given: ActionInput;
 
-  constructor(place: Place, context: Context, children: ChartState['children'], event: Event) {
+  constructor(place: CompiledState, context: Context, children: ChartState['children'], event: Event) {
     this.#place = place;
     this.#context = context;
     this.#children = children;
     this.#event = event;
-    this.#given = new Given(context, event);
+    this.#given = new ActionInput(context, event);
   }
 
   get state(): ChartState {
@@ -62,14 +61,13 @@ class Macrostep {
     return this.#output === undefined ? state : ({ ...state, output: this.#output } as ChartState);
   }
 
-  /** Returns the first edge whose guard passes. */
-  choose(edges: readonly Edge[]): Edge | undefined {
+  choose(edges: readonly CompiledEdge[]): CompiledEdge | undefined {
     for (const edge of edges) if (edge.guard === null || edge.guard(this.#given)) return edge;
     return undefined;
   }
 
   /** Takes one edge; returns whether it changed anything. */
-  take({ ops, to }: Edge): boolean {
+  take({ ops, to }: CompiledEdge): boolean {
     let changes = to !== this.#place;
     for (const op of ops) if (this.#do(op)) changes = true;
     this.#place = to;
@@ -92,7 +90,7 @@ class Macrostep {
     switch (op.type) {
       case 'assign':
         this.#context = changed(this.#context, op.update(given), op.replaces);
-        this.#given = new Given(this.#context, this.#event);
+        this.#given = new ActionInput(this.#context, this.#event);
         return true;
       case 'publish':
         this.effects.push({ type: 'publish', notice: op.notice(given) });

@@ -83,7 +83,6 @@ function describe(value: unknown): string {
 /** Bytes per call of `String.fromCharCode`, which takes a limited number of arguments. */
 const CHUNK = 0x8000;
 
-/** The base64 of bytes, in Node and in browsers. */
 export function toBase64(bytes: Uint8Array): string {
   let binary = '';
   for (let at = 0; at < bytes.length; at += CHUNK)

@@ -40,10 +40,7 @@ export function digestTools(tools: ReadonlyMap<string, Tool>): ToolDigest[] {
 
 const cache = new WeakMap<Tool, string>();
 
-/**
- * 16 hex digits over a tool's declaration: what the model sees of it, and how recovery treats its calls. The
- * code of its functions is not included.
- */
+/** 16 hex digits over what the model sees of a tool and how recovery treats its calls; not over the code of its functions. */
 export function digestTool(tool: Tool): string {
   const digest = cache.get(tool) ?? digestOf(describe(tool)).slice(0, 16);
   cache.set(tool, digest);

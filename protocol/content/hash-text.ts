@@ -17,7 +17,6 @@ export function makeHash(): { update(part: Uint8Array): void; digest(): string }
   return { update: part => void hash.update(part), digest: () => hash.digest('hex') };
 }
 
-/** The part of Node's module that is used. */
 type NodeCrypto = {
   hash(algorithm: 'sha256', text: string, encoding: 'hex'): string;
   createHash(algorithm: 'sha256'): { update(part: Uint8Array): unknown; digest(encoding: 'hex'): string };

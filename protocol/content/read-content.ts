@@ -1,21 +1,16 @@
 import type { Part } from '../item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../json.ts';
 
-/** An image or a file. */
 export type Media = Exclude<Part, { type: 'text' }>;
 
 /** A result of texts, images and files, as `content` creates it. No model reads `data`. */
 export type ContentOutput = { type: 'content'; parts: Part[]; data?: JsonValue };
 
-/** Whether a part of a result can have this URL. */
 export function isMediaURL(url: unknown): url is string {
   return typeof url === 'string' && /^(?:https?|data|gs):/i.test(url);
 }
 
-/**
- * Returns an output as content; `undefined` if it is other JSON. A list of the Responses API's parts (`input_text`,
- * `input_image`, `input_file`) is content too.
- */
+/** Returns `undefined` for other JSON. A list of the Responses API's parts (`input_text`, …) is content too. */
 export function readContent(output: JsonValue): ContentOutput | undefined {
   if (Array.isArray(output)) return output.length === 0 ? undefined : readParts(output, readResponsesPart);
   if (!isJsonObject(output) || output.type !== 'content' || !Array.isArray(output.parts)) return undefined;
@@ -23,7 +18,6 @@ export function readContent(output: JsonValue): ContentOutput | undefined {
   return content && { ...content, ...omitUndefined({ data: output.data }) };
 }
 
-/** Content, if every one of the values is a part. Stops at the first that is none. */
 function readParts(
   values: readonly JsonValue[],
   read: (value: JsonObject) => Part | undefined,
@@ -60,7 +54,6 @@ function textOrNone(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The texts among the parts, joined by newlines. */
 export function textOfParts(parts: readonly Part[]): string {
   return parts.flatMap(part => (part.type === 'text' && part.text !== '' ? [part.text] : [])).join('\n');
 }
@@ -75,10 +68,7 @@ export function mediaTypeOf(part: Media): string {
   return found?.split(';')[0]?.trim().toLowerCase() || (part.type === 'image' ? 'image/*' : '');
 }
 
-/**
- * An output as text for people and clients: short descriptions of the images and files of content, without its `data`;
- * a text as it is; other values as JSON.
- */
+/** An output for people: descriptions of the images and files of content, a text as it is, other values as JSON. */
 export function describeOutput(output: JsonValue): string {
   const content = readContent(output);
   if (content === undefined) return typeof output === 'string' ? output : JSON.stringify(output);
@@ -97,7 +87,6 @@ export function describeMedia(part: Media): string {
   );
 }
 
-/** In characters; names and URLs are cut to this length. */
 const LONGEST_NAME = 200;
 
 function placeOf({ url }: Media): string {

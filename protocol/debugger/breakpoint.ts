@@ -1,7 +1,7 @@
 // protocol/debugger: breakpoints, which are part of a run's state.
 
 import * as z from 'zod/mini';
-import { content } from '../schemas/content.ts';
+import { contentSchema } from '../schemas/content.ts';
 import { lazySchema } from '../schemas/lazy-schema.ts';
 
 const text = lazySchema(() => z.string().check(z.minLength(1), z.maxLength(200)));
@@ -9,7 +9,6 @@ const scalar = lazySchema(() =>
   z.union([z.string().check(z.maxLength(1_000)), z.number(), z.boolean(), z.null()]),
 );
 
-/** The actions that a breakpoint can hold. */
 export const HELD_ACTIONS = [
   'callModel',
   'streamFinal',
@@ -27,12 +26,10 @@ const heldActionSchema = lazySchema(() => z.enum(HELD_ACTIONS));
  * A predicate on the next action of a run, as data. All members that are present must match; without `next`, it
  * matches only actions that spend (model calls, tools, finishers).
  */
-const breakpointSchema = lazySchema(() =>
+export const breakpointSchema = lazySchema(() =>
   z.object({
     id: text,
-    /** The type of the action. */
     next: z.exactOptional(heldActionSchema),
-    /** One of the action's calls is of this tool. */
     tool: z.exactOptional(text),
     /** The turn that the action belongs to; a model call belongs to the turn that it begins. Counts from 1. */
     turn: z.exactOptional(z.int().check(z.positive())),
@@ -47,7 +44,7 @@ const breakpointSchema = lazySchema(() =>
       z.object({
         path: z.string().check(z.maxLength(500), z.regex(/^input(?:\.|$)/)),
         op: z.enum(['=', '!=', '<', '<=', '>', '>=']),
-        value: content(scalar),
+        value: contentSchema(scalar),
       }),
     ),
     /** It is removed when the run continues from it: "run to here". */

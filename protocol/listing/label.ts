@@ -13,13 +13,11 @@ const LONGEST_NAME = 64;
 const LONGEST_VALUE = 256;
 const LONGEST_TITLE = 200;
 
-/** Control characters and lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
 
 /** Labels: at most 16, with names of up to 64 and values of up to 256 characters, neither empty. */
 export const labelsSchema = lazySchema(() => z.custom<Labels>(value => findLabelFault(value) === null));
 
-/** Returns why a value cannot be the labels of a run; `null` if it can. */
 function findLabelFault(value: unknown): string | null {
   if (!isJsonObject(value)) return 'expected an object of strings, such as { "user": "7" }';
   const labels = Object.entries(value);
@@ -42,10 +40,7 @@ export function readLabels(value: unknown): Labels {
   throw new EngineError('input-invalid', `The labels are invalid: ${fault}.`);
 }
 
-/**
- * Returns labels given as `NAME=VALUE`. Throws `input-invalid` for a text without "=", for a name that is given twice, and
- * for labels out of bounds.
- */
+/** Reads `NAME=VALUE`. Throws `input-invalid` for a text without "=", a name given twice, and labels out of bounds. */
 export function parseLabels(texts: readonly string[]): Labels {
   const pairs = texts.map((text): [string, string] => {
     const at = text.indexOf('=');
@@ -86,10 +81,7 @@ export function readTitle(value: unknown): string {
   throw new EngineError('input-invalid', `The title is invalid: ${parsed.error.issues[0]?.message}.`);
 }
 
-/**
- * Returns the title in lists: the given one, else the first line of the user's first text, of up to 200 characters.
- * Empty if there is no text, or if it was redacted.
- */
+/** The given title, else the first line of the user's first text, of up to 200 characters; empty if redacted. */
 export function titleOf({ title, input }: { title?: string; input: readonly Item[] }): string {
   const text = title ?? firstText(input);
   return isRedaction(text) ? '' : firstLine(text);

@@ -19,13 +19,13 @@ export function optionNames<Options>() {
 }
 
 /**
- * Throws unless `given` is an object whose own names are all in `known`. A name with the value `undefined` counts too: a
+ * Throws unless `given` is an object whose own names are all those of `known`. A name with the value `undefined` counts too: a
  * typo is one whatever its value. Symbols are no options. Allocates nothing unless it throws.
  */
 export function refuseUnknownOptions(
   of: string,
   given: unknown,
-  known: Readonly<Record<string, true>>,
+  known: object,
   code: EngineErrorCode = 'agent-invalid',
 ): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given))

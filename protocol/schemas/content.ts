@@ -6,13 +6,12 @@ const marked = new WeakSet<object>();
  * Marks a schema of content: a text or JSON from people, models and tools. Content may be redacted, of JSON also a part.
  * What is not marked determines the course of the run.
  */
-export function content<Schema extends z.core.$ZodType>(schema: Schema): Schema {
+export function contentSchema<Schema extends z.core.$ZodType>(schema: Schema): Schema {
   const copy = z.clone(schema);
   marked.add(copy._zod);
   return copy;
 }
 
-/** Whether the value at `path`, in a value of the schema, is content. */
 export function isContentOf(schema: z.core.$ZodType, [key, ...rest]: readonly string[]): boolean {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   const path = key === undefined ? [] : [key, ...rest];

@@ -9,7 +9,7 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitNull, toJson } from '../../protocol/json.ts';
-import type { Source, Store } from '../../protocol/store.ts';
+import type { CopySource, Store } from '../../protocol/store.ts';
 import type { RequestConversation } from '../gateway/gateway-service.ts';
 import { resolveInput } from '../gateway/plan/input-items.ts';
 import { References } from '../gateway/plan/references.ts';
@@ -279,7 +279,7 @@ function runOfConversation(id: string): string | undefined {
 
 /** `undefined` for the journal of a run. */
 function readConversation(
-  { runId, redactions }: Source,
+  { runId, redactions }: CopySource,
   entries: readonly JournalEntry[],
 ): Conversation | undefined {
   const [first] = entries;

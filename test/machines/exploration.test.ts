@@ -8,7 +8,7 @@ import {
   Explorer,
   eventsTo,
   nameEdge,
-  type Place,
+  type WalkPlace,
 } from '../../explore/explorer.ts';
 import { generateEvents } from '../../explore/generate-events.ts';
 import { followReference } from '../../explore/reference-model.ts';
@@ -65,7 +65,7 @@ const failures = new Map<string, string[]>();
 const takenEdges = new Set<string>();
 const explorations = new Map<string, Exploration>();
 
-function note(property: string, walk: Walk, place: Place, wrong: string | null, last = ''): void {
+function note(property: string, walk: Walk, place: WalkPlace, wrong: string | null, last = ''): void {
   if (wrong === null) return;
   const found = failures.get(property) ?? [];
   failures.set(property, found);
@@ -155,7 +155,10 @@ function differ(expected: string, actual: string): string | null {
 }
 
 /** The keys of all successors of a state, with the effects on the way. */
-function waysOn({ state, reference }: Pick<Place, 'state' | 'reference'>, environment: Environment): string {
+function waysOn(
+  { state, reference }: Pick<WalkPlace, 'state' | 'reference'>,
+  environment: Environment,
+): string {
   const ways = generateEvents(state, environment).map(event => {
     const step: Step = next(state, event);
     if (!step.handled) return '';

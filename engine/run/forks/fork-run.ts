@@ -6,7 +6,7 @@ import type { ChartEvent, JournalEntry, RunEvent } from '../../../protocol/event
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
-import type { JournalRest, Source, Store } from '../../../protocol/store.ts';
+import type { CopySource, JournalRest, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../host/host.ts';
 import { beginFold, foldEntry, type LoadedRun, standingOf } from '../../journal/load-run.ts';
 import { readFromStart, readUnredacted, type WholeJournal } from '../../journal/read-journal.ts';
@@ -78,7 +78,7 @@ export async function forkRun(
 /** Throws an error of `isChangedRun` if the run is redacted before the fork is created. */
 async function forkAsRead(
   parts: ForkParts,
-  source: Source,
+  source: CopySource,
   at: number,
   options: ForkOptions,
 ): Promise<{ runId: string; loaded: LoadedRun }> {

@@ -1,14 +1,10 @@
 import * as z from 'zod';
-import {
-  limitsSchema,
-  paramLimitsSchema,
-  runParamsSchema,
-  settingsSchema,
-} from '../../../protocol/config.ts';
+import { limitsSchema, paramLimitsSchema, runParamsSchema } from '../../../protocol/config.ts';
 import { type Breakpoint, breakpointsSchema } from '../../../protocol/debugger/breakpoint.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { listFilterSchema, MOST_LISTED } from '../../../protocol/store.ts';
+import { settingsSchema } from '../../../protocol/turn.ts';
 import { fields, optional } from '../../fields.ts';
 
 const MOST_ITEMS = 1_000;

@@ -1,6 +1,6 @@
 import { assign } from 'xstate';
 import type { Context } from '../../../../machines/context.ts';
-import { beginTurn, decide } from '../../../../machines/entry-actions.ts';
+import { beginTurn, decideNext } from '../../../../machines/entry-actions.ts';
 import { fold, takes } from '../../../../machines/fold.ts';
 import { type Planted, recording, withActions, withGuards } from './planted.ts';
 
@@ -52,7 +52,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     machine: withActions({
       decide: assign(({ context }) => {
         const limits = { turns: 1_000, toolCalls: 1_000 };
-        return { next: decide({ ...context, config: { ...context.config, limits } }).next };
+        return { next: decideNext({ ...context, config: { ...context.config, limits } }).next };
       }),
     }),
     breaks: WITHIN_LIMITS,
@@ -63,7 +63,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
       decide: assign(({ context }) => {
         const { limits } = context.config;
         const more = { ...limits, turns: limits.turns + 1 };
-        return { next: decide({ ...context, config: { ...context.config, limits: more } }).next };
+        return { next: decideNext({ ...context, config: { ...context.config, limits: more } }).next };
       }),
     }),
     breaks: WITHIN_LIMITS,
@@ -94,7 +94,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
   {
     name: 'a pause is ignored before tools',
     machine: withActions({
-      decide: assign(({ context }) => ({ next: decide({ ...context, paused: false }).next })),
+      decide: assign(({ context }) => ({ next: decideNext({ ...context, paused: false }).next })),
     }),
     breaks: PAUSE_HOLDS,
   },
