@@ -1,8 +1,8 @@
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions } from './conformance/call.ts';
+import type { AdapterCheck, AdapterUnderTest, Exchange, ConformanceCallOptions } from './conformance/call.ts';
 import { allChecks } from './conformance/checks.ts';
 
-export type { Answer, SeenRequest } from './conformance/replay.ts';
+export type { ReplayedAnswer as Answer, SeenRequest } from './conformance/replay.ts';
 export {
   atRandom,
   inPiecesOf,
@@ -14,7 +14,7 @@ export {
   splitAt,
   startReplayServer,
 } from './conformance/replay.ts';
-export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
+export type { AdapterCheck, AdapterUnderTest, Exchange, ConformanceCallOptions as OpenOptions };
 
 const NAMES: NamesOf<AdapterUnderTest> = { open: true, exchanges: true, except: true };
 const EXCHANGE_NAMES: NamesOf<Exchange> = {

@@ -34,7 +34,7 @@ import {
   defineAgent,
   knownAgentOptions,
 } from './agent-options.ts';
-import { type AnswerOf, type AsToolOptions, asTool } from './as-tool.ts';
+import { type SubAgentAnswer, type AsToolOptions, asTool } from './as-tool.ts';
 import {
   beginJournal,
   cancelOn,
@@ -226,7 +226,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
    */
   asTool<const Name extends string>(
     options: AsToolOptions<Name>,
-  ): SubAgentTool<Name, AnswerOf<Output>, RunContext, Tools> {
+  ): SubAgentTool<Name, SubAgentAnswer<Output>, RunContext, Tools> {
     return asTool(this, async (input, given) => (await this.#start(input, given)).settled(), options);
   }
 

@@ -16,9 +16,9 @@ import { watchInterrupts } from './process-end.ts';
 import { cyan, type Output, yellow } from './render/output.ts';
 import { showCall, showStatus, showWaiting } from './render/show-open.ts';
 import { makeView, type View } from './render/terminal-view.ts';
-import type { Opened } from './store.ts';
+import type { OpenedStore } from './store.ts';
 
-type Driven = Opened & {
+type Driven = OpenedStore & {
   run: Run;
   agent: Agent;
   /** The fold before the first entry to show; `null` to show the run from its first event. */

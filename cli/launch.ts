@@ -16,10 +16,10 @@ import { formatPath } from './render/format.ts';
 import type { Output } from './render/output.ts';
 
 /** How to create the agent of a run again. In `run.started`, so that later commands need no options. */
-export type Launch = { module?: string; model?: string; request?: JsonValue };
+export type CommandLaunch = { module?: string; model?: string; request?: JsonValue };
 
 /** Returns the launch that `--agent` (`module`) and `AGENTCHART_MODEL` ask for, with absolute file paths. */
-export function readLaunch(module: string | undefined): Launch {
+export function readLaunch(module: string | undefined): CommandLaunch {
   const model = process.env.AGENTCHART_MODEL?.trim() ?? '';
   return omitUndefined({
     module: module === undefined ? undefined : resolve(module),
@@ -28,7 +28,7 @@ export function readLaunch(module: string | undefined): Launch {
 }
 
 /** Returns the launch of the run, or of that at its top; empty if no command started it. */
-export async function recallLaunch(store: Store, runId: string): Promise<Launch> {
+export async function recallLaunch(store: Store, runId: string): Promise<CommandLaunch> {
   const start = await readStart(store, await findTop(store, runId));
   return isJsonObject(start?.launch) ? start.launch : {};
 }
@@ -43,7 +43,7 @@ export async function findTop(store: Store, runId: string): Promise<string> {
 
 /** Creates the agent of a launch; without a module, an assistant without tools. `forkModels`: further ones. */
 export async function makeAgent(
-  launch: Launch,
+  launch: CommandLaunch,
   store: Store,
   forkModels: readonly ModelAdapter[] = [],
 ): Promise<Agent> {
@@ -58,7 +58,7 @@ export async function makeAgent(
   return agent;
 }
 
-async function modelOf({ model }: Launch): Promise<Pick<AgentOptions, 'model'>> {
+async function modelOf({ model }: CommandLaunch): Promise<Pick<AgentOptions, 'model'>> {
   if (model === undefined) return {};
   // Imported on demand: it loads the adapters of all providers, and commands that only read need none.
   const { modelFromEnv } = await import('../adapters/model-from-env.ts');
@@ -75,7 +75,7 @@ export async function makeAgents(
   forkModels: readonly ModelAdapter[] = [],
 ) {
   const agents = new Map<string, Agent>();
-  const launches = new Map<string, Launch>();
+  const launches = new Map<string, CommandLaunch>();
   const requested = modules.length === 0 ? [readLaunch(undefined)] : modules.map(readLaunch);
   for (const launch of requested) {
     if (launch.module === undefined && launch.model === undefined) continue;
@@ -97,7 +97,7 @@ export async function makeAgents(
  * Creates the agent that drives a run: `requested` overrides the launch in the journal. For an ended run, an
  * agent that cannot drive. Throws `refused` for a run that belongs to a server request.
  */
-export async function agentFor(record: RunRecord, store: Store, requested: Launch): Promise<Agent> {
+export async function agentFor(record: RunRecord, store: Store, requested: CommandLaunch): Promise<Agent> {
   if (record.status !== 'running' && record.status !== 'waiting') return bareAgent(record, store);
   const recalled = await recallLaunch(store, record.runId);
   if (recalled.request !== undefined) {
@@ -113,8 +113,8 @@ export async function agentFor(record: RunRecord, store: Store, requested: Launc
 export async function makeOwnAgent(
   record: RunRecord,
   store: Store,
-  recalled: Launch,
-  requested: Launch,
+  recalled: CommandLaunch,
+  requested: CommandLaunch,
 ): Promise<Agent> {
   const launch = { ...recalled, ...requested };
   const config = (await readStart(store, record.runId))?.config;

@@ -10,8 +10,8 @@ import { CommandLines } from './render/command-lines.ts';
 import { formatStore, isDatabase } from './render/format.ts';
 import { Output } from './render/output.ts';
 
-export type Opened = { store: Store; output: Output; commands: CommandLines };
-export type FoundRun = Opened & { record: RunRecord };
+export type OpenedStore = { store: Store; output: Output; commands: CommandLines };
+export type FoundRun = OpenedStore & { record: RunRecord };
 
 /** The options of commands about a run, named by its id or a unique prefix of it. */
 export type OnRun = StoreOptions & { run: string };
@@ -39,7 +39,7 @@ export async function withStore<Result>(
 /** As `withStore`, for the store of the options. Throws `run-unknown` instead of creating a file that does not exist. */
 export async function withExistingStore<Result>(
   { db, json }: StoreOptions,
-  work: (opened: Opened) => Promise<Result>,
+  work: (opened: OpenedStore) => Promise<Result>,
 ): Promise<Result> {
   const output = new Output({ json: json === true });
   const file = storeFile(db);

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { optional } from './fields.ts';
-import type { Answer, Route, RouteTable } from './route.ts';
+import type { RouteAnswer, Route, RouteTable } from './route.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 
 const errorSchema = z.object({
@@ -82,9 +82,9 @@ function describeRoute(path: string, route: Route): JsonObject {
   });
 }
 
-const STREAM: Answer = { description: 'The stream', text: ['text/event-stream'] };
+const STREAM: RouteAnswer = { description: 'The stream', text: ['text/event-stream'] };
 
-function describeAnswer({ status = 200, description = 'Done', json: schema, text }: Answer): JsonObject {
+function describeAnswer({ status = 200, description = 'Done', json: schema, text }: RouteAnswer): JsonObject {
   const texts = text?.map(type => [type, { schema: { type: 'string' } }]);
   const content = texts && { content: Object.fromEntries(texts) };
   return { [status]: { description, ...content, ...(schema && json(schema)) } };

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { type Right, ROLES, rightOf } from '../access/role.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import { optional } from './fields.ts';
-import type { Answer, RouteTable } from './route.ts';
+import type { RouteAnswer, RouteTable } from './route.ts';
 import { bulkBody, bulkSchema, forkBody } from './runs/commands/command-routes.ts';
 import { forCommands, listQuery, sessionBody, startBody } from './runs/commands/request-bodies.ts';
 import { exploreQuery, exploreRunQuery } from './runs/explore-route.ts';
@@ -22,8 +22,8 @@ import { agentSummarySchema, runSummarySchema, runViewSchema } from './runs/run-
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
 import { STORY_ROUTES } from './story/story-table.ts';
 
-const NOTHING: Answer = { status: 204 };
-const JSON_TEXT: Answer = { description: 'The JSON text', text: ['text/plain'] };
+const NOTHING: RouteAnswer = { status: 204 };
+const JSON_TEXT: RouteAnswer = { description: 'The JSON text', text: ['text/plain'] };
 
 const LAST_EVENT = { name: 'Last-Event-ID', in: 'header' } as const;
 const SEQ = { type: 'integer', minimum: 0 } as const;

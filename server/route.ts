@@ -8,7 +8,7 @@ import { type BodyLimits, describeIssues, readBody } from './read-body.ts';
 import type { RunsEnv } from './runs-env.ts';
 
 /** What a route answers with if all is well: JSON, or text of one of several media types. */
-export type Answer = {
+export type RouteAnswer = {
   status?: 200 | 201 | 204;
   description?: string;
   json?: z.ZodType;
@@ -37,7 +37,7 @@ export type Route = {
   /** Whether it can answer with a stream, of which a server has so many; `asked`: with `?stream=true`. */
   streams?: true | 'asked';
   /** The schema of the JSON, or more. Without it and `streams`, the route is not in `/openapi.json`. */
-  answer?: Answer | z.ZodType;
+  answer?: RouteAnswer | z.ZodType;
 };
 
 /** Routes by method and path. `ALL`: any method. */

@@ -5,24 +5,24 @@ import type { ClaimRequest, ClaimResult, Owner, RunRecord, WorkRequest } from '.
 import { isOpen } from './run-record.ts';
 
 /** The driver that holds a run, and when the lease expires, in ms since the epoch. */
-export type Lease = { owner: Owner; until: number };
+export type StoredLease = { owner: Owner; until: number };
 
-export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): Lease | undefined {
+export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): StoredLease | undefined {
   return owner && { owner, until: leaseUntil };
 }
 
 /** Whether the lease is unexpired and its owner may be alive. `now` is in ms since the epoch. */
 export function isHeld(
-  lease: Lease | undefined,
+  lease: StoredLease | undefined,
   { now, isDead }: Pick<ClaimRequest, 'now' | 'isDead'>,
-): lease is Lease {
+): lease is StoredLease {
   return lease !== undefined && lease.until > now && !isDead(lease.owner);
 }
 
 /** Throws `refused` if the lease of a run to be deleted or redacted is held. `until` is in the error's details. */
 export function assertUndriven(
   runId: string,
-  lease: Lease | undefined,
+  lease: StoredLease | undefined,
   request: Pick<ClaimRequest, 'now' | 'isDead'>,
   operation: 'deleted' | 'redacted',
 ): void {
@@ -37,7 +37,7 @@ export function assertUndriven(
 
 /** Returns the refusal of a claim if another owner, not known to be dead, holds an unexpired lease. */
 export function refuseClaim(
-  lease: Lease | undefined,
+  lease: StoredLease | undefined,
   request: Pick<ClaimRequest, 'owner' | 'now' | 'isDead'>,
 ): Extract<ClaimResult, { type: 'held' }> | undefined {
   if (lease?.owner.id === request.owner.id || !isHeld(lease, request)) return undefined;
@@ -48,7 +48,7 @@ export function refuseClaim(
 export function recordClaim(
   request: ClaimRequest,
   epoch: number,
-  replaced: Lease | undefined,
+  replaced: StoredLease | undefined,
 ): BookkeepingEvent {
   const event = { type: 'run.claimed', at: request.now, by: nameOwner(request.owner), epoch } as const;
   if (replaced === undefined || replaced.owner.id === request.owner.id) return event;
@@ -56,14 +56,14 @@ export function recordClaim(
 }
 
 /** Returns the lease that a granted claim gives, which ends `leaseMs` after the time of the request. */
-export function grantLease(request: ClaimRequest): Lease {
+export function grantLease(request: ClaimRequest): StoredLease {
   return { owner: { ...request.owner }, until: request.now + request.leaseMs };
 }
 
 /** What decides whether a run may be driven now. `reservedUntil` and `wakeAt` are in ms since the epoch. */
 type Candidate = Pick<RunRecord, 'status' | 'agent' | 'agentVersion' | 'chart'> & {
   wakeAt?: number | undefined;
-  lease: Lease | undefined;
+  lease: StoredLease | undefined;
   reservedUntil: number | undefined;
 };
 

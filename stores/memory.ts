@@ -18,7 +18,7 @@ import {
   earlier,
   grantLease,
   isWork,
-  type Lease,
+  type StoredLease,
   nextWakeAt,
   recordClaim,
   refuseClaim,
@@ -326,7 +326,7 @@ type Run = {
   epoch: number;
   redactions: number;
   wakeAt: number | undefined;
-  lease?: Lease | undefined;
+  lease?: StoredLease | undefined;
   /** Until when `takeWork` does not return the run again, in ms since the epoch. */
   reservedUntil?: number | undefined;
   snapshot?: { seq: number; state: string };
@@ -387,7 +387,7 @@ function describe(run: Run): RunRecord {
 
 /** The feed of a memory store: the places of its entries, in order. `find` returns the run of a place. */
 function makeFeed(find: (runId: string) => Run) {
-  const cursors = new Map<string, { cursor: string; lease: Lease }>();
+  const cursors = new Map<string, { cursor: string; lease: StoredLease }>();
   let places: (FeedPlace & { runId: string })[] = [];
   let last: FeedPlace = { position: 0, seq: 0 };
 

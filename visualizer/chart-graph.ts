@@ -5,7 +5,7 @@
  */
 import { agentMachine } from '../machines/agent.ts';
 
-export type ChartState = {
+export type GraphState = {
   /** The path of state names, joined by dots; empty for the root. */
   id: string;
   name: string;
@@ -13,7 +13,7 @@ export type ChartState = {
   final: boolean;
   initial: string | null;
   invokes: string[];
-  states: ChartState[];
+  states: GraphState[];
 };
 
 export type ChartEdge = {
@@ -25,7 +25,7 @@ export type ChartEdge = {
   guard: string;
 };
 
-type ChartGraph = { states: ChartState[]; edges: ChartEdge[]; initial: string };
+type ChartGraph = { states: GraphState[]; edges: ChartEdge[]; initial: string };
 
 type Node = (typeof agentMachine)['root'];
 
@@ -40,7 +40,7 @@ function collectNodes(node: Node): Node[] {
   return [node, ...Object.values(node.states).flatMap(child => collectNodes(child))];
 }
 
-function readState(node: Node): ChartState {
+function readState(node: Node): GraphState {
   const states = Object.values(node.states).map(readState);
   return {
     id: idOf(node),

@@ -1,10 +1,10 @@
 import elk, { type ElkExtendedEdge, type ElkNode } from 'elkjs/lib/elk.bundled.js';
-import { type ChartState, edgeId, type MergedEdge, mergeEdges, readChart, stateId } from './chart-graph.ts';
+import { type GraphState, edgeId, type MergedEdge, mergeEdges, readChart, stateId } from './chart-graph.ts';
 
 type Point = { x: number; y: number };
 export type Box = Point & { width: number; height: number };
 
-type PlacedState = Box & ChartState;
+type PlacedState = Box & GraphState;
 
 /** `points` lead from `from` to `to`. `label` is the top left of the label, `count` the right end of the count. */
 type PlacedEdge = MergedEdge & { points: Point[]; label: Point; count: Point };
@@ -76,7 +76,7 @@ export async function layoutChart() {
 }
 
 /** Sorts by target state; for each state, edges from the hub before edges back to it, and a frame's own edges last. */
-function sortEdges(edges: MergedEdge[], states: readonly ChartState[]): MergedEdge[] {
+function sortEdges(edges: MergedEdge[], states: readonly GraphState[]): MergedEdge[] {
   const order = states.flatMap(({ id, states: inner }) => [...inner.map(child => child.id), id]);
   const rank = ({ from, to }: MergedEdge): number =>
     to === HUB ? order.indexOf(from) + 0.5 : order.indexOf(enteredBy(to, states));
@@ -84,7 +84,7 @@ function sortEdges(edges: MergedEdge[], states: readonly ChartState[]): MergedEd
 }
 
 /** The state that an edge ends at: for a frame, its initial state. */
-function enteredBy(id: string, states: readonly ChartState[]): string {
+function enteredBy(id: string, states: readonly GraphState[]): string {
   return states.find(state => state.id === id)?.initial ?? id;
 }
 
@@ -94,7 +94,7 @@ function isInside({ from, to }: MergedEdge): boolean {
   return inner !== undefined && to.startsWith(`${frame}.`);
 }
 
-function toHub({ id }: ChartState, edges: readonly MergedEdge[]): ElkNode {
+function toHub({ id }: GraphState, edges: readonly MergedEdge[]): ElkNode {
   const own = edges.filter(({ from, to }) => from === id || to === id);
   const ports = own.map(({ from, to }, index) => ({
     id: `port ${edgeId(from, to)}`,
@@ -112,7 +112,7 @@ function toHub({ id }: ChartState, edges: readonly MergedEdge[]): ElkNode {
 }
 
 /** A frame has room at the bottom for the labels of its outgoing edge. */
-function toNode({ id, states, invokes }: ChartState, edges: readonly MergedEdge[]): ElkNode {
+function toNode({ id, states, invokes }: GraphState, edges: readonly MergedEdge[]): ElkNode {
   const inner = id.includes('.');
   if (states.length === 0) {
     const height = invokes.length === 0 ? HEIGHT.state : HEIGHT.service;
@@ -131,7 +131,7 @@ function toNode({ id, states, invokes }: ChartState, edges: readonly MergedEdge[
   };
 }
 
-function toEdge({ from, to, labels }: MergedEdge, states: readonly ChartState[]): ElkExtendedEdge {
+function toEdge({ from, to, labels }: MergedEdge, states: readonly GraphState[]): ElkExtendedEdge {
   const id = edgeId(from, to);
   const width = widthOf(labels);
   return {
@@ -227,7 +227,7 @@ function drawSvg(chart: Awaited<ReturnType<typeof layoutChart>>): string {
   ].join('\n');
 }
 
-function isFrame({ states }: ChartState): boolean {
+function isFrame({ states }: GraphState): boolean {
   return states.length > 0;
 }
 

@@ -1,5 +1,5 @@
 import { type JsonValue, toJson } from '../protocol/json.ts';
-import { type ChartState, mergeEdges, readChart } from './chart-graph.ts';
+import { type GraphState, mergeEdges, readChart } from './chart-graph.ts';
 
 export function chartToJson(): JsonValue {
   return toJson(readChart());
@@ -24,7 +24,7 @@ export function chartToMermaid(): string {
   ].join('\n');
 }
 
-function drawState({ id, name, states, initial }: ChartState, indent: string): string[] {
+function drawState({ id, name, states, initial }: GraphState, indent: string): string[] {
   if (states.length === 0) return [`${indent}${name}`];
   return [
     `${indent}state ${nodeName(id)} {`,

@@ -4,16 +4,16 @@ import type { PageFiles } from './build-page.ts';
 type PageAsset = { body: string; type: string; immutable?: boolean };
 
 /** The files of the page, by URL paths such as `/runs/run_1` and `/assets/page.js`. */
-export type PageAssets = { html(path: string): string; find(path: string): PageAsset | undefined };
+export type BuiltPageAssets = { html(path: string): string; find(path: string): PageAsset | undefined };
 
-let known: Promise<PageAssets> | undefined;
+let known: Promise<BuiltPageAssets> | undefined;
 
 /**
  * The page's files: prebuilt in the package; in a checkout, built from the sources once per process.
  * Serve the HTML with this Content-Security-Policy:
  * `script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'`.
  */
-export function pageAssets(): Promise<PageAssets> {
+export function pageAssets(): Promise<BuiltPageAssets> {
   known ??= import('./build-page.ts').then(({ buildPage }) => buildPage()).then(makeAssets);
   known.catch(() => {
     known = undefined;
@@ -21,7 +21,7 @@ export function pageAssets(): Promise<PageAssets> {
   return known;
 }
 
-function makeAssets({ html, runHtml, css, icon, scripts, offline }: PageFiles): PageAssets {
+function makeAssets({ html, runHtml, css, icon, scripts, offline }: PageFiles): BuiltPageAssets {
   const type = 'text/javascript; charset=utf-8';
   const assets = new Map<string, PageAsset>([
     ...Object.entries(scripts).map(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError, type ProviderErrorDetails } from '../../protocol/error.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import { type Answer, type ReplayFetch, replayFetch, SSE_HEADERS } from './replay.ts';
+import { type ReplayedAnswer, type ReplayFetch, replayFetch, SSE_HEADERS } from './replay.ts';
 
 /** The API key of every call. No error may contain it. */
 export const API_KEY = 'conformance-4f1d2c7b90ae';
@@ -11,7 +11,7 @@ export const API_KEY = 'conformance-4f1d2c7b90ae';
 const NOWHERE = 'http://provider.invalid';
 
 /** Limits that no check exceeds by accident. */
-export const WIDE: Omit<OpenOptions, 'baseURL'> = {
+export const WIDE: Omit<ConformanceCallOptions, 'baseURL'> = {
   apiKey: API_KEY,
   maxResponseBytes: 64 * 1024 * 1024,
   idleTimeoutMs: 60_000,
@@ -41,13 +41,13 @@ export function halfOf(exchange: Exchange): Uint8Array {
 }
 
 /** Returns the response of an exchange, split into `chunks`. */
-export function answerOf(exchange: Exchange, chunks: Answer['chunks'] = [bytesOf(exchange)]): Answer {
+export function answerOf(exchange: Exchange, chunks: ReplayedAnswer['chunks'] = [bytesOf(exchange)]): ReplayedAnswer {
   const type = exchange.contentType ?? (exchange.streamed ? SSE_HEADERS['content-type'] : 'application/json');
   return { headers: { 'content-type': type ?? '' }, chunks };
 }
 
 /** The outcome of one call: the deltas before the turn, and the turn. */
-export type Outcome = { deltas: TurnDelta[]; turn: ModelTurn };
+export type ConformanceOutcome = { deltas: TurnDelta[]; turn: ModelTurn };
 
 /** Makes a call in the exchange's mode. Asserts that a stream ends with a turn. */
 export async function call(
@@ -57,7 +57,7 @@ export async function call(
     request = requestOf(exchange),
     signal = new AbortController().signal,
   }: { request?: ModelRequest; signal?: AbortSignal } = {},
-): Promise<Outcome> {
+): Promise<ConformanceOutcome> {
   if (!exchange.streamed) return { deltas: [], turn: await adapter.generate(request, { signal }) };
   const deltas: TurnDelta[] = [];
   for await (const delta of adapter.stream(request, { signal })) deltas.push(delta);
@@ -67,7 +67,7 @@ export async function call(
 }
 
 /** Plays an exchange without sockets, its response split into `chunks`. */
-type Play = (exchange: Exchange, chunks?: Answer['chunks']) => Promise<Outcome>;
+type Play = (exchange: Exchange, chunks?: ReplayedAnswer['chunks']) => Promise<ConformanceOutcome>;
 
 /** Returns a function that plays exchanges through one shared adapter. */
 export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapter } {
@@ -81,15 +81,15 @@ export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapt
 }
 
 /** Plays one exchange through a new adapter. */
-export function play(subject: AdapterUnderTest, exchange: Exchange): Promise<Outcome> {
+export function play(subject: AdapterUnderTest, exchange: Exchange): Promise<ConformanceOutcome> {
   return player(subject)(exchange);
 }
 
 /** Opens an adapter whose calls get `answer`, without sockets. `requests` are those that it sent. */
 export function opened(
   { open }: AdapterUnderTest,
-  answer: Answer,
-  options: Partial<OpenOptions> = {},
+  answer: ReplayedAnswer,
+  options: Partial<ConformanceCallOptions> = {},
 ): { adapter: ModelAdapter; requests: ReplayFetch['requests'] } {
   const { fetch, requests } = replayFetch(answer);
   return { adapter: open({ ...WIDE, baseURL: NOWHERE, fetch, ...options }), requests };
@@ -143,7 +143,7 @@ export async function soon<Value>(promise: Promise<Value>, what: string): Promis
 }
 
 /** The options with which a check creates the adapter. */
-export type OpenOptions = {
+export type ConformanceCallOptions = {
   /** The root URL of a simulated provider; the adapter appends its paths. */
   baseURL: string;
   /** Empty if the check calls the provider without a key. */
@@ -181,7 +181,7 @@ export type Exchange = {
 /** An adapter and the exchanges to check it with. */
 export type AdapterUnderTest = {
   /** Creates the adapter. Each check calls this at least once. */
-  open(options: OpenOptions): ModelAdapter;
+  open(options: ConformanceCallOptions): ModelAdapter;
   /** At least one streamed and one complete response; some of them with calls. */
   exchanges: readonly Exchange[];
   /** Checks that do not apply to this provider: the reason, by the check's name. */

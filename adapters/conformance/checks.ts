@@ -25,7 +25,7 @@ import {
   WIDE,
 } from './call.ts';
 import {
-  type Answer,
+  type ReplayedAnswer,
   atRandom,
   inTwoEverywhere,
   oneByOne,
@@ -345,7 +345,7 @@ function abortChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterChec
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
-const HTML: Pick<Answer, 'headers' | 'chunks'> = {
+const HTML: Pick<ReplayedAnswer, 'headers' | 'chunks'> = {
   headers: { 'content-type': 'text/html; charset=utf-8' },
   chunks: ['<!doctype html><html><head><title>Hold on</title></head><body>Try later</body></html>'],
 };
@@ -357,7 +357,7 @@ function errorBody(type: string): string {
   return JSON.stringify({ error: { message: `it broke, said ${API_KEY}`, type, code: null, param: null } });
 }
 
-type Failure = [name: string, answer: Answer, error: Partial<ProviderErrorDetails>];
+type Failure = [name: string, answer: ReplayedAnswer, error: Partial<ProviderErrorDetails>];
 
 const FAILURES: readonly Failure[] = [
   [

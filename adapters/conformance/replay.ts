@@ -6,7 +6,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 
 /** The response of a replay to a request. */
-export type Answer = {
+export type ReplayedAnswer = {
   /** Default: 200. */
   status?: number;
   /** Default: the content type of server-sent events. */
@@ -19,7 +19,7 @@ export type Answer = {
   cut?: boolean;
 };
 
-const NAMES: NamesOf<Answer> = { status: true, headers: true, chunks: true, end: true, cut: true };
+const NAMES: NamesOf<ReplayedAnswer> = { status: true, headers: true, chunks: true, end: true, cut: true };
 
 /** A request that a replay received. */
 export type SeenRequest = {
@@ -38,7 +38,7 @@ export type SeenRequest = {
 export const SSE_HEADERS: Record<string, string> = { 'content-type': 'text/event-stream' };
 
 /** Returns a function that gives the answers in turn, the last one again and again, or a status of 500. */
-function queueOf(answers: readonly Answer[]): () => Answer {
+function queueOf(answers: readonly ReplayedAnswer[]): () => ReplayedAnswer {
   for (const answer of answers) refuseUnknownOptions('an answer', answer, NAMES, 'input-invalid');
   let at = 0;
   const nothing = { status: 500, headers: { 'content-type': 'text/plain' }, chunks: ['no answer was given'] };
@@ -59,7 +59,7 @@ export type ReplayFetch = {
  * @example
  * const { fetch, requests } = replayFetch({ chunks: oneByOne(recording) });
  */
-export function replayFetch(...answers: readonly Answer[]): ReplayFetch {
+export function replayFetch(...answers: readonly ReplayedAnswer[]): ReplayFetch {
   const next = queueOf(answers);
   const requests: SeenRequest[] = [];
   const replay: typeof fetch = async (input, init) => {
@@ -90,7 +90,7 @@ async function read(
 }
 
 function bodyOf(
-  { chunks, cut, end }: Answer,
+  { chunks, cut, end }: ReplayedAnswer,
   signal: AbortSignal | null | undefined,
   { sent, closed }: { sent: () => void; closed: () => void },
 ): ReadableStream<Uint8Array> {
@@ -132,7 +132,7 @@ export type ReplayServer = AsyncDisposable & {
   /** Returns the number of connections opened so far. */
   connections(): number;
   /** Sets the answers to the next requests; the last one is repeated. */
-  answer(...answers: readonly Answer[]): void;
+  answer(...answers: readonly ReplayedAnswer[]): void;
 };
 
 /**
@@ -201,7 +201,7 @@ async function receive(
 
 async function write(
   response: ServerResponse,
-  { status, headers, chunks, cut, end }: Answer,
+  { status, headers, chunks, cut, end }: ReplayedAnswer,
   sent: () => void,
 ): Promise<void> {
   response.writeHead(status ?? 200, headers ?? SSE_HEADERS);

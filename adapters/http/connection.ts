@@ -92,14 +92,14 @@ export function endpointOf(provider: string, defaultBaseURL: string): Endpoint {
   return { provider, keyVariables, baseURLVariable: `${prefix}_BASE_URL`, defaultBaseURL };
 }
 
-export type Connection = {
+export type ProviderConnection = {
   context: ProviderContext;
   /** Sends a POST request. Throws an `HttpFailure` for a status other than 2xx. */
   post(path: string, body: JsonObject, signal: AbortSignal): Promise<HttpReply>;
 };
 
 /** Returns a function that opens a connection; it throws `key-missing` or `base-url-invalid` as a `ProviderError`. */
-export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => Connection {
+export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => ProviderConnection {
   const { client } = options;
   const limits = callLimits(options);
   const { timeoutMs } = limits;
@@ -112,7 +112,7 @@ export function connector(endpoint: Endpoint, options: ConnectionOptions & Clien
       const errorText = await httpReply(response, limits, context).text(LONGEST_ERROR);
       throw new HttpFailure(response.status, response.headers, errorText);
     };
-    const post: Connection['post'] = async (path, body, signal) => {
+    const post: ProviderConnection['post'] = async (path, body, signal) => {
       const call = new BoundCall(signal, timeoutMs);
       const response = await call.begin(bound => request(path, body, bound));
       return httpReply(response, limits, context, () => call.end());
@@ -125,11 +125,11 @@ export function connector(endpoint: Endpoint, options: ConnectionOptions & Clien
 const LONGEST_CAPTURE = 1024 * 1024;
 
 /** Returns a connection that adds its requests and their replies to `exchanges`, without secrets. */
-export function capturing(connection: Connection, exchanges: CapturedExchange[] | undefined): Connection {
+export function capturing(connection: ProviderConnection, exchanges: CapturedExchange[] | undefined): ProviderConnection {
   if (exchanges === undefined) return connection;
   const { context } = connection;
   const clean = (text: string) => redactText(text, context.secrets).slice(0, LONGEST_CAPTURE);
-  const post: Connection['post'] = async (path, body, signal) => {
+  const post: ProviderConnection['post'] = async (path, body, signal) => {
     // Twice as much is kept: the cut of the raw text must not leave half a secret in what is shown.
     let raw = '';
     const keep = (text: string) => {

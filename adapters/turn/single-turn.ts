@@ -2,7 +2,7 @@ import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/ada
 import type { ProviderError, ProviderErrorCode } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import { type Connection, capturing, type HttpReply } from '../http/connection.ts';
+import { type ProviderConnection, capturing, type HttpReply } from '../http/connection.ts';
 import {
   errorFromBody,
   errorFromThrown,
@@ -78,9 +78,9 @@ export type AnswerReader = {
 
 /** An HTTP provider's implementation of a model call. Every function may throw a `ProviderError`. */
 type SingleTurn = Omit<TurnSource, 'call'> & {
-  connect(): Connection;
+  connect(): ProviderConnection;
   send(
-    connection: Connection,
+    connection: ProviderConnection,
     request: ModelRequest,
     call: { stream: boolean; signal: AbortSignal },
   ): Promise<HttpReply>;
@@ -97,7 +97,7 @@ type SingleTurn = Omit<TurnSource, 'call'> & {
   refine?: (error: ProviderError) => ProviderError;
   /** The provider's endpoint that counts the input tokens of a request; `read` returns the count. */
   count?: {
-    send(connection: Connection, request: ModelRequest, signal: AbortSignal): Promise<HttpReply>;
+    send(connection: ProviderConnection, request: ModelRequest, signal: AbortSignal): Promise<HttpReply>;
     read(body: JsonObject): JsonValue | undefined;
   };
   /** The current time in ms since the epoch, for `retry-after` dates. Default: `Date.now`. */

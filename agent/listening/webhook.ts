@@ -76,7 +76,7 @@ export function webhook(options: WebhookOptions): LastingListener {
 type Post = { address: string; sign: ReturnType<typeof makeSigner>; ask: typeof fetch };
 
 /** Posts a message until the receiver accepts it. Returns false if stopped; throws when it gives up. */
-async function post(notice: Notice, { host, signal }: DeliveryContext, way: Post): Promise<boolean> {
+async function post(notice: WebhookNotice, { host, signal }: DeliveryContext, way: Post): Promise<boolean> {
   const begunAt = host.now();
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     const problem = await send(notice, host, signal, way);
@@ -92,7 +92,7 @@ async function post(notice: Notice, { host, signal }: DeliveryContext, way: Post
 type Problem = { message: string; isRefusal: boolean };
 
 async function send(
-  { id, type, at, data }: Notice,
+  { id, type, at, data }: WebhookNotice,
   host: Host,
   signal: AbortSignal,
   { address, sign, ask }: Post,
@@ -181,7 +181,7 @@ function readSecret(secret: string): Uint8Array<ArrayBuffer> {
 }
 
 /** A message of a webhook. Repeated deliveries have the same id. */
-export type Notice = { id: string; type: string; at: number; data: JsonObject };
+export type WebhookNotice = { id: string; type: string; at: number; data: JsonObject };
 
 const MOST_OPEN = 20;
 const LONGEST_INPUT = 4_000;
@@ -193,10 +193,10 @@ async function noticesOf(
   run: RunRecord,
   topics: ReadonlySet<string>,
   store: Store,
-): Promise<Notice[]> {
+): Promise<WebhookNotice[]> {
   const { runId, seq, at, type } = event;
   const { status } = run;
-  const make = (what: string, of: string, data: JsonObject): Notice => ({
+  const make = (what: string, of: string, data: JsonObject): WebhookNotice => ({
     id: `msg_${hashText(`${runId}:${what}`).slice(0, 32)}`,
     type: of,
     at,

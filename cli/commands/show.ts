@@ -17,7 +17,7 @@ import { textOf } from '../../protocol/message.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { checkVersions, type Launch, recallLaunch } from '../launch.ts';
+import { checkVersions, type CommandLaunch, recallLaunch } from '../launch.ts';
 import type { CommandLines } from '../render/command-lines.ts';
 import {
   describeEvent,
@@ -102,7 +102,7 @@ type ShownRun = {
   state: ChartState;
   /** Includes what its sub-agents wait for; `null` while the run is running. */
   settled: Settled | null;
-  launch: Launch;
+  launch: CommandLaunch;
   commands: CommandLines;
   /** Results that arrived after the run had stopped waiting for them. */
   late: readonly LateResult[];

@@ -1,12 +1,12 @@
 import { oncePer } from '../../protocol/once-per.ts';
 import type { Store } from '../../protocol/store.ts';
-import { elapsedSince, type Moment, momentOf } from '../host/host.ts';
+import { elapsedSince, type HostMoment, momentOf } from '../host/host.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** `leasedAt`: the moment right before the claim. */
 type LeaseOptions = Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'> & {
   epoch: number;
-  leasedAt: Moment;
+  leasedAt: HostMoment;
 };
 
 /** The leases of this process by store, and the renewal on its way. */
@@ -17,7 +17,7 @@ const heldIn = oncePer((_store: Store): Held => ({ leases: new Set(), renewal: n
 /** A lease on a run, valid for `leaseMs` from its last claim or renewal. One renewal renews all of a store, to cost few calls. */
 export class Lease {
   readonly #options: LeaseOptions;
-  #renewedAt: Moment;
+  #renewedAt: HostMoment;
   #isLost = false;
 
   constructor(options: LeaseOptions) {

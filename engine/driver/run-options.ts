@@ -7,7 +7,7 @@ import type { Tool } from '../../protocol/tool.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { RunEvents } from '../events/run-events.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
-import type { Host, Moment } from '../host/host.ts';
+import type { Host, HostMoment } from '../host/host.ts';
 import type { CheckOwner } from '../journal/find-live-attempt.ts';
 import type { LoadedRun } from '../journal/load-run.ts';
 import type { MakeCommand } from '../log/command.ts';
@@ -85,7 +85,7 @@ export interface RunSupervisor {
   /** Has the run driven now, even if it rests. Resolves once it settles or another process drives it. */
   drive(): Promise<void>;
   /** Has a newly created run driven. `epoch` and `leasedAt` belong to the claim that created it. */
-  begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void;
+  begin(epoch: number, leasedAt: HostMoment, inherited: readonly Item[]): void;
   /** Has the run driven now, even if it rests. Returns false if another process drives it. */
   tryToDrive(): Promise<boolean>;
   /** Gives the run up within `graceMs`, if this process drives it. Does nothing if an external system drives it. */

@@ -3,7 +3,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isDriven } from '../../protocol/store.ts';
 import { watchDrive, watchEnd } from '../events/watch-drive.ts';
-import { LONGEST_NAP_MS, type Moment, momentOf, POLL_MS, sleep } from '../host/host.ts';
+import { LONGEST_NAP_MS, type HostMoment, momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { describeMigrated } from '../journal/read-journal.ts';
 import { cancelRun, type MakeCommand } from '../log/command.ts';
 import type { Stranded, SubmitResult } from '../log/refusal.ts';
@@ -163,7 +163,7 @@ export class Supervisor implements RunSupervisor {
   }
 
   /** A store that grants no leases gives epoch 0: others drive the run. */
-  begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void {
+  begin(epoch: number, leasedAt: HostMoment, inherited: readonly Item[]): void {
     this.inherited = inherited;
     if (epoch === 0) return;
     this.#log.startDriving(epoch);
@@ -253,7 +253,7 @@ export class Supervisor implements RunSupervisor {
     if (reason !== null) await this.#log.append([() => ({ type: 'run.quarantined', reason })]);
   }
 
-  #drive(epoch: number, leasedAt: Moment): Stage {
+  #drive(epoch: number, leasedAt: HostMoment): Stage {
     this.#cancelWake();
     const options = this.#options;
     const lease = new Lease({ ...options, epoch, leasedAt });

@@ -58,15 +58,15 @@ export function runSoon(work: () => void): void {
 }
 
 /** A moment on both clocks, in ms. */
-export type Moment = { wall: number; monotonic: number };
+export type HostMoment = { wall: number; monotonic: number };
 
 /** The current moment. */
-export function momentOf(host: Host): Moment {
+export function momentOf(host: Host): HostMoment {
   return { wall: host.now(), monotonic: host.monotonic() };
 }
 
 /** The time since a moment, in ms, by the clock that shows more: each may stop while the machine sleeps, or be set back. */
-export function elapsedSince(moment: Moment, host: Host): number {
+export function elapsedSince(moment: HostMoment, host: Host): number {
   return Math.max(host.monotonic() - moment.monotonic, host.now() - moment.wall);
 }
 

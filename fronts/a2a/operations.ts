@@ -25,8 +25,8 @@ import {
   type GivenPart,
   type ListRequest,
   type Message,
-  type Part,
-  type Place,
+  type WirePart,
+  type WirePlace,
   type SendRequest,
   type StreamResponse,
   type Task,
@@ -211,7 +211,7 @@ export class Operations {
   }
 }
 
-function placeOf({ id, context }: Hold['run']): Place {
+function placeOf({ id, context }: Hold['run']): WirePlace {
   return { taskId: id, contextId: contextOf(id, context.labels) };
 }
 
@@ -358,7 +358,7 @@ const MOST_BYTES = 4 * 1024 * 1024;
 
 const MOST_HISTORY = 200;
 
-type RunImage = Place & {
+type RunImage = WirePlace & {
   agent: string;
   /** The seq of the last entry, and when it was written, in ms since the epoch. */
   seq: number;
@@ -392,18 +392,18 @@ function statusOf(image: RunImage): TaskStatus {
   };
 }
 
-function say({ taskId, contextId, seq }: RunImage, parts: Part[]): Message {
+function say({ taskId, contextId, seq }: RunImage, parts: WirePart[]): Message {
   return { messageId: `${taskId}-${seq}`, taskId, contextId, role: 'ROLE_AGENT', parts };
 }
 
-function partsOf(runId: string, settled: Settled): Part[] {
+function partsOf(runId: string, settled: Settled): WirePart[] {
   if (settled.status === 'failed') return [{ text: `${settled.error.message} (${settled.error.code})` }];
   if (settled.status === 'waiting') return askParts(runId, settled);
   if (settled.status !== 'finished' || settled.incomplete === undefined) return [];
   return [{ text: `The answer is incomplete: ${settled.incomplete.reason}` }];
 }
 
-function askParts(runId: string, settled: WaitingRun): Part[] {
+function askParts(runId: string, settled: WaitingRun): WirePart[] {
   const open = [...openCallsFor(runId, settled)];
   if (open.length === 0) return [{ text: 'The run is paused.' }];
   const lines = open.map(([, call]) => `${NEEDS[call.kind]}: ${describeCall(call)}`);
@@ -444,13 +444,13 @@ function artifactsOf({ settled, transcript }: RunImage): Artifact[] {
  * The text and output of a finished run, or the words of a refusal. An empty text counts if there is nothing else and the
  * answer is complete: an artifact has a part.
  */
-function answerParts({ text, output, incomplete }: FinishedRun): Part[] {
+function answerParts({ text, output, incomplete }: FinishedRun): WirePart[] {
   const parts = [...textParts(text), ...textParts(incomplete?.refusal ?? '')];
   if (output !== undefined) parts.push({ data: toJson(output), mediaType: 'application/json' });
   return parts.length === 0 && incomplete === undefined ? [{ text: '' }] : parts;
 }
 
-function textParts(text: string): Part[] {
+function textParts(text: string): WirePart[] {
   return text === '' ? [] : [{ text: cutText(text, MOST_BYTES) }];
 }
 
@@ -478,10 +478,10 @@ function historyOf({ taskId, contextId, transcript }: RunImage): Message[] {
 
 /** The texts of a run as updates: the first piece of an attempt replaces the artifact, the others are appended. */
 class TextUpdates {
-  readonly #place: Place;
+  readonly #place: WirePlace;
   #append = false;
 
-  constructor(place: Place) {
+  constructor(place: WirePlace) {
     this.#place = place;
   }
 

@@ -13,7 +13,7 @@ export type TaskState =
   | 'TASK_STATE_FAILED'
   | 'TASK_STATE_CANCELED';
 
-export type Part =
+export type WirePart =
   | { text: string }
   | { data: JsonValue; mediaType?: string }
   | { url: string; filename?: string; mediaType?: string };
@@ -23,12 +23,12 @@ export type Message = {
   contextId: string;
   taskId: string;
   role: 'ROLE_USER' | 'ROLE_AGENT';
-  parts: Part[];
+  parts: WirePart[];
 };
 
 /** `timestamp`: ISO 8601. */
 export type TaskStatus = { state: TaskState; timestamp: string; message?: Message };
-export type Artifact = { artifactId: string; name: string; parts: Part[] };
+export type Artifact = { artifactId: string; name: string; parts: WirePart[] };
 export type Task = {
   id: string;
   contextId: string;
@@ -38,11 +38,11 @@ export type Task = {
   metadata: JsonObject;
 };
 
-export type Place = { taskId: string; contextId: string };
+export type WirePlace = { taskId: string; contextId: string };
 export type StreamResponse =
   | { task: Task }
-  | { statusUpdate: Place & { status: TaskStatus } }
-  | { artifactUpdate: Place & { artifact: Artifact; append: boolean; lastChunk: boolean } };
+  | { statusUpdate: WirePlace & { status: TaskStatus } }
+  | { artifactUpdate: WirePlace & { artifact: Artifact; append: boolean; lastChunk: boolean } };
 
 const MOST_PARTS = 1_000;
 const id = z.string().max(500);

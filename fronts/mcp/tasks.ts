@@ -23,7 +23,7 @@ import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { type Offer, resultOf } from './tool-result.ts';
 
 /** How often clients should ask for a task, in ms. */
-const POLL_MS = 500;
+const TASK_POLL_MS = 500;
 
 /** The JSON-RPC codes for an unknown task and for a task with a failed run. */
 const INVALID_PARAMS = -32602;
@@ -149,7 +149,7 @@ function describe({ runId, createdAt, updatedAt }: RunRecord) {
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
     ttlMs: null,
-    pollIntervalMs: POLL_MS,
+    pollIntervalMs: TASK_POLL_MS,
   };
 }
 

@@ -88,7 +88,7 @@ export const serverLimits = fields({
 }));
 export type ServerLimits = z.output<typeof serverLimits>;
 
-export const DEFAULT_LIMITS: ServerLimits = serverLimits.parse({});
+export const DEFAULT_CALLER_LIMITS: ServerLimits = serverLimits.parse({});
 
 /** `cors` of the configuration: the origins whose pages may use `/v1`. */
 export const corsConfig = fields({

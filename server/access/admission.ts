@@ -4,7 +4,7 @@ import type { Prices } from '../../protocol/config.ts';
 import { costOf } from '../../protocol/listing/cost.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { ApiError } from '../error-envelope.ts';
-import { type CallerLimits, DEFAULT_LIMITS, type ServerLimits, type TokensConfig } from './access-config.ts';
+import { type CallerLimits, DEFAULT_CALLER_LIMITS, type ServerLimits, type TokensConfig } from './access-config.ts';
 
 export type AdmissionOptions = {
   host: Host;
@@ -36,7 +36,7 @@ export class Admission {
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
-    this.limits = options.limits ?? DEFAULT_LIMITS;
+    this.limits = options.limits ?? DEFAULT_CALLER_LIMITS;
     this.#ledger = new UsageLedger(options.prices ?? {});
     this.#startedAt = options.host.now();
   }

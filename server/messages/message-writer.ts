@@ -76,7 +76,7 @@ type OpenBlock = { key: string; block: Block; proof: string | null };
  * blocks here. In a stream the sealed reasoning may come after the text that follows it; then the signature is only the
  * id of the reasoning.
  */
-export class MessageWriter implements AnswerWriter<WrittenMessage> {
+export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
   readonly #head: ResponseHead;
   readonly #emit: (wire: MessageEvent) => void;
   readonly #options: MessageOptions;

@@ -9,7 +9,7 @@ import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeFailure, describeInterruption, describeMessageError } from './message-error.ts';
 import { readCountRequest, readMessageRequest } from './message-request.ts';
-import { type MessageEvent, MessageWriter } from './message-writer.ts';
+import { type MessageEvent, MessagesApiWriter } from './message-writer.ts';
 
 /** Anthropic's Messages API over the service of the gateway, to be mounted before `/v1/responses`. */
 export function createMessagesApi(service: GatewayService, log: (line: string) => void): MountedApi {
@@ -38,7 +38,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     const live = await service.answer(
       request,
       c.get('caller'),
-      (head, emit) => new MessageWriter(head, emit, how),
+      (head, emit) => new MessagesApiWriter(head, emit, how),
     );
     if (request.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
     const { whole, end } = await finishedResponse(c, live);

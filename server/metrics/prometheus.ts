@@ -1,5 +1,5 @@
 /** Labels of a sample: few values each. */
-export type Labels = Readonly<Record<string, string>>;
+export type MetricLabels = Readonly<Record<string, string>>;
 
 /** Bucket boundaries of durations, in seconds. */
 const SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -14,21 +14,21 @@ export function describeFamily(
   name: string,
   type: 'gauge' | 'counter',
   help: string,
-  samples: Iterable<readonly [Labels, number]>,
+  samples: Iterable<readonly [MetricLabels, number]>,
 ): string[] {
   const lines = [...samples].map(([labels, value]) => `${name}${formatLabels(labels)} ${value}`);
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines];
 }
 
 class Sets<Value> {
-  readonly #sets = new Map<string, readonly [Labels, Value]>();
+  readonly #sets = new Map<string, readonly [MetricLabels, Value]>();
   readonly #make: () => Value;
 
   constructor(make: () => Value) {
     this.#make = make;
   }
 
-  at(labels: Labels): Value {
+  at(labels: MetricLabels): Value {
     const isKnown = this.#sets.has(formatLabels(labels)) || this.#sets.size < MOST_SETS;
     const used = isKnown ? labels : Object.fromEntries(Object.keys(labels).map(name => [name, 'other']));
     const key = formatLabels(used);
@@ -37,7 +37,7 @@ class Sets<Value> {
     return found;
   }
 
-  all(): (readonly [Labels, Value])[] {
+  all(): (readonly [MetricLabels, Value])[] {
     return [...this.#sets.values()];
   }
 }
@@ -46,7 +46,7 @@ class Sets<Value> {
 export class Counter {
   readonly #values = new Sets(() => ({ sum: 0 }));
 
-  add(labels: Labels, amount: number): void {
+  add(labels: MetricLabels, amount: number): void {
     this.#values.at(labels).sum += amount;
   }
 
@@ -60,7 +60,7 @@ export class Counter {
 export class Durations {
   readonly #values = new Sets<Histogram>(() => ({ counts: SECONDS.map(() => 0), sum: 0, count: 0 }));
 
-  add(labels: Labels, ms: number): void {
+  add(labels: MetricLabels, ms: number): void {
     const histogram = this.#values.at(labels);
     const seconds = Math.max(0, ms) / 1_000;
     const bucket = SECONDS.findIndex(boundary => seconds <= boundary);
@@ -77,7 +77,7 @@ export class Durations {
   }
 }
 
-function describeHistogram(name: string, labels: Labels, { counts, sum, count }: Histogram): string[] {
+function describeHistogram(name: string, labels: MetricLabels, { counts, sum, count }: Histogram): string[] {
   let below = 0;
   const buckets = SECONDS.map((boundary, index) => {
     below += counts[index] ?? 0;
@@ -91,7 +91,7 @@ function describeHistogram(name: string, labels: Labels, { counts, sum, count }:
   ];
 }
 
-function formatLabels(labels: Labels): string {
+function formatLabels(labels: MetricLabels): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`);
   return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
 }

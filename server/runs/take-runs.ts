@@ -1,4 +1,4 @@
-import { elapsedSince, type Host, type Moment, momentOf } from '../../engine/host/host.ts';
+import { elapsedSince, type Host, type HostMoment, momentOf } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
@@ -61,7 +61,7 @@ export class RunTaker {
   #isAsked = false;
   #isStopped = false;
   /** The time of the last request that the store answered. */
-  #answered: Moment | null = null;
+  #answered: HostMoment | null = null;
   #sparesUntil = 0;
   #cancelTimer = () => {};
   #unwatch = () => {};

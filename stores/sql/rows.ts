@@ -20,7 +20,7 @@ import {
   type StoredSnapshot,
 } from '../../protocol/store.ts';
 import { describeDamage, encodeEvent } from '../journal-text.ts';
-import type { Lease } from '../lease.ts';
+import type { StoredLease } from '../lease.ts';
 import { type FeedPlace, foldText, type ListQuery, readFeedQuery, toCursor } from '../list-query.ts';
 import { findAwaited, type Waiting } from '../plan-deletion.ts';
 import { describeStart, unknownProgress } from '../run-record.ts';
@@ -159,11 +159,11 @@ export function readOrReport<Read>(
 }
 
 /** Returns the lease in a row with `owner` and `lease_until`. Throws `store-damaged` for invalid columns. */
-export function toLease(row: Row | undefined): Lease | undefined {
+export function toLease(row: Row | undefined): StoredLease | undefined {
   return row && readSafely(row, () => readLease(row));
 }
 
-function readLease(row: Row): Lease | undefined {
+function readLease(row: Row): StoredLease | undefined {
   if (row.owner === null || row.lease_until === null) return undefined;
   const owner = readOwner(row.owner);
   return owner && { owner, until: z.number().parse(row.lease_until) };
@@ -332,7 +332,7 @@ export function cursorOf(row: Row | undefined): string {
 }
 
 /** The lease in a row of `listeners`. */
-export function readHolder(row: Row | undefined): Lease | undefined {
+export function readHolder(row: Row | undefined): StoredLease | undefined {
   const owner = readOwner(row?.owner ?? null);
   return owner && { owner, until: Number(row?.until) };
 }

@@ -41,7 +41,7 @@ type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
  * R2 Entries before `from` are folded but tell nothing. The answer ends at the first entry where the run rests or has
  *    ended and everything in the request was accepted. Later entries belong to the next answer.
  */
-export class Answer {
+export class GatewayAnswer {
   readonly #runId: string;
   readonly #from: number;
   readonly #spec: ResponseSpec;
@@ -70,7 +70,7 @@ export class Answer {
 
   constructor(
     spec: ResponseSpec,
-    { runId, from, previous }: { runId: string; from: number; previous?: Answer },
+    { runId, from, previous }: { runId: string; from: number; previous?: GatewayAnswer },
   ) {
     this.#runId = runId;
     this.#from = from;

@@ -4,7 +4,7 @@ import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { ApiError } from '../../error-envelope.ts';
-import { Answer } from '../answer/answer.ts';
+import { GatewayAnswer } from '../answer/answer.ts';
 import type { AnswerEnd, AnswerEvent, AnswerWriter } from '../answer/answer-event.ts';
 import { isAnswered, RESPONSES, type ResponseHead, type ResponseSpec } from '../runs/response-spec.ts';
 
@@ -77,7 +77,7 @@ export class ResponseFeed<Wire, Whole> {
   readonly run: Run;
   readonly #head: ResponseHead;
   readonly #options: FeedOptions<Wire, Whole>;
-  readonly #answer: Answer;
+  readonly #answer: GatewayAnswer;
   readonly #writer: AnswerWriter<Whole>;
   #end: Omit<FinishedResponse<Whole>, 'whole'> | null = null;
   readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
@@ -103,7 +103,7 @@ export class ResponseFeed<Wire, Whole> {
     this.#whenUnread = options.whenUnread;
     const { from, write, firstNumber = 0 } = options;
     this.#first = firstNumber;
-    this.#answer = new Answer(head.spec, { runId: run.id, from });
+    this.#answer = new GatewayAnswer(head.spec, { runId: run.id, from });
     this.#writer = write(head, wire => this.#events.push(wire), firstNumber);
     this.#happenings = run.eventBatches({ follow: true });
     this.#write(this.#answer.begin());
@@ -175,7 +175,7 @@ export class ResponseFeed<Wire, Whole> {
     if (this.#end === null) throw new Error('a response that has not ended is not recorded');
     if (!this.#answer.isAhead) return { whole: this.#writer.whole, ...this.#end };
     const { from, write } = this.#options;
-    const answer = new Answer(this.spec, { runId: this.run.id, from });
+    const answer = new GatewayAnswer(this.spec, { runId: this.run.id, from });
     const writer = write(this.#head, () => {});
     let { end, retryAfter } = this.#end;
     for (const entry of await readJournal(this.run.source.store, this.run.id))

@@ -8,7 +8,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import type { UsedTurn } from '../../access/admission.ts';
-import { Answer } from '../answer/answer.ts';
+import { GatewayAnswer } from '../answer/answer.ts';
 import { type AnswerEvent, type CompleteEvent, isComplete } from '../answer/answer-event.ts';
 import { itemIdOf, readResponseId, responseIdOf } from '../answer/wire-ids.ts';
 import {
@@ -173,7 +173,7 @@ export class UnstoredChain {
 }
 
 export function eventsOf({ run, span }: FoundResponse): AnswerEvent[] {
-  const answer = new Answer(span.spec, { runId: run.runId, from: span.from });
+  const answer = new GatewayAnswer(span.spec, { runId: run.runId, from: span.from });
   return run.entries.flatMap(entry => answer.takeEntry(entry));
 }
 
@@ -188,10 +188,10 @@ export function* shownItems({
   entries,
   spans,
 }: RunResponses): Generator<{ span: Span; shown: CompleteEvent[] }> {
-  let previous: Answer | undefined;
+  let previous: GatewayAnswer | undefined;
   for (const span of spans) {
     const { from, spec } = span;
-    const answer: Answer = new Answer(spec, { runId, from, ...omitUndefined({ previous }) });
+    const answer: GatewayAnswer = new GatewayAnswer(spec, { runId, from, ...omitUndefined({ previous }) });
     const begin = previous === undefined ? 0 : from - 1;
     const events = entries.slice(begin, span.to ?? undefined).flatMap(entry => answer.takeEntry(entry));
     yield { span, shown: events.filter(isComplete) };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DEFAULT_LIMITS } from '../../../server/access/access-config.ts';
+import { DEFAULT_CALLER_LIMITS } from '../../../server/access/access-config.ts';
 import { Admission } from '../../../server/access/admission.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 
@@ -7,7 +7,7 @@ const ANN = { name: 'ann', role: 'client', labels: {} } as const;
 
 test('a request that is released twice frees one place, of its token and of the server', async () => {
   const tokens = { ann: { token: 'x', role: 'client', limits: { concurrentRuns: 2 } } } as const;
-  for (const options of [{ tokens }, { limits: { ...DEFAULT_LIMITS, concurrentRuns: 2 } }]) {
+  for (const options of [{ tokens }, { limits: { ...DEFAULT_CALLER_LIMITS, concurrentRuns: 2 } }]) {
     const admission = new Admission({ host: new ManualHost(), ...options });
     const release = await admission.admit(ANN);
     await admission.admit(ANN);

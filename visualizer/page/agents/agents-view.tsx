@@ -1,6 +1,6 @@
 import type { AgentView, ToolSummary } from '../../../protocol/run-view.ts';
 import { nameModels } from '../../name-models.ts';
-import { Explorer, type Play } from '../ahead/explorer.tsx';
+import { ExplorerPane, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { useTitle } from '../app/router.ts';
 import { type AgentSummary, request } from '../data/request.ts';
@@ -85,7 +85,7 @@ function AgentFacts({ agent }: { agent: AgentView }) {
       <section>
         <h2>Exploration</h2>
         <p class="muted">Walks every path of the agent's runs on the server, and executes nothing.</p>
-        <Explorer path={path} maxStates={12_000} label="Explore" onPlay={play} />
+        <ExplorerPane path={path} maxStates={12_000} label="Explore" onPlay={play} />
       </section>
       <section>
         <h2>Instructions</h2>

@@ -13,7 +13,7 @@ import { Details, Problem, Safe } from '../ui/text.tsx';
 
 /** Plays a path; `invariant` is the one that breaks at its end. */
 export type Play = (
-  path: readonly PathEntry[],
+  path: readonly ShownPathEntry[],
   told: { title: string; message: string; invariant?: string },
 ) => void;
 
@@ -24,10 +24,10 @@ type ExplorerProps = {
   maxStates: number;
   label: string;
   onPlay: Play;
-  children?(report: Report): ComponentChildren;
+  children?(report: ShownReport): ComponentChildren;
 };
 
-export function Explorer({ path, query = '', maxStates, label, onPlay, children }: ExplorerProps) {
+export function ExplorerPane({ path, query = '', maxStates, label, onPlay, children }: ExplorerProps) {
   const most = useSignal(maxStates);
   const exploration = explorationOf(path);
   const { report = null, states = null } = exploration ?? {};
@@ -79,7 +79,7 @@ const MOST_STATES = 200_000;
 
 const FURTHER = 4;
 
-type UnfinishedProps = { report: Report; states: number; onExplore: ((states: number) => void) | null };
+type UnfinishedProps = { report: ShownReport; states: number; onExplore: ((states: number) => void) | null };
 
 function Unfinished({ report: { unfinished }, states, onExplore }: UnfinishedProps) {
   if (unfinished.length === 0) return null;
@@ -100,7 +100,7 @@ function Unfinished({ report: { unfinished }, states, onExplore }: UnfinishedPro
   );
 }
 
-function Breaches({ report: { breaches, complete }, onPlay }: { report: Report; onPlay: Play }) {
+function Breaches({ report: { breaches, complete }, onPlay }: { report: ShownReport; onPlay: Play }) {
   if (breaches.length === 0)
     return complete ? <p class="holds">No invariant breaks.</p> : <p>{NOT_PROVED}</p>;
   return (
@@ -119,13 +119,13 @@ function Breaches({ report: { breaches, complete }, onPlay }: { report: Report; 
   );
 }
 
-export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
+export type ShownPathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
 
-type Breach = { invariant: string; message: string; path: PathEntry[] };
+type Breach = { invariant: string; message: string; path: ShownPathEntry[] };
 type Spending = { spent: number; most: number | null };
 
 /** The report of an exploration; the members after `notes` are those of a run. */
-export type Report = {
+export type ShownReport = {
   complete: boolean;
   unfinished: { paths: string; stoppedBy: string; states: number; open: number; advice: string }[];
   states: number;
@@ -134,30 +134,30 @@ export type Report = {
   breaches: Breach[];
   notes: string[];
   at?: number;
-  ahead?: { state: string; path: PathEntry[] }[];
+  ahead?: { state: string; path: ShownPathEntry[] }[];
   starts?: { tool: string; freely?: JsonValue; approved?: JsonValue }[];
   approvals?: { callId: string; name: string }[];
   left?: Record<'turns' | 'toolCalls' | 'tokens' | 'cost' | 'activeMs', Spending>;
 };
 
-export type Exploration = {
+export type ShownExploration = {
   states: number | null;
-  report: Report | null;
+  report: ShownReport | null;
   problem: string;
   stop(): void;
 };
 
-const explorations = signal<Readonly<Record<string, Exploration>>>({});
+const explorations = signal<Readonly<Record<string, ShownExploration>>>({});
 
 /** The latest exploration of an agent or a run, by its path; they outlive the views. */
-export function explorationOf(path: string): Exploration | undefined {
+export function explorationOf(path: string): ShownExploration | undefined {
   return explorations.value[path];
 }
 
 async function explore(path: string, query: string): Promise<void> {
   const stopped = new AbortController();
-  const begun: Exploration = { states: 0, report: null, problem: '', stop: () => stopped.abort() };
-  const tell = (news: Partial<Exploration>): void => {
+  const begun: ShownExploration = { states: 0, report: null, problem: '', stop: () => stopped.abort() };
+  const tell = (news: Partial<ShownExploration>): void => {
     explorations.value = { ...explorations.peek(), [path]: { ...begun, ...news } };
   };
   tell({});
@@ -172,7 +172,7 @@ async function explore(path: string, query: string): Promise<void> {
 
 type OnStates = (states: number) => void;
 
-async function readReport(path: string, stopped: AbortSignal, onStates: OnStates): Promise<Report> {
+async function readReport(path: string, stopped: AbortSignal, onStates: OnStates): Promise<ShownReport> {
   const response = await fetch(path, { credentials: 'same-origin', signal: stopped });
   if (!response.ok || response.body === null) throw await readError(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { PathEntry } from '../ahead/explorer.tsx';
+import type { ShownPathEntry } from '../ahead/explorer.tsx';
 import type { StreamedEvent } from '../data/request.ts';
 import { address, navigate } from './router.ts';
 
@@ -10,7 +10,7 @@ export type Example = {
   message: string;
   invariant?: string;
   past: readonly StreamedEvent[];
-  path: readonly PathEntry[];
+  path: readonly ShownPathEntry[];
 };
 
 const HASH = '#example';

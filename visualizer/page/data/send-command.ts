@@ -5,7 +5,7 @@ import type { EntriesPage } from './source.ts';
 const RETRY_MS = 500;
 const MOST_RETRIES = 4;
 
-export type Outcome =
+export type SendOutcome =
   | { type: 'taken'; view: RunView | null; message?: string }
   | { type: 'refused'; message: string };
 
@@ -16,7 +16,7 @@ type CommandPlace = {
 };
 
 /** Sends a command, or a list of them as `commands`, once: if the reply is lost, the journal says whether it was taken. */
-export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<Outcome> {
+export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<SendOutcome> {
   const requestId = makeId();
   const path = runPath(place.runId);
   try {

@@ -6,7 +6,7 @@ import type { RunView, StreamedEvent } from '../data/request.ts';
 import { Folded } from './journal-fold.ts';
 import { attemptKey, type Block, RunStory } from './run-story.ts';
 
-export type Connection = { type: 'connecting' | 'live' | 'ended' } | { type: 'away'; since: number };
+export type RunConnection = { type: 'connecting' | 'live' | 'ended' } | { type: 'away'; since: number };
 
 /** A text, the reasoning or the arguments of a call, as far as they were streamed; `name` of a call's tool. */
 type LivePart = { kind: 'text' | 'reasoning' | 'call'; name: string; text: string };
@@ -25,7 +25,7 @@ export type LiveTurn = { turn: number; attempt: number; parts: ReadonlyMap<strin
 export class RunModel {
   readonly runId: string;
   readonly view = signal<RunView | null>(null);
-  readonly connection = signal<Connection>({ type: 'connecting' });
+  readonly connection = signal<RunConnection>({ type: 'connecting' });
   readonly progress = signal<ReadonlyMap<string, unknown>>(new Map());
   /** The `seq` of the last entry; 0 before the first. */
   readonly last = signal(0);

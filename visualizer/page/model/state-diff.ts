@@ -2,7 +2,7 @@ import type { Context } from '../../../machines/context.ts';
 import { formatState } from '../render/format.ts';
 
 /** What an entry changed in the state. `key` is the path of a member: `lastTurn.finishReason`. */
-export type Change = { key: string; before: unknown; after: unknown };
+export type StateChange = { key: string; before: unknown; after: unknown };
 
 const DEPTH = 2;
 
@@ -10,7 +10,7 @@ const DEPTH = 2;
 export function diffStates(
   before: Context | null,
   after: Context | null,
-): { changes: Change[]; changed: number; keys: number } {
+): { changes: StateChange[]; changed: number; keys: number } {
   const old: Record<string, unknown> = { ...before };
   const now: Record<string, unknown> = { ...after };
   const keys = new Set([...Object.keys(now), ...Object.keys(old)]);
@@ -21,7 +21,7 @@ export function diffStates(
   return { changes: members.flat(), changed: members.length, keys: keys.size };
 }
 
-function listChanges({ key, before, after }: Change, depth: number): Change[] {
+function listChanges({ key, before, after }: StateChange, depth: number): StateChange[] {
   if (before === after || isEqual(before, after)) return [];
   const names = depth === 0 ? null : commonMembers(before, after);
   if (names === null) return [{ key, before, after }];

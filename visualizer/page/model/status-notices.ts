@@ -10,7 +10,7 @@ export function openDecisions(view: RunView | null): JsonOpenCall[] {
 const ORDER = ['doubt', 'approval', 'result'] as const;
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
-export type Notice = {
+export type StatusNotice = {
   tone: 'waits' | 'fails' | 'ends' | 'cuts';
   title: string;
   text: string;
@@ -48,22 +48,22 @@ const FAILED: Readonly<Record<string, string>> = {
 };
 
 /** What a run waits for, how it ended, and what to do next; advice about the server only for those who may follow it. */
-export function statusNotices(view: RunView, mayContinue: boolean): Notice[] {
+export function statusNotices(view: RunView, mayContinue: boolean): StatusNotice[] {
   return [...explainWait(view), ...explainEnd(view), ...(mayContinue ? explainDriver(view) : [])];
 }
 
-function explainWait(view: RunView): Notice[] {
+function explainWait(view: RunView): StatusNotice[] {
   const { settled, open, paused, next } = view;
   if (settled?.status !== 'waiting') return [];
   const count = (kind: OpenCallKind): number =>
     open.filter(one => one.kind === kind && one.runId === view.runId).length;
-  const waits = (many: number, one: string, more: string): Notice[] =>
+  const waits = (many: number, one: string, more: string): StatusNotice[] =>
     many === 0 ? [] : [{ tone: 'waits', title: many === 1 ? one : `${many} ${more}`, text: '' }];
   const reason = open.find(one => one.kind === 'pause')?.reason;
   // The bar of a held run says what holds it.
   const isPaused = paused && (reason !== undefined || next?.type !== 'pause');
   const text = reason ?? 'The run stops before the next model or tool call. Select Continue to resume it.';
-  const pause: Notice = { tone: reason === undefined ? 'cuts' : 'fails', title: 'Paused', text };
+  const pause: StatusNotice = { tone: reason === undefined ? 'cuts' : 'fails', title: 'Paused', text };
   return [
     ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt'),
     ...waits(count('approval'), 'A call needs approval', 'calls need approval'),
@@ -76,7 +76,7 @@ function explainWait(view: RunView): Notice[] {
 const NEEDS = { doubt: 'is in doubt', approval: 'needs approval', result: 'waits for its result' } as const;
 
 /** What the runs of sub-agents wait for. Runs that wait for the same share a notice. */
-function explainSubAgents(view: RunView): Notice[] {
+function explainSubAgents(view: RunView): StatusNotice[] {
   const open = openDecisions(view)
     .filter(({ runId }) => runId !== view.runId)
     .map(({ runId, name, kind }) => ({ run: runId, needs: `${name} ${NEEDS[kind]}` }));
@@ -91,14 +91,14 @@ function explainSubAgents(view: RunView): Notice[] {
   }));
 }
 
-function explainEnd({ settled }: RunView): Notice[] {
+function explainEnd({ settled }: RunView): StatusNotice[] {
   if (settled?.status === 'failed') {
     const { code, message } = settled.error;
     const text = [message, FAILED[code] ?? ''].filter(Boolean).join(' ');
     return [{ tone: 'fails', title: `Failed: ${code}`, text }];
   }
   if (settled?.status !== 'finished') return [];
-  const notices: Notice[] = [];
+  const notices: StatusNotice[] = [];
   const reason = settled.incomplete?.reason;
   if (reason !== undefined) {
     const title = `The answer is incomplete: ${reason}`;
@@ -114,8 +114,8 @@ function explainEnd({ settled }: RunView): Notice[] {
   return notices;
 }
 
-function explainDriver({ agent, status, driver, availableAgent, stranded }: RunView): Notice[] {
-  const notices: Notice[] = [];
+function explainDriver({ agent, status, driver, availableAgent, stranded }: RunView): StatusNotice[] {
+  const notices: StatusNotice[] = [];
   if (stranded !== undefined || (status === 'running' && driver === null)) {
     const resume = availableAgent ? 'Select Resume to continue it.' : '';
     const text = stranded === undefined ? resume : `${stranded.reason}. ${stranded.advice}`;

@@ -1,5 +1,5 @@
 import { describeStart } from '../../describe-exploration.ts';
-import { Explorer, explorationOf, type Play, type Report } from '../ahead/explorer.tsx';
+import { ExplorerPane, explorationOf, type Play, type ShownReport } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { runPath, type StreamedEvent } from '../data/request.ts';
 import type { Source } from '../data/source.ts';
@@ -26,7 +26,7 @@ export function AheadPane() {
       <p class="muted">
         Walks every path that the run can still take from this entry, on the server, and executes nothing.
       </p>
-      <Explorer
+      <ExplorerPane
         path={path}
         query={`at=${at}`}
         maxStates={FIRST_STATES}
@@ -34,7 +34,7 @@ export function AheadPane() {
         onPlay={play}
       >
         {report => <Ahead report={report} onPlay={play} />}
-      </Explorer>
+      </ExplorerPane>
     </div>
   );
 }
@@ -55,7 +55,7 @@ async function readPast(source: Source, runId: string, at: number): Promise<Stre
   return past.slice(0, at);
 }
 
-function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
+function Ahead({ report, onPlay }: { report: ShownReport; onPlay: Play }) {
   const { at = 0, ahead = [], starts = [], approvals = [], left, complete } = report;
   return (
     <>
@@ -91,7 +91,7 @@ function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
   );
 }
 
-function describeLeft(left: NonNullable<Report['left']>): Fact[] {
+function describeLeft(left: NonNullable<ShownReport['left']>): Fact[] {
   return SPENDING.map(([key, name, format]) => {
     const { spent, most } = left[key];
     return [name, `${most === null ? 'no limit' : `${format(most)} more`} (${format(spent)} so far)`];

@@ -1,6 +1,6 @@
 import { mayOperate } from '../data/caller.ts';
 import { comparePath, type RunView, runPath } from '../data/request.ts';
-import type { Connection } from '../model/run-model.ts';
+import type { RunConnection } from '../model/run-model.ts';
 import { statusNotices } from '../model/status-notices.ts';
 import {
   formatClock,
@@ -51,7 +51,7 @@ export function RunHeader() {
   );
 }
 
-function describeConnection(connection: Connection): string {
+function describeConnection(connection: RunConnection): string {
   if (connection.type === 'away') return `No response since ${formatClock(connection.since)}; retrying`;
   return { connecting: 'Connecting…', live: 'Live', ended: 'Ended' }[connection.type];
 }
