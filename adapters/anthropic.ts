@@ -4,7 +4,7 @@ import type { Item } from '../protocol/item.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
-import { growingConversation, keptBlock, PROVIDER } from './anthropic/messages.ts';
+import { ANTHROPIC, growingConversation, keptBlock } from './anthropic/messages.ts';
 import { bodyOf, modelRules, planOf } from './anthropic/request.ts';
 import { MessageReader } from './anthropic/turn.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
@@ -44,7 +44,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
   const bodyFor = (request: ModelRequest, { stream }: { stream: boolean }) =>
     bodyOf(request, planFor(request), { model, stream, conversationOf });
   return singleTurnAdapter({
-    provider: PROVIDER,
+    provider: ANTHROPIC,
     model,
     capabilities: {
       serverTools: true,
@@ -92,7 +92,7 @@ function isThinking(item: Item): boolean {
  * other servers of this API only know this version. `headers` can override it.
  */
 const ENDPOINT: Endpoint = {
-  provider: PROVIDER,
+  provider: ANTHROPIC,
   keyVariables: ['ANTHROPIC_API_KEY'],
   baseURLVariable: 'ANTHROPIC_BASE_URL',
   defaultBaseURL: 'https://api.anthropic.com',

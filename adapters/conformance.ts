@@ -1,20 +1,20 @@
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { AdapterCheck, AdapterUnderTest, Exchange, ConformanceCallOptions } from './conformance/call.ts';
+import type { AdapterCheck, AdapterUnderTest, ConformanceCallOptions, Exchange } from './conformance/call.ts';
 import { allChecks } from './conformance/checks.ts';
 
 export type { ReplayedAnswer as Answer, SeenRequest } from './conformance/replay.ts';
 export {
   atRandom,
+  eachInTurn as oneByOne,
   inPiecesOf,
   inTwoEverywhere,
-  oneByOne,
   type ReplayFetch,
   type ReplayServer,
   replayFetch,
   splitAt,
   startReplayServer,
 } from './conformance/replay.ts';
-export type { AdapterCheck, AdapterUnderTest, Exchange, ConformanceCallOptions as OpenOptions };
+export type { AdapterCheck, AdapterUnderTest, ConformanceCallOptions as OpenOptions, Exchange };
 
 const NAMES: NamesOf<AdapterUnderTest> = { open: true, exchanges: true, except: true };
 const EXCHANGE_NAMES: NamesOf<Exchange> = {

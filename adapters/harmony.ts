@@ -5,7 +5,7 @@ import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter } from './grpc/adapter.ts';
 import { CompletionsTurn, completionsBody } from './harmony/completions.ts';
 import { prepareHarmony, RecentTokens } from './harmony/encoding.ts';
-import { PROVIDER, promptText, renderPrompt } from './harmony/render.ts';
+import { HARMONY, promptText, renderPrompt } from './harmony/render.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, readVariable } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
@@ -65,7 +65,7 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
   if (transport === 'grpc') {
     const recent = new RecentTokens();
     return grpcAdapter({
-      endpoint: { provider: PROVIDER, baseURLVariable: BASE_URL_VARIABLE, keyVariable: KEY_VARIABLE },
+      endpoint: { provider: HARMONY, baseURLVariable: BASE_URL_VARIABLE, keyVariable: KEY_VARIABLE },
       capabilities: { parallelToolCalls: false },
       connection: options,
       prepare: (request, context, providerOptions) =>
@@ -73,12 +73,12 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
     });
   }
   return singleTurnAdapter({
-    provider: PROVIDER,
+    provider: HARMONY,
     model,
     capabilities: { parallelToolCalls: false, structuredOutput: 'instructions' },
     connect: connector(
       {
-        provider: PROVIDER,
+        provider: HARMONY,
         keyVariables: [KEY_VARIABLE],
         keyOptional: true,
         baseURLVariable: BASE_URL_VARIABLE,

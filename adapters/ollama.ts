@@ -14,7 +14,7 @@ import {
 } from './http/connection.ts';
 import { readNdjson } from './http/read-sse.ts';
 import { trimSlashes } from './http/transport.ts';
-import { growingMessages } from './ollama/messages.ts';
+import { growingOllamaMessages } from './ollama/messages.ts';
 import { OllamaTurn } from './ollama/turn.ts';
 import { mergeOptions } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
@@ -73,7 +73,7 @@ type OllamaNativeOptions = ConnectionOptions & {
 /** Creates an adapter for `/api/chat` (https://docs.ollama.com/api/chat). */
 function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelAdapter {
   const { model, providerOptions } = options;
-  const messagesOf = growingMessages({ provider: endpoint.provider, model });
+  const messagesOf = growingOllamaMessages({ provider: endpoint.provider, model });
 
   /** With tools, the schema is part of the instructions: a `format` constrains all output and would prevent calls. */
   function bodyOf(request: ModelRequest, { stream }: { stream: boolean }): JsonObject {

@@ -8,7 +8,7 @@ import { type ProviderContext, unsupported } from './http/provider-errors.ts';
 import { objectOf } from './turn/json-access.ts';
 import { offeredTools } from './turn/tool-calls.ts';
 import { assertCallForm, loadModelFiles, type ModelFiles, TokenText } from './vllm/model-files.ts';
-import { messagesFor, PROVIDER, renderChat, VARIABLES } from './vllm/render.ts';
+import { messagesFor, renderChat, VARIABLES, VLLM } from './vllm/render.ts';
 import { TaggedReply } from './vllm/tagged-reply.ts';
 
 /** Options of `vllm`. `fetch` is not used. */
@@ -60,7 +60,7 @@ export function vllm(options: VllmOptions): ModelAdapter {
     return loaded;
   };
   return grpcAdapter({
-    endpoint: { provider: PROVIDER, baseURLVariable: VARIABLES.baseURL, keyVariable: VARIABLES.key },
+    endpoint: { provider: VLLM, baseURLVariable: VARIABLES.baseURL, keyVariable: VARIABLES.key },
     connection: options,
     async prepare(request, context, { chat_template_kwargs: variables, ...sampling }) {
       const files = await load(context);

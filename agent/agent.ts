@@ -34,7 +34,7 @@ import {
   defineAgent,
   knownAgentOptions,
 } from './agent-options.ts';
-import { type SubAgentAnswer, type AsToolOptions, asTool } from './as-tool.ts';
+import { type AsToolOptions, asTool, type SubAgentAnswer } from './as-tool.ts';
 import {
   beginJournal,
   cancelOn,

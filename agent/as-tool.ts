@@ -22,7 +22,11 @@ export type AsToolOptions<Name extends string = string> = {
 const NAMES = optionNames<AsToolOptions>()('name description approval');
 
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
-export type SubAgentAnswer<Output> = unknown extends Output ? unknown : Output extends undefined ? string : Output;
+export type SubAgentAnswer<Output> = unknown extends Output
+  ? unknown
+  : Output extends undefined
+    ? string
+    : Output;
 
 type RunAgent = (input: string, options: { signal: AbortSignal; runContext: unknown }) => Promise<Settled>;
 

@@ -8,7 +8,7 @@ import { Admission } from './access/admission.ts';
 import { limitStreams } from './access/authorize.ts';
 import { Gate } from './access/gate.ts';
 
-import type { RequestRecord } from './access/request-record.ts';
+import type { AccessRecord } from './access/request-record.ts';
 import { Sessions, SignInPace } from './access/sessions.ts';
 import { Tokens } from './access/tokens.ts';
 import { ApiError } from './error-envelope.ts';
@@ -36,7 +36,7 @@ export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'ho
   mounted?: readonly MountedApi[];
   host?: Host;
   log?(line: string): void;
-  onRequest?(record: RequestRecord): void;
+  onRequest?(record: AccessRecord): void;
 };
 
 const EXPOSED_HEADERS = ['x-request-id', 'x-should-retry', 'retry-after'];

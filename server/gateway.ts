@@ -4,7 +4,7 @@ import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import { type Agents, listAgents } from './agent-names.ts';
-import { createChatApi } from './chat-completions/chat-api.ts';
+import { createChatCompletionsApi } from './chat-completions/chat-api.ts';
 import { addConversationRoutes, Conversations } from './conversations/conversations.ts';
 import { EMPTY_GATEWAY, type GatewayConfig } from './gateway/config/gateway-config.ts';
 import { GatewayService } from './gateway/gateway-service.ts';
@@ -62,7 +62,7 @@ export function createGateway(
       },
     },
     messages: createMessagesApi(service, log),
-    chat: createChatApi(service, log),
+    chat: createChatCompletionsApi(service, log),
     agentsByRun: new Map([[RESPONSES, record => service.agentFor(record)]]),
   };
 }

@@ -11,7 +11,7 @@ import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import { Admission } from './access/admission.ts';
-import type { RequestRecord } from './access/request-record.ts';
+import type { AccessRecord } from './access/request-record.ts';
 import { createGateway, type Gateway, type GatewayOptions, recoverRequests } from './gateway.ts';
 import { appOf } from './handler.ts';
 import type { MountedApi } from './mounted-api.ts';
@@ -21,7 +21,7 @@ import { createRunsApi } from './runs/runs-api.ts';
 
 export type { Authorize, AuthorizedCaller, Caller } from '../access/caller.ts';
 export type { Role } from '../access/role.ts';
-export type { RequestRecord } from './access/request-record.ts';
+export type { AccessRecord as RequestRecord } from './access/request-record.ts';
 export type { Agents } from './agent-names.ts';
 export type { GatewayConfig } from './gateway/config/gateway-config.ts';
 export { readGatewayConfig } from './gateway/config/read-gateway-config.ts';
@@ -38,7 +38,7 @@ export type AccessOptions = {
   /** Default: every request is an operator's. Then mount the app behind other checks. */
   authorize?: Authorize;
   /** Receives a record of each request, without content. */
-  onRequest?(record: RequestRecord): void;
+  onRequest?(record: AccessRecord): void;
 };
 
 /** Options of `runsApp`. */

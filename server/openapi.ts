@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { optional } from './fields.ts';
-import type { RouteAnswer, Route, RouteTable } from './route.ts';
+import type { Route, RouteAnswer, RouteTable } from './route.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 
 const errorSchema = z.object({

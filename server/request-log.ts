@@ -6,7 +6,7 @@ import type { Host } from '../engine/host/host.ts';
 import { addUsage } from '../machines/limits.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Usage } from '../protocol/turn.ts';
-import type { RequestRecord } from './access/request-record.ts';
+import type { AccessRecord } from './access/request-record.ts';
 import type { RunsEnv } from './runs-env.ts';
 
 export class RequestNote {
@@ -23,7 +23,7 @@ export class RequestNote {
     this.#usage = addUsage(this.#usage, usage);
   }
 
-  toRecord(): Pick<RequestRecord, 'run' | 'model' | 'usage'> {
+  toRecord(): Pick<AccessRecord, 'run' | 'model' | 'usage'> {
     const used = this.#usage;
     const usage = used === null ? undefined : countsOf(used);
     return omitUndefined({ run: this.run, model: this.model, usage });
@@ -39,7 +39,7 @@ export function currentNote(): RequestNote | undefined {
 /** On a connection that is upgraded, each message is a request of its own: see `inRequest` of `RunsEnv`. */
 export function logRequests(
   host: Host,
-  report: (record: RequestRecord) => void = () => {},
+  report: (record: AccessRecord) => void = () => {},
 ): MiddlewareHandler<RunsEnv> {
   return async (c, next) => {
     const { request, ...first } = begin(c);

@@ -18,10 +18,10 @@ import {
   earlier,
   grantLease,
   isWork,
-  type StoredLease,
   nextWakeAt,
   recordClaim,
   refuseClaim,
+  type StoredLease,
 } from './lease.ts';
 import {
   choose,

@@ -19,7 +19,7 @@ import {
   readBytes,
   readKinship,
   readSnapshot,
-  recordOf,
+  recordOfRow,
   saveSnapshotAs,
   takeRuns,
   writeBlob,
@@ -221,7 +221,7 @@ function makeStore(database: Database, now: () => number): Store {
 
     async get(runId) {
       const [row] = await query(
-        `SELECT ${recordOf('$2')} FROM @runs r WHERE r.run_id = $1`,
+        `SELECT ${recordOfRow('$2')} FROM @runs r WHERE r.run_id = $1`,
         ...[escapeText(runId), now()],
       );
       return row && toRecord(row);
@@ -268,7 +268,7 @@ function makeStore(database: Database, now: () => number): Store {
       const rows = await query(
         `WITH RECURSIVE up AS (SELECT * FROM @runs WHERE run_id = $1
            UNION SELECT o.* FROM @runs o JOIN up ON o.run_id = up.continues)
-         SELECT ${recordOf('$2')} FROM up r`,
+         SELECT ${recordOfRow('$2')} FROM up r`,
         ...[escapeText(runId), now()],
       );
       const found = new Map(rows.map(toRecord).map(record => [record.runId, record]));

@@ -26,7 +26,7 @@ import { Connection } from './sqlite/connection.ts';
 import { ChangeWatcher, sqliteDeltas, sqliteFeed } from './sqlite/feed.ts';
 import {
   changeStanding,
-  readEntries,
+  readEntryRows,
   readRawEntries,
   rewriteEntries,
   writeEvents,
@@ -38,13 +38,13 @@ import {
   describeRun,
   dropBlob,
   findCandidates,
-  findRuns,
-  insertRun,
-  locateRun,
+  findRunRows,
+  insertRunRow,
+  locateRunRow,
   makeKinship,
-  readBytes,
+  readBlobBytes,
   removeRuns,
-  writeBlob,
+  writeBlobRow,
 } from './sqlite/runs.ts';
 import type { Statements } from './sqlite/statements.ts';
 import { Watchers } from './watchers.ts';
@@ -95,10 +95,10 @@ function makeStore(connection: Connection): Store {
         for (const change of rest.beside ?? []) changeStanding(sql, change, event.at);
         const { source } = rest;
         if (source) assertUnredacted(source.runId, describeRun(sql, source.runId), source.redactions);
-        const position = insertRun(sql, newRunOf(event, rest));
+        const position = insertRunRow(sql, newRunOf(event, rest));
         if (event.forkOf !== undefined) sql.shareBlobs.run(position.run, escapeText(event.forkOf.runId));
         const { run, seq } = writeEvents(sql, event.runId, position, events, texts);
-        for (const blob of rest.blobs ?? []) writeBlob(sql, event.runId, blob);
+        for (const blob of rest.blobs ?? []) writeBlobRow(sql, event.runId, blob);
         if (claim !== undefined) writeLease(sql, run, claim, epoch);
         return { epoch, seq };
       });
@@ -109,7 +109,7 @@ function makeStore(connection: Connection): Store {
     async adopt({ seq, state, ...adopted }) {
       const text = JSON.stringify(state);
       await connection.write(sql => {
-        const { run } = insertRun(sql, { ...adopted, base: seq });
+        const { run } = insertRunRow(sql, { ...adopted, base: seq });
         sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(adopted.runId), seq, text), text);
       });
     },
@@ -117,7 +117,7 @@ function makeStore(connection: Connection): Store {
     async append(runId, guard, events, standing) {
       const texts = events.map(encodeEvent);
       const result = await connection.write<AppendResult>(sql => {
-        const position = locateRun(sql, runId);
+        const position = locateRunRow(sql, runId);
         const refusal = refuseAppend(runId, position, guard, { events, standing });
         if (refusal !== undefined) return refusal;
         const end = writeEvents(sql, runId, position, events, texts, standing);
@@ -130,7 +130,7 @@ function makeStore(connection: Connection): Store {
     },
 
     read: (runId, after = 0, page) =>
-      connection.query(sql => readEntries(sql, runId, Math.max(0, after), page)),
+      connection.query(sql => readEntryRows(sql, runId, Math.max(0, after), page)),
 
     async readJson(runId, entries = Number.POSITIVE_INFINITY) {
       const texts = await connection.query(sql => readRawEntries(sql, runId, 0, { ...WHOLE, entries }));
@@ -139,7 +139,7 @@ function makeStore(connection: Connection): Store {
 
     async claim(runId, request) {
       const result = await connection.write<ClaimResult>(sql => {
-        const position = locateRun(sql, runId);
+        const position = locateRunRow(sql, runId);
         if (request.unlessEnded === true && !isOpen(position)) return { type: 'ended' };
         const lease = toLease(sql.lease.get(position.run));
         const refusal = refuseClaim(lease, request);
@@ -163,7 +163,7 @@ function makeStore(connection: Connection): Store {
 
     async release(runId, epoch, wakeAt) {
       await connection.write(sql => {
-        sql.release.run(wakeAt ?? null, wakeAt ?? null, locateRun(sql, runId).run, epoch);
+        sql.release.run(wakeAt ?? null, wakeAt ?? null, locateRunRow(sql, runId).run, epoch);
       });
       watchers.notifyWork();
     },
@@ -198,7 +198,7 @@ function makeStore(connection: Connection): Store {
       const text = JSON.stringify(state);
       const sum = sumOfSnapshot(escapeText(runId), seq, text);
       await connection.write(sql => {
-        const position = locateRun(sql, runId);
+        const position = locateRunRow(sql, runId);
         if (position.redactions === redactions) sql.saveSnapshot.run(position.run, seq, sum, text);
       });
     },
@@ -209,14 +209,14 @@ function makeStore(connection: Connection): Store {
 
     async list(filter = {}) {
       const query = readListFilter(filter);
-      return toRunList(await connection.query(sql => findRuns(sql, query)), query, filter);
+      return toRunList(await connection.query(sql => findRunRows(sql, query)), query, filter);
     },
 
     putBlob: (runId, digest, text, redactions) =>
-      connection.write(sql => writeBlob(sql, runId, { digest, text, redactions })),
+      connection.write(sql => writeBlobRow(sql, runId, { digest, text, redactions })),
 
     readBlob: (runId, digest, offset, length) =>
-      connection.query(sql => readBytes(sql, runId, digest, { offset, length })),
+      connection.query(sql => readBlobBytes(sql, runId, digest, { offset, length })),
 
     assertRoom: () => connection.assertRoom(),
 
@@ -253,7 +253,7 @@ function makeStore(connection: Connection): Store {
       const eventTexts = events.map(encodeEvent);
       const stateText = JSON.stringify(state);
       const result = await connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
-        const position = locateRun(sql, runId);
+        const position = locateRunRow(sql, runId);
         const lease = toLease(sql.lease.get(position.run));
         assertUndriven(runId, lease, { now, isDead }, 'redacted');
         if (after !== position.seq || redactions !== position.redactions) return { type: 'conflict' };

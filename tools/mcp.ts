@@ -9,7 +9,7 @@ import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
 import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
 import { createServerTool, type McpToolOverride } from './mcp/server-tool.ts';
-import { createServerConnection, type Session } from './mcp/session.ts';
+import { createServerConnection, type McpSession } from './mcp/session.ts';
 import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
 
 export type { HttpServer, McpToolOverride, StdioServer };
@@ -184,7 +184,7 @@ function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }
 
-async function fetchTools({ ask, explain }: Session, timeout: number) {
+async function fetchTools({ ask, explain }: McpSession, timeout: number) {
   const options = { timeout, signal: AbortSignal.timeout(timeout) };
   try {
     return await ask(async client => {

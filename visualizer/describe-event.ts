@@ -78,7 +78,7 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'run.noted':
       return '';
     case 'turn.completed':
-      return describeTurn(event, format);
+      return describeTurnEvent(event, format);
     case 'turn.failed':
       return `${describeFailedTurn(event, format)}${event.retryAt === undefined ? '' : `; retry at ${format.formatClock(event.retryAt)}`}`;
     case 'tool.started':
@@ -104,7 +104,10 @@ function describeContent(event: RunEvent, format: EventFormat): string {
   }
 }
 
-export function describeTurn(event: Of<'turn.completed'>, format: Pick<EventFormat, 'formatSpan'>): string {
+export function describeTurnEvent(
+  event: Of<'turn.completed'>,
+  format: Pick<EventFormat, 'formatSpan'>,
+): string {
   const calls = event.calls.map(call => call.name);
   return [
     event.model,

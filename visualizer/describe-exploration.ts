@@ -17,7 +17,7 @@ export function describeUnfinished(walks: {
 type Start = { freely?: unknown; approved?: unknown };
 
 /** Describes what stands before the calls of a tool. What no walk met is impossible only if all came to their end. */
-export function describeStart({ freely, approved }: Start, complete: boolean): string {
+export function describeToolStart({ freely, approved }: Start, complete: boolean): string {
   if (freely !== undefined)
     return approved === undefined
       ? 'may start without an approval'

@@ -1,5 +1,5 @@
 import elk, { type ElkExtendedEdge, type ElkNode } from 'elkjs/lib/elk.bundled.js';
-import { type GraphState, edgeId, type MergedEdge, mergeEdges, readChart, stateId } from './chart-graph.ts';
+import { edgeId, type GraphState, type MergedEdge, mergeEdges, readChart, stateId } from './chart-graph.ts';
 
 type Point = { x: number; y: number };
 export type Box = Point & { width: number; height: number };

@@ -265,16 +265,16 @@ function isText(mediaType: string): boolean {
   return /^text\/|^application\/(?:json|xml|yaml|x-yaml)\b|\+(?:json|xml)\b/.test(mediaType);
 }
 
-export const PROVIDER = 'anthropic';
+export const ANTHROPIC = 'anthropic';
 
 /** Returns the opaque data of an item: its original content block, unchanged. */
 export function keepBlock(block: JsonObject): Opaque {
-  return { provider: PROVIDER, data: { block } };
+  return { provider: ANTHROPIC, data: { block } };
 }
 
 /** Returns the original block of an item; `undefined` for items of other providers. */
 export function keptBlock(opaque: Opaque | undefined): JsonObject | undefined {
-  if (opaque?.provider !== PROVIDER || !isJsonObject(opaque.data)) return undefined;
+  if (opaque?.provider !== ANTHROPIC || !isJsonObject(opaque.data)) return undefined;
   return isJsonObject(opaque.data.block) ? opaque.data.block : undefined;
 }
 

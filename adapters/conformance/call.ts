@@ -25,7 +25,7 @@ const HELLO: ModelRequest = {
 };
 
 /** Returns the request of an exchange. */
-export function requestOf(exchange: Exchange): ModelRequest {
+export function requestFor(exchange: Exchange): ModelRequest {
   return exchange.request ?? HELLO;
 }
 
@@ -41,7 +41,10 @@ export function halfOf(exchange: Exchange): Uint8Array {
 }
 
 /** Returns the response of an exchange, split into `chunks`. */
-export function answerOf(exchange: Exchange, chunks: ReplayedAnswer['chunks'] = [bytesOf(exchange)]): ReplayedAnswer {
+export function answerOf(
+  exchange: Exchange,
+  chunks: ReplayedAnswer['chunks'] = [bytesOf(exchange)],
+): ReplayedAnswer {
   const type = exchange.contentType ?? (exchange.streamed ? SSE_HEADERS['content-type'] : 'application/json');
   return { headers: { 'content-type': type ?? '' }, chunks };
 }
@@ -54,7 +57,7 @@ export async function call(
   adapter: ModelAdapter,
   exchange: Exchange,
   {
-    request = requestOf(exchange),
+    request = requestFor(exchange),
     signal = new AbortController().signal,
   }: { request?: ModelRequest; signal?: AbortSignal } = {},
 ): Promise<ConformanceOutcome> {

@@ -20,15 +20,15 @@ import {
   opened,
   play,
   player,
-  requestOf,
+  requestFor,
   soon,
   WIDE,
 } from './call.ts';
 import {
-  type ReplayedAnswer,
   atRandom,
+  eachInTurn,
   inTwoEverywhere,
-  oneByOne,
+  type ReplayedAnswer,
   randomNumbers,
   splitAt,
   startReplayServer,
@@ -147,7 +147,7 @@ function splitChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterChec
         );
       }
     });
-  const checks = [sameHowever('one byte at a time', () => [oneByOne(bytes)])];
+  const checks = [sameHowever('one byte at a time', () => [eachInTurn(bytes)])];
   if (bytes.length < SMALL_BYTES)
     checks.push(sameHowever('in two at every position', () => inTwoEverywhere(bytes)));
   checks.push(
@@ -302,7 +302,7 @@ async function nextBody(
   exchange: Exchange,
   items: readonly Item[],
 ): Promise<JsonObject> {
-  const request = requestOf(exchange);
+  const request = requestFor(exchange);
   const { adapter, requests } = opened(subject, answerOf(exchange));
   await call(adapter, exchange, { request: { ...request, transcript: [...request.transcript, ...items] } });
   return requests[0]?.body ?? {};

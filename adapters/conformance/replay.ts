@@ -220,7 +220,7 @@ export function splitAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[
 }
 
 /** Splits the bytes into pieces of one byte. */
-export function oneByOne(bytes: Uint8Array): Uint8Array[] {
+export function eachInTurn(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
 }
 

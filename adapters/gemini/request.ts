@@ -138,7 +138,7 @@ class ContentWriter {
 
   #needsSignature(item: ToolCallItem): boolean {
     if (this.#calls.length > 0 || this.#generation < 2.5) return false;
-    return this.#generation >= 3 || item.opaque?.provider !== PROVIDER;
+    return this.#generation >= 3 || item.opaque?.provider !== GEMINI;
   }
 
   /**
@@ -174,7 +174,7 @@ function modelParts(item: MessageItem): JsonObject[] {
   const { spans, thoughtSignature } = keptBy(item);
   return item.content.flatMap(part => {
     if (part.type === 'text') return textParts(part.text, spans);
-    return item.opaque?.provider === PROVIDER ? [{ ...mediaPart(part), ...signed(thoughtSignature) }] : [];
+    return item.opaque?.provider === GEMINI ? [{ ...mediaPart(part), ...signed(thoughtSignature) }] : [];
   });
 }
 
@@ -249,26 +249,26 @@ function generationOf(model: string): number {
   return /^gemini-.*latest$/.test(name) ? 3 : 0;
 }
 
-export const PROVIDER = 'gemini';
+export const GEMINI = 'gemini';
 
 /** One part's section of a text: its length in UTF-16 code units, and the part's signature. */
-export type Span = { length: number; thoughtSignature?: string };
+export type ContentSpan = { length: number; thoughtSignature?: string };
 
 /**
  * The provider data that an item keeps in its `opaque.data`: the `spans` of a signed text, which must not be joined when
  * they go back; the signature of a call or an image; whether the call id is the provider's own (`hasId`) and goes back;
  * the full `part`, if it has no portable form.
  */
-type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
+type Kept = { spans?: ContentSpan[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
 
 /** Returns the opaque data of an item; `undefined` if there is nothing to keep. */
 export function keep(kept: Kept): Opaque | undefined {
-  return Object.keys(kept).length === 0 ? undefined : { provider: PROVIDER, data: kept };
+  return Object.keys(kept).length === 0 ? undefined : { provider: GEMINI, data: kept };
 }
 
 /** Returns the data that an item keeps; empty if it belongs to another provider. */
 function keptBy(item: Item): Kept {
-  if (!('opaque' in item) || item.opaque?.provider !== PROVIDER) return {};
+  if (!('opaque' in item) || item.opaque?.provider !== GEMINI) return {};
   const data = objectOf(item.opaque.data);
   return omitUndefined({
     spans: Array.isArray(data.spans) ? objectsOf(data.spans).map(spanIn) : undefined,
@@ -283,12 +283,12 @@ export function signed(thoughtSignature: string | undefined): { thoughtSignature
   return thoughtSignature === undefined ? {} : { thoughtSignature };
 }
 
-function spanIn({ length, thoughtSignature }: JsonObject): Span {
+function spanIn({ length, thoughtSignature }: JsonObject): ContentSpan {
   return { length: integerIn(length) ?? 0, ...signed(nonEmpty(thoughtSignature)) };
 }
 
 /** The original parts of a text. One that was edited no longer matches its signatures: it is one unsigned part. */
-function textParts(text: string, spans: readonly Span[] | undefined): JsonObject[] {
+function textParts(text: string, spans: readonly ContentSpan[] | undefined): JsonObject[] {
   const total = spans?.reduce((sum, { length }) => sum + length, 0);
   if (!spans || total !== text.length) return text === '' ? [] : [{ text }];
   let start = 0;

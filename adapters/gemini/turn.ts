@@ -7,7 +7,7 @@ import type { AnswerReader } from '../turn/single-turn.ts';
 import { toolCall } from '../turn/tool-calls.ts';
 import { finishReasons, TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { imageURL, keep, PROVIDER, type Span, signed } from './request.ts';
+import { type ContentSpan, GEMINI, imageURL, keep, signed } from './request.ts';
 
 /** Members of a candidate that describe its sources. They are not content and are never sent back. */
 const METADATA = ['groundingMetadata', 'urlContextMetadata', 'citationMetadata'];
@@ -61,7 +61,7 @@ export class TurnReader implements AnswerReader {
   end(): ModelTurn {
     const turn = new TurnBuilder(this.#request);
     this.#parts.addTo(turn);
-    for (const [kind, data] of this.#metadata) turn.addProviderItem(kind, { provider: PROVIDER, data });
+    for (const [kind, data] of this.#metadata) turn.addProviderItem(kind, { provider: GEMINI, data });
     const hasCalls = turn.toolCalls.length > 0;
     return turn.turn({
       finishReason: finishReasonOf(this.#finishReason, this.#blockReason, { hasCalls }),
@@ -97,7 +97,7 @@ function sum(...counts: (JsonValue | undefined)[]): number {
   return counts.reduce<number>((total, count) => total + (typeof count === 'number' ? count : 0), 0);
 }
 
-type Run = { type: 'text' | 'reasoning'; pieces: string[]; spans: Span[] };
+type Run = { type: 'text' | 'reasoning'; pieces: string[]; spans: ContentSpan[] };
 type Piece = Run | { type: 'call'; call: CallReader } | { type: 'part'; part: JsonObject };
 
 /**
@@ -189,13 +189,13 @@ function addCall(turn: TurnBuilder, call: CallReader): void {
 function partItem(part: JsonObject): Item {
   const url = isJsonObject(part.inlineData) && part.thought !== true ? imageURL(part.inlineData) : undefined;
   if (url !== undefined) {
-    const kept = { opaque: { provider: PROVIDER, data: signed(nonEmpty(part.thoughtSignature)) } };
+    const kept = { opaque: { provider: GEMINI, data: signed(nonEmpty(part.thoughtSignature)) } };
     return { type: 'message', role: 'assistant', content: [{ type: 'image', url }], ...kept };
   }
   return {
     type: 'provider_item',
     kind: kindOf(part) ?? 'part',
-    opaque: { provider: PROVIDER, data: { part } },
+    opaque: { provider: GEMINI, data: { part } },
   };
 }
 

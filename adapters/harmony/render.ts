@@ -219,21 +219,21 @@ export function tokenText(name: TokenName): string {
   return `<|${name}|>`;
 }
 
-export const PROVIDER = 'harmony';
+export const HARMONY = 'harmony';
 
 /** Returns the opaque data of an item that the model wrote on this channel. */
 export function keptOn(channel: 'analysis' | 'commentary'): Opaque {
-  return { provider: PROVIDER, data: { channel } };
+  return { provider: HARMONY, data: { channel } };
 }
 
 /** Whether the reasoning is this provider's own, so that it goes back. */
 function isKept({ opaque }: ReasoningItem): boolean {
-  return opaque?.provider === PROVIDER;
+  return opaque?.provider === HARMONY;
 }
 
 /** Whether the model wrote the message to announce calls. */
 function isPreamble({ opaque }: MessageItem): boolean {
-  return opaque?.provider === PROVIDER && objectOf(opaque.data).channel === 'commentary';
+  return opaque?.provider === HARMONY && objectOf(opaque.data).channel === 'commentary';
 }
 
 /**

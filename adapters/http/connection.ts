@@ -99,7 +99,10 @@ export type ProviderConnection = {
 };
 
 /** Returns a function that opens a connection; it throws `key-missing` or `base-url-invalid` as a `ProviderError`. */
-export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => ProviderConnection {
+export function connector(
+  endpoint: Endpoint,
+  options: ConnectionOptions & ClientOptions,
+): () => ProviderConnection {
   const { client } = options;
   const limits = callLimits(options);
   const { timeoutMs } = limits;
@@ -125,7 +128,10 @@ export function connector(endpoint: Endpoint, options: ConnectionOptions & Clien
 const LONGEST_CAPTURE = 1024 * 1024;
 
 /** Returns a connection that adds its requests and their replies to `exchanges`, without secrets. */
-export function capturing(connection: ProviderConnection, exchanges: CapturedExchange[] | undefined): ProviderConnection {
+export function capturing(
+  connection: ProviderConnection,
+  exchanges: CapturedExchange[] | undefined,
+): ProviderConnection {
   if (exchanges === undefined) return connection;
   const { context } = connection;
   const clean = (text: string) => redactText(text, context.secrets).slice(0, LONGEST_CAPTURE);

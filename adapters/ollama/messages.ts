@@ -38,7 +38,7 @@ function messagesOf(transcript: readonly Item[], context: ErrorContext): JsonObj
 }
 
 /** Returns a function that converts instructions and transcript, but only what the transcript gained. */
-export function growingMessages(
+export function growingOllamaMessages(
   context: ErrorContext,
 ): (request: Pick<ModelRequest, 'instructions' | 'transcript'>) => JsonObject[] {
   const growing = new GrowingInput({

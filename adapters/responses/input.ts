@@ -20,7 +20,7 @@ export type InputOptions = Pick<ResponsesDialect, 'provider' | 'reasoningReplay'
  * Converts a transcript to input items, in order. Reasoning is only sent in a readable form and directly before the
  * item it belongs to, which has its id only then: the provider refuses one without the other.
  */
-export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
+export function providerInputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
   const sent = withPairedResults(transcript, options.from).filter(item => !isControl(item));
   const ids = new WireCallIds(transcript, CALL_IDS);
   const reasoning = replayableReasoning(sent, options);
@@ -50,7 +50,7 @@ function joined(message: JsonObject | undefined, [rest]: readonly JsonObject[]):
 /** Returns a function like `inputOf` for full transcripts that converts only what the transcript gained. */
 export function growingInput(options: InputOptions): (transcript: readonly Item[]) => JsonObject[] {
   const growing = new GrowingInput({
-    make: items => ({ opening: [], input: inputOf(items, options) }),
+    make: items => ({ opening: [], input: providerInputOf(items, options) }),
     namesOf(item) {
       if (item.type === 'tool_result') return CALL_IDS.fits(item.callId) ? [item.callId] : undefined;
       const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;

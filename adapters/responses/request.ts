@@ -6,7 +6,7 @@ import { mergeOptions, nonEmpty } from '../turn/json-access.ts';
 import { formatOf, parametersOf, withOutputSchema, withToolSettings } from '../turn/strict-schema.ts';
 import { closesTurn } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { CALL_IDS, endOfLastTurn, growingInput, type InputOptions, inputOf } from './input.ts';
+import { CALL_IDS, endOfLastTurn, growingInput, type InputOptions, providerInputOf } from './input.ts';
 
 export type BodyOptions = {
   model: string;
@@ -103,8 +103,8 @@ export function inputAfter(
   const begin = transcript.findLastIndex((item, at) => at < options.from && closesTurn(item)) + 1;
   const turn = transcript.slice(begin);
   return isIndependent(turn, transcript, begin)
-    ? inputOf(turn, { ...options, from: options.from - begin })
-    : inputOf(transcript, options);
+    ? providerInputOf(turn, { ...options, from: options.from - begin })
+    : providerInputOf(transcript, options);
 }
 
 function isIndependent(turn: readonly Item[], transcript: readonly Item[], begin: number): boolean {

@@ -2,7 +2,7 @@ import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/ada
 import type { ProviderError, ProviderErrorCode } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import { type ProviderConnection, capturing, type HttpReply } from '../http/connection.ts';
+import { capturing, type HttpReply, type ProviderConnection } from '../http/connection.ts';
 import {
   errorFromBody,
   errorFromThrown,

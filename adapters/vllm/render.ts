@@ -8,7 +8,7 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { argumentsObject, offeredTools } from '../turn/tool-calls.ts';
 import type { ModelFiles } from './model-files.ts';
 
-export const PROVIDER = 'vllm';
+export const VLLM = 'vllm';
 
 /** The member of a message in which templates look for reasoning. */
 export const REASONING_MEMBER = 'reasoning_content';
@@ -23,7 +23,7 @@ export const VARIABLES = {
 export function messagesFor(
   model: string,
 ): (request: ModelRequest, context: ProviderContext) => JsonObject[] {
-  const growing = growingMessages({ ...endpointOf(PROVIDER, ''), reasoning: 'member' }, model);
+  const growing = growingMessages({ ...endpointOf(VLLM, ''), reasoning: 'member' }, model);
   return ({ instructions, transcript, output }, context) => {
     const content = output ? withOutputSchema(instructions, output) : instructions;
     const head = content === undefined ? [] : [{ role: 'system', content }];

@@ -3,7 +3,7 @@ import type { ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/t
 import { rawFinishReason, TagScanner } from '../turn/raw-text.ts';
 import { toolCall } from '../turn/tool-calls.ts';
 import { TurnBuilder } from '../turn/turn-builder.ts';
-import { PROVIDER, REASONING_MEMBER } from './render.ts';
+import { REASONING_MEMBER, VLLM } from './render.ts';
 
 type Part = { type: 'text' | 'reasoning'; content: string[] } | { type: 'call'; call: TaggedCall };
 
@@ -49,8 +49,7 @@ export class TaggedReply {
       if (part.type === 'call')
         turn.addCall(toolCall(turn.nextCallId(), part.call.name, part.call.arguments));
       else if (part.type === 'text') turn.addText(part.content.join(''));
-      else
-        turn.addReasoning(part.content.join(''), { provider: PROVIDER, data: { member: REASONING_MEMBER } });
+      else turn.addReasoning(part.content.join(''), { provider: VLLM, data: { member: REASONING_MEMBER } });
     }
     const finishReason = rawFinishReason(finish, { hasCalls: turn.toolCalls.length > 0 });
     return turn.turn({ finishReason, usage, model });

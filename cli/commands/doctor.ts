@@ -16,7 +16,7 @@ import { memory } from '../../stores/memory.ts';
 import { describeDatabase as describePostgres } from '../../stores/postgres/database.ts';
 import { postgres } from '../../stores/postgres.ts';
 import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
-import { describeDatabase as describeSqlite } from '../../stores/sqlite/open-database.ts';
+import { describeDatabaseFile as describeSqlite } from '../../stores/sqlite/open-database.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';

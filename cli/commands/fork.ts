@@ -19,7 +19,7 @@ import { withRun } from '../store.ts';
 import { printEntries } from './change.ts';
 
 /** Shows all events of the fork as JSON, but only new ones as text. */
-export const fork: Action<'fork'> = async options => {
+export const forkCommand: Action<'fork'> = async options => {
   const { at, message, paused, replayTools, by = userName() } = options;
   if (message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
   const params = readParams(options);

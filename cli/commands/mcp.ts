@@ -25,7 +25,7 @@ const GRACE_MS = 2_000;
  * On stdin and stdout until stdin ends or a signal, or with `--port` over HTTP until a signal. Runs in progress stay
  * resumable; the next `mcp`, `serve` or `resume` continues them.
  */
-export const mcp: Action<'mcp'> = async options => {
+export const mcpCommand: Action<'mcp'> = async options => {
   const log = new ServerLog('text');
   const file = storeFile(options.db);
   // stdout carries the protocol: output of agent modules and tools goes to stderr.

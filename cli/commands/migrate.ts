@@ -9,7 +9,7 @@ import { bold, cyan, dim } from '../render/output.ts';
 import { withRun } from '../store.ts';
 
 /** Creates the new run without driving it; the old run is not changed. */
-export const migrate: Action<'migrate'> = ({ agent: module, as, ...options }) =>
+export const migrateCommand: Action<'migrate'> = ({ agent: module, as, ...options }) =>
   withRun(options, async ({ store, output, commands, record }) => {
     const agent = await agentToMigrate(store, record, module);
     return await withAgent(agent, output, async () => {

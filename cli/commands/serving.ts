@@ -2,7 +2,7 @@ import { drivesOf } from '../../engine/driver/drives.ts';
 import { systemHost } from '../../engine/host/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { RequestRecord } from '../../server/access/request-record.ts';
+import type { AccessRecord } from '../../server/access/request-record.ts';
 import type { RunsApp } from '../../server/app.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -31,7 +31,7 @@ export class ServerLog {
   }
 
   /** Writes the record of a request; `undefined` in text, which shows problems only. */
-  get reportRequest(): ((record: RequestRecord) => void) | undefined {
+  get reportRequest(): ((record: AccessRecord) => void) | undefined {
     if (this.#format === 'text') return undefined;
     return record => this.#line(levelOf(record), record);
   }
@@ -47,7 +47,7 @@ export class ServerLog {
   }
 }
 
-function levelOf({ status }: RequestRecord): string {
+function levelOf({ status }: AccessRecord): string {
   if (status >= 500) return 'error';
   return status >= 400 ? 'warn' : 'info';
 }

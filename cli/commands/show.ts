@@ -17,15 +17,15 @@ import { textOf } from '../../protocol/message.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { checkVersions, type CommandLaunch, recallLaunch } from '../launch.ts';
+import { type CommandLaunch, checkVersions, recallLaunch } from '../launch.ts';
 import type { CommandLines } from '../render/command-lines.ts';
 import {
-  describeEvent,
+  eventLine,
   formatClock,
   formatDistance,
   formatPath,
   nameModels,
-  shorten,
+  shortenCell,
   showValue,
 } from '../render/format.ts';
 import { bold, dim, type Output, red, yellow } from '../render/output.ts';
@@ -92,7 +92,7 @@ async function showEvents(store: Store, { runId }: RunRecord, output: Output): P
     for (const { seq, event } of page) {
       const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
       const ordered = orderEvent({ ...event, runId, seq });
-      output.tell(ordered, dim(place), event.type.padEnd(20), describeEvent(event));
+      output.tell(ordered, dim(place), event.type.padEnd(20), eventLine(event));
     }
   return EXIT.done;
 }
@@ -160,10 +160,10 @@ function describeItem(item: Item): string {
   switch (item.type) {
     case 'message': {
       const others = item.content.filter(part => part.type !== 'text').map(part => `[${part.type}]`);
-      return `${item.role}: ${[shorten(textOf(item), MAX_LINE), ...others].join(' ')}`;
+      return `${item.role}: ${[shortenCell(textOf(item), MAX_LINE), ...others].join(' ')}`;
     }
     case 'reasoning':
-      return `reasoning: ${shorten(item.text, MAX_LINE)}`;
+      return `reasoning: ${shortenCell(item.text, MAX_LINE)}`;
     case 'tool_call':
       return `→ ${item.name} ${showValue(item.arguments, MAX_LINE)}`;
     case 'tool_result':

@@ -93,7 +93,7 @@ export function showSafely(text: string, { lines = false }: { lines?: boolean } 
 }
 
 /** Cuts a text to one line of `length` characters and notes how many were cut. */
-export function shorten(text: string, length: number): string {
+export function shortenCell(text: string, length: number): string {
   const line = stripVTControlCharacters(text).replace(/\s+/gu, ' ').trim();
   if (line.length <= length) return line;
   return `${line.slice(0, length).trimEnd()}… (${line.length - length} more characters)`;
@@ -111,20 +111,25 @@ export function formatSafeJson(value: unknown, indent = 0): string {
 export { describePlayed, describeUsage, INTERRUPTED } from '../../visualizer/describe-event.ts';
 export { nameModels } from '../../visualizer/name-models.ts';
 
-const FORMAT: shared.EventFormat = { shorten, formatSpan, formatClock, nameCall: callId => callId };
+const FORMAT: shared.EventFormat = {
+  shorten: shortenCell,
+  formatSpan,
+  formatClock,
+  nameCall: callId => callId,
+};
 
 /** Describes an event in one line for the terminal. Text in it is as it came: the caller makes it safe. */
-export function describeEvent(event: RunEvent): string {
+export function eventLine(event: RunEvent): string {
   return shared.describeEvent(event, FORMAT);
 }
 
 /** Describes a completed turn in one line: model, finish reason, calls, duration and tokens. */
-export function describeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>): string {
-  return shared.describeTurn(event, FORMAT);
+export function turnLine(event: Extract<RunEvent, { type: 'turn.completed' }>): string {
+  return shared.describeTurnEvent(event, FORMAT);
 }
 
 /** Describes in one line why a turn failed: code, HTTP status and message. */
-export function describeFailedTurn(event: Extract<RunEvent, { type: 'turn.failed' }>): string {
+export function failedTurnLine(event: Extract<RunEvent, { type: 'turn.failed' }>): string {
   return shared.describeFailedTurn(event, FORMAT);
 }
 

@@ -1,8 +1,8 @@
 import type { ForwardReport } from '../../explore/explore-from.ts';
 import type { PathEntry } from '../../explore/explorer.ts';
 import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
-import { describeStart, describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
-import { describeEvent } from './format.ts';
+import { describeToolStart, describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
+import { eventLine } from './format.ts';
 import { bold, cyan, dim, green, type Output, red, type Segment, yellow } from './output.ts';
 
 const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'], string>> = {
@@ -64,7 +64,7 @@ function showBreach(output: Output, { invariant, message, path }: BreachReport, 
 }
 
 function describeEntry({ event, state, why }: PathEntry, index: number): Segment[] {
-  const facts = describeEvent(event);
+  const facts = eventLine(event);
   return [
     dim(`${String(index).padStart(5)}  `),
     event.type.padEnd(20),
@@ -86,7 +86,7 @@ export function showAhead(output: Output, report: ForwardReport): void {
   output.line('');
   row('can come', ahead.map(one => `${one.state} (${one.path.length})`).join(', ') || 'nothing');
   for (const { callId, name } of approvals) row('asks now', `${name} (${callId})`);
-  for (const start of starts) row(start.tool, describeStart(start, complete));
+  for (const start of starts) row(start.tool, describeToolStart(start, complete));
   const { turns, toolCalls, tokens, cost } = left;
   row('turns left', `${turns.most}, after ${turns.spent}`);
   row('calls left', `${toolCalls.most}, after ${toolCalls.spent}`);

@@ -4,7 +4,7 @@ import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import type { CommandLines } from './command-lines.ts';
-import { describeUsage, formatDistance, formatValue, shorten } from './format.ts';
+import { describeUsage, formatDistance, formatValue, shortenCell } from './format.ts';
 import { cyan, dim, type Output, red, type Style, yellow } from './output.ts';
 
 type Waiting = Extract<Settled, { status: 'waiting' }>;
@@ -87,7 +87,7 @@ export function showEnd(
         output.line({ style: 'yellow', text: 'refused: ' }, settled.incomplete.refusal);
       if (settled.unread.length > 0) {
         const texts = settled.unread.map(textOf).join(' ');
-        output.line(yellow('unread, received too late: '), shorten(texts, 200));
+        output.line(yellow('unread, received too late: '), shortenCell(texts, 200));
       }
       break;
     case 'failed':

@@ -8,14 +8,14 @@ import { type ChartState, statePath } from '../../machines/step.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { CommandLines } from './command-lines.ts';
 import {
-  describeEvent,
-  describeFailedTurn,
   describePlayed,
-  describeTurn,
+  eventLine,
+  failedTurnLine,
   formatSpan,
   INTERRUPTED,
   nameModels,
   showValue,
+  turnLine,
 } from './format.ts';
 import { bold, cyan, dim, green, type Output, red, type Segment, yellow } from './output.ts';
 import { showEnd } from './show-open.ts';
@@ -140,7 +140,7 @@ export class TerminalView {
       case 'turn.completed':
         return this.#showTurn(entry, before);
       case 'turn.failed':
-        return this.#detail(red('✗ '), `turn failed: ${describeFailedTurn(entry)}`);
+        return this.#detail(red('✗ '), `turn failed: ${failedTurnLine(entry)}`);
       case 'tool.started': {
         this.#toolsStartedAt.set(entry.callId, entry.at);
         const again = entry.attempt > 1 ? `, attempt ${entry.attempt}` : '';
@@ -164,7 +164,7 @@ export class TerminalView {
       case 'finishers.completed':
         return;
       default:
-        return this.#detail(bold(entry.type), ` ${describeEvent(entry)}`.trimEnd());
+        return this.#detail(bold(entry.type), ` ${eventLine(entry)}`.trimEnd());
     }
   }
 
@@ -180,7 +180,7 @@ export class TerminalView {
     }
     this.#isStreaming = false;
     this.#unprinted = '';
-    this.#detail(dim(`turn ${turn.number}: ${describeTurn(entry)}`));
+    this.#detail(dim(`turn ${turn.number}: ${turnLine(entry)}`));
   }
 
   #showResult(event: Of<'tool.settled'>, before: ChartState): void {

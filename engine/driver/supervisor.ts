@@ -3,7 +3,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isDriven } from '../../protocol/store.ts';
 import { watchDrive, watchEnd } from '../events/watch-drive.ts';
-import { LONGEST_NAP_MS, type HostMoment, momentOf, POLL_MS, sleep } from '../host/host.ts';
+import { type HostMoment, LONGEST_NAP_MS, momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { describeMigrated } from '../journal/read-journal.ts';
 import { cancelRun, type MakeCommand } from '../log/command.ts';
 import type { Stranded, SubmitResult } from '../log/refusal.ts';

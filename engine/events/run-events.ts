@@ -48,7 +48,7 @@ export class RunEvents {
   publishEntry(entry: JournalEntry): void {
     if (entry.event.type === 'run.redacted') this.dropShared();
     if (endsText(entry.event)) this.#endText(entry.seq);
-    if (this.#subscribers.size > 0) this.#publish(stamp(entry, this.#runId));
+    if (this.#subscribers.size > 0) this.#publish(stampEvent(entry, this.#runId));
   }
 
   readonly publishDelta = (delta: Delta): void => {
@@ -138,7 +138,10 @@ function isStart(delta: TextDelta): delta is Extract<TextDelta, { type: 'call.de
 }
 
 /** The event of an entry as readers get it. */
-export function stamp({ seq, event }: JournalEntry, runId: string): Extract<RunHappening, { seq: number }> {
+export function stampEvent(
+  { seq, event }: JournalEntry,
+  runId: string,
+): Extract<RunHappening, { seq: number }> {
   return { ...event, runId, seq };
 }
 

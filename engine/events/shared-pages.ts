@@ -1,6 +1,6 @@
 import type { JournalEntry } from '../../protocol/event.ts';
 import { oncePer } from '../../protocol/once-per.ts';
-import { type RunHappening, stamp } from './run-events.ts';
+import { type RunHappening, stampEvent } from './run-events.ts';
 
 /** The most characters of journals that the readers of this process share. The newest page is kept whatever its length. */
 const MOST_CHARS = 8 * 1024 * 1024;
@@ -89,7 +89,7 @@ export class SharedPages {
   async #read(from: number, known: number): Promise<SharedPage> {
     const { read, runId } = this.#options;
     const entries = await read(from);
-    const happenings = entries.map(entry => stamp(entry, runId));
+    const happenings = entries.map(entry => stampEvent(entry, runId));
     const last = entries.at(-1)?.seq ?? from;
     return { happenings, from, last, isEnd: last >= known, chars: 0 };
   }

@@ -15,10 +15,10 @@ import { assertReadable } from '../versions/version-mismatch.ts';
 import {
   damagedJournal,
   describeRestored,
+  type EntrySpan,
   readPage,
   readPages,
   readUnredacted,
-  type Span,
 } from './read-journal.ts';
 
 /** A fold of a journal, and the seq of its last entry. */
@@ -105,7 +105,7 @@ async function foldAfter(
   store: Store,
   runId: string,
   base: Fold | null,
-  span: Span,
+  span: EntrySpan,
   at = Number.POSITIVE_INFINITY,
 ): Promise<Fold> {
   let fold = base && { state: base.state, seq: base.seq };

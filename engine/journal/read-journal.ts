@@ -21,14 +21,14 @@ const PAGE: Page = { entries: 256, chars: 256 * 1024 };
 const PAGES_AT_ONCE = 2;
 
 /** Which entries to read: those after `last` may be left out. `redactions` as in `Page`. */
-export type Span = { last?: number | undefined; redactions?: number | undefined };
+export type EntrySpan = { last?: number | undefined; redactions?: number | undefined };
 
 /** The entries after seq `after`, page by page. Throws `journal-damaged`, or `chart-mismatch` if another version wrote them. */
 export async function* readPages(
   store: JournalStore,
   runId: string,
   after = 0,
-  { last = Number.POSITIVE_INFINITY, redactions }: Span = {},
+  { last = Number.POSITIVE_INFINITY, redactions }: EntrySpan = {},
 ): AsyncGenerator<JournalEntry[], void> {
   let seq = after;
   for (let pages = 0; seq < last; pages += 1) {
@@ -69,7 +69,7 @@ export async function readJournal(store: JournalStore, runId: string, after = 0)
 export async function readUnredacted<Result>(
   store: Pick<Store, 'get'>,
   runId: string,
-  read: (span: Span) => Promise<Result>,
+  read: (span: EntrySpan) => Promise<Result>,
 ): Promise<Result> {
   for (;;) {
     const record = await store.get(runId);

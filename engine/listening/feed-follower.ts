@@ -210,7 +210,7 @@ export class FeedFollower {
 const MOST_WAITING = 10_000;
 
 /** Returns how many runs of the store have each status, as they are now. */
-export async function countRuns(store: Store): Promise<Record<RunStatus, number>> {
+export async function countFollowedRuns(store: Store): Promise<Record<RunStatus, number>> {
   if (store.count !== undefined) return await store.count();
   const counts = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
   for await (const { status } of listAll(store, { onDamaged: () => {} })) counts[status] += 1;

@@ -71,7 +71,7 @@ function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
     if (fault !== null) throw damagedJournal(runId, entry.seq, fault);
     if (index > 0) state = foldEntry(state, entry, runId);
     if (entry.seq !== record.seq) continue;
-    const difference = compareRecord(record, started, standingOf(journal.slice(0, record.seq), state));
+    const difference = compareRecord(record, started, exportedStanding(journal.slice(0, record.seq), state));
     if (difference !== null)
       throw damagedJournal(runId, entry.seq, `contradicts the run's record: ${difference}`);
   }
@@ -80,14 +80,14 @@ function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
 
 /** Describes the end of a journal for an export. */
 export function describeEnd(journal: readonly JournalEntry[], state: ChartState): UncheckedRun['end'] {
-  const { status, epoch, updatedAt: at } = standingOf(journal, state);
+  const { status, epoch, updatedAt: at } = exportedStanding(journal, state);
   return { status, epoch, at, stateHash: hashState(state) };
 }
 
 type Standing = Pick<RunRecord, 'status' | 'epoch' | 'createdAt' | 'updatedAt'>;
 
 /** Returns status, epoch and times of a run, from its entries (beginning with the first) and the state after them. */
-export function standingOf(entries: readonly JournalEntry[], state: ChartState): Standing {
+export function exportedStanding(entries: readonly JournalEntry[], state: ChartState): Standing {
   const claim = entries.findLast(({ event }) => event.type === 'run.claimed')?.event;
   return {
     status: statusOf(state),

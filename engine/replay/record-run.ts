@@ -142,7 +142,7 @@ function namesOf(
 /** The agent's tools, in the order in which a model saw them. Of those never called, only the name is known. */
 function collectTools(events: readonly RunEvent[], listed: readonly string[]): RecordedTool[] {
   const calls = events.flatMap(callsOf);
-  const lists = calls.map(offeredTools).filter(names => names !== undefined);
+  const lists = calls.map(recordedTools).filter(names => names !== undefined);
   const longest = lists.toSorted((a, b) => b.length - a.length)[0] ?? [];
   const tools = new Map<string, RecordedTool>(
     [...longest, ...listed].map(name => [name, { name, sideEffect: 'once', executedBy: 'engine' }]),
@@ -157,7 +157,7 @@ const THE_TOOLS = '". The tools are: ';
 const NO_TOOLS = '". There are no tools.';
 
 /** Returns the tool names of a turn from the error of a call with an unknown tool; otherwise `undefined`. */
-export function offeredTools({ error = '' }: Pick<QualifiedCall, 'error'>): string[] | undefined {
+export function recordedTools({ error = '' }: Pick<QualifiedCall, 'error'>): string[] | undefined {
   if (!error.startsWith(NO_SUCH_TOOL)) return undefined;
   if (error.endsWith(NO_TOOLS)) return [];
   const list = error.lastIndexOf(THE_TOOLS);

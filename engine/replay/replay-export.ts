@@ -10,7 +10,7 @@ import {
   cutJournal,
   type Problem,
   type Recorded,
-  type Recording,
+  type ReplayedRecording,
   type ReplayObserver,
   type ReplayOptions,
   type ReplayReport,
@@ -39,7 +39,7 @@ function recordingOf(
   entries: readonly Recorded[],
   continued: UncheckedRun | undefined,
   blobs: ExportedBlobs | undefined,
-): Recording {
+): ReplayedRecording {
   const { run, journal, hashes } = exported;
   let hash = hashHead(run, continued?.seal);
   const isComplete = entries.length === journal.length;

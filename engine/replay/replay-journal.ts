@@ -54,7 +54,7 @@ export type ReplayObserver = (entry: ReplayedEntry) => void;
 /** An entry before validation. */
 export type Recorded = { seq: number; event: RunEvent | JsonValue };
 /** A journal with checks that compare it with what was stored. Faults are worded to follow "entry n". */
-export type Recording = {
+export type ReplayedRecording = {
   runId: string;
   entries: readonly Recorded[];
   of: number;
@@ -71,7 +71,7 @@ export type Problem = { seq: number; message: string };
 
 /** Replays a journal. Throws `chart-mismatch` for a journal of another chart or format. */
 export function replayJournal(
-  { runId, entries, of, comparedWith, ...checks }: Recording,
+  { runId, entries, of, comparedWith, ...checks }: ReplayedRecording,
   observe: ReplayObserver,
 ): ReplayReport {
   let state: ChartState | null = null;

@@ -7,10 +7,10 @@ import type { Store } from '../../protocol/store.ts';
 import { foldEntry, hashState, readImage } from '../journal/load-run.ts';
 import { readFromStart, readPage, readUnredacted } from '../journal/read-journal.ts';
 import { findBlobFaults, RunBlobs } from '../journal/run-blobs.ts';
-import { compareRecord, standingOf } from './export-run.ts';
+import { compareRecord, exportedStanding } from './export-run.ts';
 import {
   cutJournal,
-  type Recording,
+  type ReplayedRecording,
   type ReplayObserver,
   type ReplayOptions,
   type ReplayReport,
@@ -41,11 +41,11 @@ export async function replayRun(
     if (stateHash !== undefined && stateHash !== hashState(state))
       return `leads to a state with another hash than the recorded one: ${stateHash}`;
     if (at !== record?.seq) return null;
-    const difference = compareRecord(record, journal[0].event, standingOf(journal.slice(0, at), state));
+    const difference = compareRecord(record, journal[0].event, exportedStanding(journal.slice(0, at), state));
     return difference === null ? null : `contradicts the run's record: ${difference}`;
   };
   const hashed = entries.flatMap(({ seq, stateHash }) => (stateHash === undefined ? [] : [seq]));
-  const recording: Recording = {
+  const recording: ReplayedRecording = {
     runId,
     entries,
     of: journal.length,

@@ -9,7 +9,7 @@ import type { Children } from '../sub-agents/children.ts';
 import type { RunHandle, SoughtCall } from '../sub-agents/sub-agent-runs.ts';
 
 /** Where a command goes: to the run itself, or to a child run, which applies it or passes it on; or why nowhere. */
-export type Route = 'own' | RunHandle | Refusal;
+export type CallRoute = 'own' | RunHandle | Refusal;
 
 /**
  * Finds the run that a decision belongs to.
@@ -34,7 +34,7 @@ export class CallRouter {
     command: Exclude<RunCommand, { type: 'cancel' }>,
     context: Context,
     readContext: () => Promise<Context>,
-  ): Promise<Route> {
+  ): Promise<CallRoute> {
     if ('callId' in command) {
       const isOwn = isOwnCall(command, this.#runId, context);
       return isOwn ? 'own' : await this.#find(command, await readContext());
@@ -43,7 +43,7 @@ export class CallRouter {
     return await this.#findPaused(command.runId, await readContext());
   }
 
-  async #find(command: CallCommand, context: Context): Promise<Route> {
+  async #find(command: CallCommand, context: Context): Promise<CallRoute> {
     const { callId, runId } = command;
     if (isOwnCall(command, this.#runId, context)) return 'own';
     const sought = soughtBy(command);
@@ -63,7 +63,7 @@ export class CallRouter {
   }
 
   /** The paused run with this id; without one, a paused child at any depth, if this run itself is not paused. */
-  async #findPaused(runId: string | undefined, context: Context): Promise<Route> {
+  async #findPaused(runId: string | undefined, context: Context): Promise<CallRoute> {
     if (runId === this.#runId || (runId === undefined && context.paused)) return 'own';
     const child = await this.#children.findPaused(context, runId);
     if (child !== undefined) return child;

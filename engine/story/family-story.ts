@@ -1,7 +1,7 @@
 /* The stories of a family, merged: of a run and of the runs of its sub-agents, at any depth. */
 import type { ChartState } from '../../machines/step.ts';
 import type { Store } from '../../protocol/store.ts';
-import { type RunHappening, stamp } from '../events/run-events.ts';
+import { type RunHappening, stampEvent } from '../events/run-events.ts';
 import { stoppable } from '../events/stoppable.ts';
 import { type Host, sleep } from '../host/host.ts';
 import { readPages } from '../journal/read-journal.ts';
@@ -164,7 +164,7 @@ export class FamilyStory {
     const { runId, story } = member;
     if ((await store.get(runId)) === undefined) return;
     for await (const page of readPages(store, runId, story?.seq))
-      for (const entry of page) yield* this.#takeEntry(member, stamp(entry, runId));
+      for (const entry of page) yield* this.#takeEntry(member, stampEvent(entry, runId));
   }
 
   async *#beginBelow(parent: Member, call: Started): AsyncGenerator<readonly StoryEvent[], void> {

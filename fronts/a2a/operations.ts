@@ -25,13 +25,13 @@ import {
   type GivenPart,
   type ListRequest,
   type Message,
-  type WirePart,
-  type WirePlace,
   type SendRequest,
   type StreamResponse,
   type Task,
   type TaskState,
   type TaskStatus,
+  type WirePart,
+  type WirePlace,
 } from './wire.ts';
 
 /** What a stream sends, in lists of what is known at once. */

@@ -35,8 +35,15 @@ import { pauseAround } from '../../server/runs/commands/command-routes.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { tool } from '../../tools/tool.ts';
 import { findLatestRun } from '../served/served-runs.ts';
-import { beginThread, commandOf, type Plan, type Refused, readThread, streamRun } from './stream-run.ts';
-import { contextItems, itemsOf, outputOf } from './thread.ts';
+import {
+  beginThread,
+  type Refused,
+  readThread,
+  resumeCommandOf,
+  type StreamPlan,
+  streamRun,
+} from './stream-run.ts';
+import { contextItems, threadItemsOf, threadOutputOf } from './thread.ts';
 import type { Message } from './wire.ts';
 import { type DeclaredTool, type RunInput, runInputSchema } from './wire.ts';
 
@@ -126,7 +133,7 @@ class Endpoint {
   }
 
   /** Applies the request's commands and returns the plan of its response stream; `null` for a thread without a run. */
-  async #plan(input: RunInput, caller: Caller, request: Request): Promise<Plan | null> {
+  async #plan(input: RunInput, caller: Caller, request: Request): Promise<StreamPlan | null> {
     const agent = this.#agentWith(input.tools);
     const labels = chatLabels(input.threadId, caller.labels);
     const latest = await findLatestRun(agent.store, labels, record => record.agent === agent.name);
@@ -136,7 +143,7 @@ class Endpoint {
     const before = latest && (this.#working.get(latest.runId) ?? (await agent.open(latest.runId)));
     const known = new Set([...earlier.map(({ id }) => id), ...itemIdsOf(before)]);
     const fresh = input.messages.filter(({ id, role }) => !known.has(id) && isInput(role, before));
-    const items = itemsOf(fresh);
+    const items = threadItemsOf(fresh);
     if (before !== undefined && (items.length === 0 || !hasEnded(before.durable.state))) {
       const story = await readThread(beginThread(agent, before.id, earlier));
       const refused = await this.#command(before, input, items, caller);
@@ -166,7 +173,7 @@ class Endpoint {
     const given: { id: string; command: RunCommand }[] = [];
     for (const entry of input.resume ?? []) {
       const { interruptId } = entry;
-      const command = commandOf(entry, by);
+      const command = resumeCommandOf(entry, by);
       if (command === 'unknown')
         refused.push({ interruptId, code: 'call-unknown', message: 'No interrupt has this id.' });
       else if (command !== null) given.push({ id: interruptId, command });
@@ -177,7 +184,7 @@ class Endpoint {
       if (result?.role !== 'tool') continue;
       if (given.some(other => 'callId' in other.command && other.command.callId === callId)) continue;
       const isError = result.error !== undefined;
-      const answer: Answer = { type: 'result', output: outputOf(result), isError };
+      const answer: Answer = { type: 'result', output: threadOutputOf(result), isError };
       given.push({ id: callId, command: commandFor(open, answer, { by }) });
     }
     if (items.length > 0)

@@ -118,7 +118,7 @@ function decode(text: string): string {
 }
 
 /** `null` for an answer without a decision, such as `{}`; `unknown` if no interrupt has this id. */
-export function commandOf(
+export function resumeCommandOf(
   { interruptId, status, payload }: ResumeEntry,
   by: string | undefined,
 ): AnswerCommand | null | 'unknown' {
@@ -170,7 +170,7 @@ export async function readThread(story: ThreadStory): Promise<ThreadStory> {
 }
 
 /** The content that a request streams: the run to follow, from where its story is. */
-export type Plan = {
+export type StreamPlan = {
   agent: Agent;
   run: Run;
   story: ThreadStory;
@@ -182,7 +182,7 @@ export type Plan = {
 /** At the reader's pace. Without a plan, the thread is empty. */
 export function streamRun(
   input: RunInput,
-  plan: () => Promise<Plan | null>,
+  plan: () => Promise<StreamPlan | null>,
   host: Host,
 ): ReadableStream<Uint8Array> {
   const stop = new AbortController();
@@ -205,7 +205,7 @@ function failed(error: unknown): string {
 
 async function* eventsOf(
   input: RunInput,
-  makePlan: () => Promise<Plan | null>,
+  makePlan: () => Promise<StreamPlan | null>,
   signal: AbortSignal,
 ): AsyncGenerator<AgUiEvent[], void> {
   const { threadId, runId, parentRunId } = input;
@@ -218,7 +218,7 @@ async function* eventsOf(
 
 async function* followPlan(
   input: RunInput,
-  { agent, run, story: { family, writer, thread }, fresh, refused }: Plan,
+  { agent, run, story: { family, writer, thread }, fresh, refused }: StreamPlan,
   signal: AbortSignal,
 ): AsyncGenerator<AgUiEvent[], void> {
   const shared = new SharedState(input.state, text => filterText(text, agent.options.textFilters ?? []));

@@ -72,7 +72,7 @@ export class Thread {
     const ours = this.#messages.filter(isSaid);
     const isSame = ours.length === had.length && ours.every(message => known.has(describe(message)));
     if (isSame && this.#messages.every(one => one.role !== 'tool' || this.isOwn(one))) return [];
-    const said = messagesOf(itemsOf(fresh.filter(({ role }) => role === 'user')));
+    const said = messagesOf(threadItemsOf(fresh.filter(({ role }) => role === 'user')));
     const messages = [...this.snapshot.messages, ...said.filter(({ id }) => this.find(id) === undefined)];
     this.#own = new Set(messages.map(keyOf));
     return [{ type: 'MESSAGES_SNAPSHOT', messages }];
@@ -101,7 +101,7 @@ function describe(message: Message | InputMessage): string {
 /** The id prefix of items that the front end adds and that are not messages of the thread. */
 const CONTEXT_ID = 'agui-context-';
 
-export function itemsOf(messages: readonly InputMessage[]): Item[] {
+export function threadItemsOf(messages: readonly InputMessage[]): Item[] {
   return messages.flatMap((message): Item[] => {
     const { id } = message;
     switch (message.role) {
@@ -123,7 +123,9 @@ export function itemsOf(messages: readonly InputMessage[]): Item[] {
       }
       case 'tool': {
         const isError = message.error !== undefined;
-        return [{ type: 'tool_result', id, callId: message.toolCallId, output: outputOf(message), isError }];
+        return [
+          { type: 'tool_result', id, callId: message.toolCallId, output: threadOutputOf(message), isError },
+        ];
       }
       default:
         return [];
@@ -138,7 +140,7 @@ export function contextItems({ context, runId }: RunInput): Item[] {
   return [{ type: 'message', id: `${CONTEXT_ID}${runId}`, role: 'developer', content }];
 }
 
-export function outputOf({ content, error }: Extract<InputMessage, { role: 'tool' }>): JsonValue {
+export function threadOutputOf({ content, error }: Extract<InputMessage, { role: 'tool' }>): JsonValue {
   if (error !== undefined) return error;
   if (typeof content !== 'string') return { type: 'content', parts: partsOf(content) };
   try {

@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 export const TASKS = 'io.modelcontextprotocol/tasks';
 
 /** The caller whom the server in front has authorized; over stdio, anyone. */
-export function callerOf({ http }: ServerContext): Caller {
+export function mcpCallerOf({ http }: ServerContext): Caller {
   return (http?.authInfo?.extra?.caller as Caller | undefined) ?? ANYONE;
 }
 

@@ -32,9 +32,9 @@ import {
   NOTHING_DECIDED,
   settle,
 } from './ask.ts';
-import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
+import { mcpCallerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { addEarlierTasks, addTasks, createdEarlierTask, createdTask, EARLIER_TASKS } from './tasks.ts';
-import { makeOffers, type Offer, readInput, resultOf } from './tool-result.ts';
+import { makeOffers, type Offer, readInput, toolResultOf } from './tool-result.ts';
 
 export type McpFrontOptions = {
   runs: ServedRuns;
@@ -71,7 +71,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
   const codec = createRequestStateCodec<Asked>({
     key: key(),
     ttlSeconds: STATE_SECONDS,
-    bind: ctx => callerOf(ctx).name,
+    bind: ctx => mcpCallerOf(ctx).name,
   });
 
   return ({ era }) => {
@@ -118,19 +118,19 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     { server, ctx, offered, given }: Request,
     { asTask }: { asTask: boolean },
   ): Promise<CallToolResult> {
-    const caller = callerOf(ctx);
+    const caller = mcpCallerOf(ctx);
     return await whileHeld(runs.begin(offered.agent, ...readInput(offered, given, caller)), async hold => {
       if (asTask) return await createdEarlierTask(runs, hold.run.id, caller);
       const asks = takesForms(server, ctx);
       const { settled, notes } = await followAsking({ runs, hold, ctx, asks, by: nameOf(server, caller) });
-      return resultOf(hold.run.id, settled, { hasSchema: hasSchema(offered), notes });
+      return toolResultOf(hold.run.id, settled, { hasSchema: hasSchema(offered), notes });
     });
   }
 
   /** A call of revision 2026-07-28: it begins a run, or answers what an earlier call was asked. */
   async function callCurrent(request: Request): Promise<CallToolResult | InputRequiredResult> {
     const { server, ctx, offered, given } = request;
-    const caller = callerOf(ctx);
+    const caller = mcpCallerOf(ctx);
     const state = ctx.mcpReq.requestState<Asked>();
     if (state === undefined)
       return await whileHeld(runs.begin(offered.agent, ...readInput(offered, given, caller)), async hold => {
@@ -157,7 +157,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     const settled = await settle(followed);
     const open = openCallsFor(run.id, settled);
     if (open.size === 0 || isLeft(open, decided) || !takesForms(server, ctx))
-      return resultOf(run.id, settled, { hasSchema: hasSchema(offered), notes: decided.notes });
+      return toolResultOf(run.id, settled, { hasSchema: hasSchema(offered), notes: decided.notes });
     const asked: Asked = { runId: run.id, tool: offered.tool.name, digests: digestsOf(open) };
     return inputRequired({
       inputRequests: formsFor(open, offered.agent.name, decided),

@@ -19,8 +19,8 @@ import { type Hold, settledNow, whileHeld } from '../../server/runs/run-registry
 import { describeOpenCalls, openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { decide, digestsOf, followToEnd, formsFor, NOTHING_DECIDED } from './ask.ts';
-import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
-import { type Offer, resultOf } from './tool-result.ts';
+import { mcpCallerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
+import { type Offer, toolResultOf } from './tool-result.ts';
 
 /** How often clients should ask for a task, in ms. */
 const TASK_POLL_MS = 500;
@@ -62,7 +62,7 @@ function addMethods(
     server.setRequestHandler(method, SCHEMAS, async ({ taskId }, ctx) => {
       check(ctx);
       try {
-        const caller = callerOf(ctx);
+        const caller = mcpCallerOf(ctx);
         const by = nameOf(server, caller);
         return await whileHeld(runs.hold(taskId, caller), hold => act({ hold, ctx, caller, by }));
       } catch (error) {
@@ -131,7 +131,7 @@ export function addTasks(
         return { ...task, status: 'input_required', inputRequests };
       }
       case 'finished': {
-        const result = resultOf(run.id, settled, { hasSchema: hasSchema(offers, hold) });
+        const result = toolResultOf(run.id, settled, { hasSchema: hasSchema(offers, hold) });
         return { ...task, status: 'completed', result: { ...result, resultType: 'complete' } };
       }
       case 'failed':
@@ -178,7 +178,7 @@ export function addEarlierTasks(server: Server, options: TaskOptions): void {
       const meta = { [RELATED_TASK]: { taskId: run.id } };
       const asks = takesForms(server, ctx);
       const { settled, notes } = await followToEnd({ runs, hold, ctx, asks, by, meta });
-      const result = resultOf(run.id, settled, { hasSchema: hasSchema(offers, hold), notes });
+      const result = toolResultOf(run.id, settled, { hasSchema: hasSchema(offers, hold), notes });
       return { ...result, _meta: { ...result._meta, ...meta } };
     },
     'tasks/cancel': async asking => {

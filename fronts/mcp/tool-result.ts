@@ -20,7 +20,7 @@ const MOST_BYTES = 1024 * 1024;
 const RUN_KEY = 'agentchart/runId';
 
 /** With `hasSchema`, clients take a result without `structuredContent` for an error. */
-export function resultOf(
+export function toolResultOf(
   runId: string,
   settled: Settled,
   { hasSchema, notes = [] }: { hasSchema: boolean; notes?: readonly string[] },

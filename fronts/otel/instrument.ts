@@ -3,7 +3,7 @@ import type { Context, HrTime, Meter, Attributes as MetricAttributes, Tracer } f
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { DriveWatcher, ModelCall, WatchedDrive } from '../../engine/events/watch-drive.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
-import { countRuns, countWaits } from '../../engine/listening/feed-follower.ts';
+import { countFollowedRuns, countWaits } from '../../engine/listening/feed-follower.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
@@ -362,7 +362,7 @@ function pick({ attributes }: RunSpan, names: readonly string[]): MetricAttribut
 /** Adds gauges of the runs of a store by status, and of the calls that wait; they are read when metrics are collected. */
 function addStoreMetrics(meter: Meter, store: Store): void {
   meter.createObservableGauge('agentchart.runs', { unit: '{run}' }).addCallback(async result => {
-    for (const [status, count] of Object.entries(await countRuns(store)))
+    for (const [status, count] of Object.entries(await countFollowedRuns(store)))
       result.observe(count, { 'agentchart.run.status': status });
   });
   meter

@@ -7,7 +7,7 @@ import {
   type ObservedRun,
   type RemoteRunOptions,
   type RunSnapshot,
-  refuseUnknownOptions,
+  refuseOtherOptions,
   SnapshotStore,
   type StoryTold,
 } from './run-snapshot.ts';
@@ -39,7 +39,7 @@ const FINAL_STATUSES: readonly number[] = [400, 401, 403, 404];
  * await run.approve(call);
  */
 export function remoteRun(url: string, options: RemoteRunOptions = {}): ObservedRun<RunView> {
-  refuseUnknownOptions('remoteRun', options);
+  refuseOtherOptions('remoteRun', options);
   const run = new RemoteRun(url, options);
   const { getSnapshot, subscribe } = run.store;
   return { getSnapshot, subscribe, ...commandsOf(command => run.submit(command)) };

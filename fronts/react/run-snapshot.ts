@@ -14,7 +14,7 @@ export type RemoteRunOptions = {
 const NAMES: { readonly [Name in keyof RemoteRunOptions]-?: true } = { token: true, fetch: true };
 
 /** Throws a `TypeError` for an unknown option. A page does not load the names and codes of the engine for it. */
-export function refuseUnknownOptions(of: string, options: RemoteRunOptions): void {
+export function refuseOtherOptions(of: string, options: RemoteRunOptions): void {
   const unknown = Object.keys(options).find(name => !Object.hasOwn(NAMES, name));
   if (unknown !== undefined)
     throw new TypeError(

@@ -9,7 +9,7 @@ import {
   type RemoteRunOptions,
   type RunCommands,
   type RunSnapshot,
-  refuseUnknownOptions,
+  refuseOtherOptions,
 } from './run-snapshot.ts';
 
 /**
@@ -29,7 +29,7 @@ export function useRun(
   run: string | Run | ObservedRun<RunView> | ObservedRun<Context>,
   options: RemoteRunOptions = {},
 ): RunSnapshot & RunCommands {
-  refuseUnknownOptions('useRun', options);
+  refuseOtherOptions('useRun', options);
   const { token, fetch } = options;
   const source = useMemo(() => observe(run, { token, ...(fetch && { fetch }) }), [run, token, fetch]);
   const snapshot = useSyncExternalStore(source.subscribe, source.getSnapshot, source.getSnapshot);

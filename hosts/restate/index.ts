@@ -15,7 +15,7 @@ import { Deliveries } from './drive-run.ts';
 import { hostAgent } from './followed-run.ts';
 import { callsOver, type RestateAddress } from './ingress.ts';
 import { RestateStore } from './restate-store.ts';
-import { makeServices } from './services.ts';
+import { makeRestateServices } from './services.ts';
 
 export type { RestateAddress } from './ingress.ts';
 
@@ -67,7 +67,7 @@ export async function restateWorker(
   refuseUnknownOptions('restateWorker', address, NAMES);
   const deliveries = new Deliveries(agents, callsOver(address));
   return {
-    services: await makeServices(deliveries),
+    services: await makeRestateServices(deliveries),
     drain: async (graceMs = GRACE_MS) => await deliveries.drain(graceMs),
   };
 }

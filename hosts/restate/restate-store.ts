@@ -65,7 +65,7 @@ const LATER_MS = 1_000;
 const IDLE = { keepAlive: false };
 
 /** The deliveries of this process, by run id. Only they may claim. */
-export type Deliveries = ReadonlyMap<string, number>;
+export type StoredDeliveries = ReadonlyMap<string, number>;
 
 /**
  * The journals of runs whose objects live in Restate.
@@ -78,11 +78,11 @@ export type Deliveries = ReadonlyMap<string, number>;
 export class RestateStore implements Store {
   readonly deltas;
   #calls: RestateCalls;
-  readonly #deliveries: Deliveries;
+  readonly #deliveries: StoredDeliveries;
   readonly #seen = new Map<string, number>();
   #isClosed = false;
 
-  constructor(calls: RestateCalls, deliveries: Deliveries = new Map()) {
+  constructor(calls: RestateCalls, deliveries: StoredDeliveries = new Map()) {
     this.#calls = calls;
     this.#deliveries = deliveries;
     this.deltas = restateDeltas(calls);

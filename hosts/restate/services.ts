@@ -13,7 +13,7 @@ const soonKilled = { ...retryPolicy, maxAttempts: 4, onMaxAttempts: 'kill' } as 
 /** How long results are kept, and the abort timeout of a drive. Callers repeat within a minute. */
 const SHORT = { minutes: 10 };
 
-export async function makeServices(deliveries: Deliveries) {
+export async function makeRestateServices(deliveries: Deliveries) {
   const { handlers, object, service } = await import('@restatedev/restate-sdk');
   const { shared } = handlers.object;
   const sharedRun = {

@@ -4,7 +4,12 @@ import type { Prices } from '../../protocol/config.ts';
 import { costOf } from '../../protocol/listing/cost.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { ApiError } from '../error-envelope.ts';
-import { type CallerLimits, DEFAULT_CALLER_LIMITS, type ServerLimits, type TokensConfig } from './access-config.ts';
+import {
+  type CallerLimits,
+  DEFAULT_CALLER_LIMITS,
+  type ServerLimits,
+  type TokensConfig,
+} from './access-config.ts';
 
 export type AdmissionOptions = {
   host: Host;

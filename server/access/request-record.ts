@@ -1,7 +1,7 @@
 // The package exports this type: its declaration must compile without the types of Node and of Hono's server.
 
 /** What the server reports about a request when it is over. It has no content: no body, query, header or token. */
-export type RequestRecord = {
+export type AccessRecord = {
   /** The `x-request-id` of the answer. */
   request: string;
   method: string;

@@ -12,7 +12,7 @@ import { readChatRequest } from './chat-request.ts';
 import { CHAT_CHUNKS, ChatWriter, type NameCall } from './chat-writer.ts';
 
 /** OpenAI's Chat Completions over the service of the gateway, without a loop or state of its own. */
-export function createChatApi(service: GatewayService, log: (line: string) => void): MountedApi {
+export function createChatCompletionsApi(service: GatewayService, log: (line: string) => void): MountedApi {
   return {
     prefix: '/v1/chat',
     paths: ['/v1/chat'],

@@ -76,7 +76,11 @@ function statusFor(status: number, code: unknown): number {
   return status > 500 ? 500 : status;
 }
 
-export function describeFailure({ status, error, incompleteReason }: AnswerEnd): MessageFailure | undefined {
+export function describeMessageFailure({
+  status,
+  error,
+  incompleteReason,
+}: AnswerEnd): MessageFailure | undefined {
   if (incompleteReason === 'tool_outcome_unknown')
     return { type: 'api_error', message: 'The outcome of a tool call on the server is unknown.' };
   if (status !== 'failed' && status !== 'cancelled') return undefined;

@@ -25,7 +25,7 @@ import {
   refusalIn,
 } from '../gateway/answer/answer-event.ts';
 import type { ResponseHead } from '../gateway/runs/response-spec.ts';
-import { describeFailure, type MessageFailure } from './message-error.ts';
+import { describeMessageFailure, type MessageFailure } from './message-error.ts';
 import { proofOf } from './thinking-proof.ts';
 import { type Search, searchBlocksOf, searchIn } from './web-search.ts';
 
@@ -205,7 +205,7 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
   }
 
   #end({ end, retryAfter }: Of<'ended'>): void {
-    const failure = describeFailure(end);
+    const failure = describeMessageFailure(end);
     if (failure !== undefined) {
       // An unstreamed request answers such a failure with the status 529.
       const isOverload = retryAfter !== null && failure.type === 'api_error';

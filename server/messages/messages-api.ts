@@ -7,7 +7,7 @@ import { answerError, ResponsesError } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { describeFailure, describeInterruption, describeMessageError } from './message-error.ts';
+import { describeInterruption, describeMessageError, describeMessageFailure } from './message-error.ts';
 import { readCountRequest, readMessageRequest } from './message-request.ts';
 import { type MessageEvent, MessagesApiWriter } from './message-writer.ts';
 
@@ -42,7 +42,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     );
     if (request.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
     const { whole, end } = await finishedResponse(c, live);
-    const failure = describeFailure(end);
+    const failure = describeMessageFailure(end);
     if (failure !== undefined) throw new ResponsesError(failure.message, { status: 502 });
     return c.json(whole);
   });

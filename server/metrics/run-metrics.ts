@@ -1,5 +1,5 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
-import { countRuns, countWaits } from '../../engine/listening/feed-follower.ts';
+import { countFollowedRuns, countWaits } from '../../engine/listening/feed-follower.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { Counter, Durations, describeFamily } from './prometheus.ts';
@@ -32,7 +32,7 @@ export class RunMetrics {
       this.#reading = undefined;
     });
     const [counts, waiting] = await Promise.all([
-      countRuns(this.#store),
+      countFollowedRuns(this.#store),
       countWaits(this.#store),
       this.#reading,
     ]);

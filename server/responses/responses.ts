@@ -12,9 +12,9 @@ import { compactionItem, compactionOf } from '../gateway/request/compaction-item
 import { type GatewayRequest, recordOf } from '../gateway/request/gateway-request.ts';
 import {
   type FoundResponse,
+  type ItemSpan,
   mayRetry,
   type RunResponses,
-  type Span,
   type UnstoredChain,
 } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
@@ -224,7 +224,7 @@ function findUnstored(live: LiveResponses, runId: string, key: RequestKey): Wire
 }
 
 function findIn(run: RunResponses | undefined, key: RequestKey): FoundResponse | undefined {
-  const span = run?.spans.findLast(({ spec }: Span) => spec.key?.key === key.key);
+  const span = run?.spans.findLast(({ spec }: ItemSpan) => spec.key?.key === key.key);
   if (run === undefined || span?.spec.key === undefined) return undefined;
   assertSameRequest(key, { known: span.spec.key, deleted: span.deleted });
   return { run, span };

@@ -10,7 +10,7 @@ import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { answerCommand } from '../../protocol/open/answer-form.ts';
 import { ApiError, describeError } from '../error-envelope.ts';
 import type { Handlers } from '../route.ts';
-import { signed, submit } from '../runs/commands/command-routes.ts';
+import { signedBy, submit } from '../runs/commands/command-routes.ts';
 import type { RouteParts } from '../runs/route-parts.ts';
 import { findRecord, openNow, settledNow } from '../runs/run-registry.ts';
 import { beginRun } from '../runs/run-routes.ts';
@@ -40,7 +40,7 @@ export function storyHandlers(options: RouteParts): Handlers<typeof STORY_ROUTES
         'answers' in body
           ? await giveAnswers(runId, body.answers, caller, options)
           : await submit(
-              { runId, commands: signed([{ type: 'send', ...body }], caller) },
+              { runId, commands: signedBy([{ type: 'send', ...body }], caller) },
               caller,
               options,
               none,

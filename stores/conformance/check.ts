@@ -101,7 +101,7 @@ export function receive(text: string, at = 2000): RunEvent {
 }
 
 /** Returns the event of a call that succeeded with this output, at time 3000. */
-export function settle(
+export function settleAll(
   callId: string,
   output: Extract<RunEvent, { type: 'tool.settled' }>['output'],
 ): RunEvent {
@@ -114,13 +114,13 @@ export function makeProgress(state: string, changes: Partial<Progress> = {}): Pr
 }
 
 /** Returns the owner of a lease. All owners made here are of one invented process and differ only in their ids. */
-export function makeOwner(id: string): Owner {
+export function testOwner(id: string): Owner {
   return { id, host: 'host', pid: 7, startedAt: '1' };
 }
 
 /** Returns a claim at time 5000 for a lease of 1000 ms. */
 export function request(id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
-  return { owner: makeOwner(id), now: 5000, leaseMs: 1000, isDead: () => false, ...changes };
+  return { owner: testOwner(id), now: 5000, leaseMs: 1000, isDead: () => false, ...changes };
 }
 
 export async function rejectsWith(code: string, work: Promise<unknown>): Promise<void> {

@@ -7,14 +7,14 @@ import {
   type Checks,
   checksOf,
   DIGEST,
-  makeOwner,
   OTHER_DIGEST,
   RUNNING,
   receive,
   rejectsWith,
   request,
   say,
-  settle,
+  settleAll,
+  testOwner,
 } from './check.ts';
 
 const MEGABYTE = 1024 * 1024;
@@ -76,12 +76,12 @@ export const contentChecks = checksOf(store => store.create(begin('a')), {
     assert.deepEqual((await store.read(runId))[0]?.event, event);
     const record = await store.get(runId);
     assert.deepEqual([record?.runId, record?.agent, record?.continues], [runId, agent.name, continues]);
-    assert.deepEqual(record?.owner, makeOwner(STRANGE_TEXT));
+    assert.deepEqual(record?.owner, testOwner(STRANGE_TEXT));
     await rejectsWith('run-unknown', store.read(`run ${STRANGE_TEXT.toWellFormed()}`));
   },
   'an output of ten megabytes is read in full': async store => {
     const output: JsonValue = { body: 'ab"\n漢'.repeat((10 * MEGABYTE) / 5), after: 1 };
-    await store.append('a', { after: 1, epoch: 0 }, [settle('call', output)], RUNNING);
+    await store.append('a', { after: 1, epoch: 0 }, [settleAll('call', output)], RUNNING);
     const event = (await store.read('a', 1))[0]?.event;
     assert.ok(event?.type === 'tool.settled');
     assert.deepEqual(event.output, output);
@@ -106,13 +106,13 @@ export const contentChecks = checksOf(store => store.create(begin('a')), {
     if (record?.owner !== undefined) record.owner.host = 'changed';
     const held = await store.claim('b', request('two'));
     if (held.type === 'held') held.owner.host = 'changed';
-    assert.deepEqual((await store.get('b'))?.owner, makeOwner('one'));
+    assert.deepEqual((await store.get('b'))?.owner, testOwner('one'));
     assert.deepEqual(await store.loadSnapshot('b'), { seq: 2, state: { value: 'deciding' } });
   },
   'an event that could not be read back is rejected before anything is written': async store => {
     const cycle: Record<string, JsonValue> = {};
     cycle.self = cycle;
-    for (const event of [receive('x', Number.NaN), receive('x', Infinity), settle('call', cycle)]) {
+    for (const event of [receive('x', Number.NaN), receive('x', Infinity), settleAll('call', cycle)]) {
       const append = store.append('a', { after: 1, epoch: 0 }, [event], RUNNING);
       await rejectsWith('input-invalid', append);
     }

@@ -6,11 +6,11 @@ import {
   begin,
   type Checks,
   checksOf,
-  makeOwner,
   RUNNING,
   receive,
   rejectsWith,
   request,
+  testOwner,
 } from './check.ts';
 
 function placesOf(entries: readonly FeedEntry[]): string[] {
@@ -28,7 +28,7 @@ async function readAll(feed: StoreFeed, after?: string, limit = 2): Promise<Feed
 }
 
 function taking(id: string, changes: Partial<Parameters<StoreFeed['take']>[1]> = {}) {
-  return { owner: makeOwner(id), now: 5_000, until: 6_000, isDead: () => false, ...changes };
+  return { owner: testOwner(id), now: 5_000, until: 6_000, isDead: () => false, ...changes };
 }
 
 export const feedChecks = checksOf(({ feed }) => feed, {
@@ -72,7 +72,7 @@ export const feedChecks = checksOf(({ feed }) => feed, {
     const taken = await feed.take('hook', taking('one'));
     assert.deepEqual(taken, { type: 'taken', cursor: await feed.end() });
     await store.create(begin('b'));
-    const held = { type: 'held', owner: makeOwner('one'), until: 6_000 };
+    const held = { type: 'held', owner: testOwner('one'), until: 6_000 };
     assert.deepEqual(await feed.take('hook', taking('two')), held);
     assert.equal(await feed.save('hook', 'two', { cursor: '0.0', until: 9_000 }), false);
     assert.deepEqual(await feed.take('hook', taking('one')), taken);

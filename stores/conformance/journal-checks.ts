@@ -7,13 +7,13 @@ import {
   checksOf,
   fieldsOf,
   isUnknown,
-  makeOwner,
   makeProgress,
   RUNNING,
   receive,
   rejectsWith,
   request,
   say,
+  testOwner,
   WAITING,
 } from './check.ts';
 
@@ -203,19 +203,19 @@ const heldChecks = checksOf(store => store.create(begin('a'), request('one')), {
     assert.deepEqual(created, { epoch: 1, seq: 2 });
     const event = { type: 'run.claimed', at: 5000, by: 'host:7', epoch: 1 };
     assert.deepEqual(await store.read('a', 1), [{ seq: 2, event }]);
-    const held = [makeOwner('one'), 6000, 2];
+    const held = [testOwner('one'), 6000, 2];
     assert.deepEqual(await fieldsOf(store, 'a', 'owner', 'leaseUntil', 'seq'), held);
   },
   'a claim of a held run is refused with the owner and the expiry of the lease': async store => {
-    const held = { type: 'held', owner: makeOwner('one'), until: 6000 };
+    const held = { type: 'held', owner: testOwner('one'), until: 6000 };
     assert.deepEqual(await store.claim('a', request('two', { now: 5999 })), held);
     assert.equal((await store.read('a')).length, 2);
-    assert.deepEqual(await fieldsOf(store, 'a', 'owner'), [makeOwner('one')]);
+    assert.deepEqual(await fieldsOf(store, 'a', 'owner'), [testOwner('one')]);
   },
   'an expired lease is replaced': async store => {
     const claimed = { type: 'claimed', epoch: 2, seq: 3 };
     assert.deepEqual(await store.claim('a', request('two', { now: 6000 })), claimed);
-    assert.deepEqual(await fieldsOf(store, 'a', 'epoch', 'owner'), [2, makeOwner('two')]);
+    assert.deepEqual(await fieldsOf(store, 'a', 'epoch', 'owner'), [2, testOwner('two')]);
   },
   'a claim names the owner that it replaces, unless the lease was released': async store => {
     await store.claim('a', request('two', { now: 6000 }));
@@ -273,7 +273,7 @@ const heldChecks = checksOf(store => store.create(begin('a'), request('one')), {
   'only the current epoch releases the lease': async store => {
     await store.claim('a', request('two', { now: 7000 }));
     await store.release('a', 1);
-    assert.deepEqual(await fieldsOf(store, 'a', 'owner'), [makeOwner('two')]);
+    assert.deepEqual(await fieldsOf(store, 'a', 'owner'), [testOwner('two')]);
     await store.release('a', 2);
     assert.deepEqual(await fieldsOf(store, 'a', 'owner', 'leaseUntil'), [undefined, undefined]);
   },
@@ -296,7 +296,7 @@ export const claimChecks: Checks = {
     assert.deepEqual(await fieldsOf(store, 'a', 'leaseUntil'), [6000]);
   },
   'the identity of an owner is kept with the lease and in the journal': async store => {
-    const owner = { ...makeOwner('one'), startedAt: 'a b', space: 'space', instance: 'copy' };
+    const owner = { ...testOwner('one'), startedAt: 'a b', space: 'space', instance: 'copy' };
     await store.create(begin('a'), request('one', { owner }));
     assert.deepEqual(await fieldsOf(store, 'a', 'owner'), [owner]);
     const [claimed] = await store.read('a', 1);
@@ -388,7 +388,7 @@ export const lastingJournalChecks: Checks = {
   'a lease and its epoch survive reopening the store': async (store, { reopen }) => {
     await store.create(begin('a'), request('one'));
     const later = await reopen();
-    const held = { type: 'held', owner: makeOwner('one'), until: 6000 };
+    const held = { type: 'held', owner: testOwner('one'), until: 6000 };
     assert.deepEqual(await later.claim('a', request('two')), held);
     const claimed = { type: 'claimed', epoch: 2, seq: 3 };
     assert.deepEqual(await later.claim('a', request('two', { now: 6000 })), claimed);

@@ -9,14 +9,14 @@ import {
   fieldsOf,
   isUnknown,
   listIds,
-  makeOwner,
   OTHER_DIGEST,
   receive,
   redactSecond,
   rejectsWith,
   request,
   say,
-  settle,
+  settleAll,
+  testOwner,
   WAITING,
 } from './check.ts';
 
@@ -56,7 +56,7 @@ export const removalChecks: Checks = {
       await rejectsWith('refused', store.delete('a', { now: 5999, cascade: true }));
       assert.equal((await store.read('a')).length, 2);
       await store.delete('a', { now: 6000 });
-      await store.delete('b', { now: 5999, isDead: ({ id }) => id === makeOwner('one').id });
+      await store.delete('b', { now: 5999, isDead: ({ id }) => id === testOwner('one').id });
       await store.release('c', 1);
       await store.delete('c', { now: 5999 });
       assert.deepEqual((await store.list()).runs, []);
@@ -109,7 +109,7 @@ export const removalChecks: Checks = {
       assert.ok(await hasRun(store, 'fork of x'));
     },
   'a redaction replaces entries, appends its own event, and keeps the other entries': async store => {
-    const events = [receive('two'), receive('three'), settle('c', 'four')];
+    const events = [receive('two'), receive('three'), settleAll('c', 'four')];
     const rest = { events, status: 'waiting' } as const;
     await store.create(begin('a'), undefined, rest);
     const before = await store.read('a');

@@ -34,7 +34,7 @@ export async function locateRun(query: Transaction, runId: string, lock = '') {
 }
 
 /** For `toRecord`. The lease is shown on the clock of this process, whose time is the parameter `now`. */
-export function recordOf(now: string): string {
+export function recordOfRow(now: string): string {
   return `r.run_id, r.agent, r.title, r.labels::text AS labels, r.status, r.created_at, r.updated_at,
   r.seq::float8 AS seq, r.epoch::float8 AS epoch, r.continues, r.parent, r.parent_call, r.fork_of,
   r.fork_at::float8 AS fork_at, r.progress, r.owner, r.agent_version, r.chart_version, r.chart_hash,
@@ -56,7 +56,7 @@ export async function findRuns(query: Transaction, wanted: ListQuery, now: numbe
   const where = conditions.map(condition => condition.where.replaceAll('?', () => `$${++last}`));
   const direction = order === 'asc' ? 'ASC' : 'DESC';
   return await query(
-    `SELECT ${recordOf('$1')} FROM @runs r WHERE ${where.join(' AND ') || 'TRUE'}
+    `SELECT ${recordOfRow('$1')} FROM @runs r WHERE ${where.join(' AND ') || 'TRUE'}
      ORDER BY r.created_at ${direction}, r.run_id ${direction} LIMIT $2`,
     ...[now, limit + 1, ...values],
   );
@@ -74,7 +74,7 @@ export async function readKinship(
   for (let keys: unknown[] = runIds.map(escapeText); keys.length > 0; ) {
     for (const key of keys) visited.add(key);
     const rows = await query(
-      `SELECT ${recordOf('$2')} FROM @runs r
+      `SELECT ${recordOfRow('$2')} FROM @runs r
        WHERE r.run_id = ANY($1) OR r.parent = ANY($1) OR r.continues = ANY($1) ORDER BY r.run DESC FOR UPDATE OF r`,
       ...[keys, now],
     );
@@ -122,7 +122,7 @@ export async function takeRuns(query: Transaction, request: WorkRequest, now: nu
   const rows = await query(
     `WITH ${findSql('FOR UPDATE SKIP LOCKED')}
     UPDATE @runs r SET reserved_until = (SELECT ms FROM clock) + $7::float8
-    FROM found WHERE r.run = found.run RETURNING ${recordOf('$8')}`,
+    FROM found WHERE r.run = found.run RETURNING ${recordOfRow('$8')}`,
     ...(await valuesOf(query, request)),
     request.reserveMs,
     now,

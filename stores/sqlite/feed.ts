@@ -6,7 +6,7 @@ import { SUM_CHARS } from '../sql/checksum.ts';
 import { cursorOf, escapeText, fillPage, readHolder, unescapeText } from '../sql/rows.ts';
 import type { Watchers } from '../watchers.ts';
 import type { Connection } from './connection.ts';
-import { readEntries } from './journal.ts';
+import { readEntryRows } from './journal.ts';
 
 /** An append gets its position in its transaction, and one writes at a time: later ones are always higher. */
 export function sqliteFeed(connection: Connection): StoreFeed {
@@ -17,7 +17,7 @@ export function sqliteFeed(connection: Connection): StoreFeed {
         fillPage(query, sql.feed.iterate(position, limit + 1), (row, { runId, from, left }) => {
           const { seq, sums } = rowSchema.parse(row);
           const before = Math.max(from, seq - sums / SUM_CHARS);
-          return readEntries(sql, runId, before, { ...WHOLE, entries: Math.min(left, seq - before) });
+          return readEntryRows(sql, runId, before, { ...WHOLE, entries: Math.min(left, seq - before) });
         }),
       );
     },

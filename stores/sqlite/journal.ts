@@ -15,7 +15,7 @@ import { takePage, WHOLE } from '../list-query.ts';
 import { assertUnredacted } from '../run-record.ts';
 import { SUM_CHARS, sumOfEntry, sumOfRecord } from '../sql/checksum.ts';
 import { escapeText, type Replacements, type Row } from '../sql/rows.ts';
-import { locateRun, type Position } from './runs.ts';
+import { locateRunRow, type Position } from './runs.ts';
 import type { Statements } from './statements.ts';
 
 /** The approximate maximum size of one row: what a reader of one entry has to read at most. */
@@ -66,7 +66,7 @@ export function changeStanding(
   { runId, after, epoch, status, wakeAt }: StandingChange,
   now: number,
 ): void {
-  const position = locateRun(sql, runId);
+  const position = locateRunRow(sql, runId);
   if (position.seq !== after || position.epoch !== epoch) throw changedRun(runId);
   sql.setStanding.run(null, status, position.run);
   writeWakeUps(sql, position, { wakeAt }, now);
@@ -103,7 +103,7 @@ export function writeLease(sql: Statements, run: number, request: ClaimRequest, 
 }
 
 /** Returns the entries after `after`, all or one page. Throws `journal-damaged` for an entry with a wrong checksum. */
-export function readEntries(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
+export function readEntryRows(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
   return readRawEntries(sql, runId, after, page).map(({ seq, text, stateHash }) =>
     decodeEntry(runId, seq, text, stateHash),
   );
@@ -123,7 +123,7 @@ function* checkEntries(
   after: number,
   known: number | undefined,
 ): Generator<Entry> {
-  const position = locateRun(sql, runId);
+  const position = locateRunRow(sql, runId);
   assertUnredacted(runId, position, known);
   const { run, base, seq: last, sum: lastSum } = position;
   const from = Math.max(after, base);

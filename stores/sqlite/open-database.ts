@@ -66,7 +66,7 @@ function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA): numb
 }
 
 /** `version` is `null` for an empty database. Changes nothing. Throws `store-…` for what is no store, or newer. */
-export function describeDatabase(file: string): { version: number | null; current: number } {
+export function describeDatabaseFile(file: string): { version: number | null; current: number } {
   const { DatabaseSync } = loadSqlite();
   try {
     refuseRemains(file);

@@ -26,10 +26,10 @@ import {
 import { RECORD, type Statements } from './statements.ts';
 
 /** Where a journal ends. `sum`: the checksum of its last entry. `hasRowsPastEnd`: rows follow the recorded end. */
-export type Position = ReturnType<typeof locateRun>;
+export type Position = ReturnType<typeof locateRunRow>;
 
 /** Returns the position of a run. Throws `run-unknown`, and `store-damaged` like `describeRun`. */
-export function locateRun(sql: Statements, runId: string) {
+export function locateRunRow(sql: Statements, runId: string) {
   const row = findRow(sql.position, sql, runId);
   if (row === undefined) throw missingRun(runId);
   const { run, base, seq, epoch, redactions, sum, status, wake_at: wakeAt } = row;
@@ -65,7 +65,7 @@ function findRow(statement: Statements['run'], sql: Statements, runId: string): 
 }
 
 /** Inserts a run without entries. Throws `run-exists`, and `store-damaged` like `describeRun`. */
-export function insertRun(sql: Statements, created: NewRun): Position {
+export function insertRunRow(sql: Statements, created: NewRun): Position {
   const { runId, labels, status, createdAt, base, wakeAt } = created;
   if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
   const columns = columnsOf(created);
@@ -82,7 +82,7 @@ export function insertRun(sql: Statements, created: NewRun): Position {
 export function removeRuns(sql: Statements, doomed: string[]): string[] {
   if (doomed.length > 0) sql.raiseFloor.run();
   for (const id of doomed) {
-    const { run } = locateRun(sql, id);
+    const { run } = locateRunRow(sql, id);
     for (const { digest } of sql.blobsOfRun.all(run)) dropBlob(sql, run, String(digest));
     for (const remove of [sql.dropLabels, sql.dropSnapshot, sql.dropDeltas]) remove.run(run);
     sql.dropRows.run(run, run);
@@ -111,12 +111,12 @@ export function makeKinship(sql: Statements): Kinship {
 const PART_BYTES = 64 * 1024;
 
 /** A blob that another run has is only referenced. Throws `run-unknown`, and like `assertUnredacted`. */
-export function writeBlob(
+export function writeBlobRow(
   sql: Statements,
   runId: string,
   { digest, text, redactions }: { digest: string; text: string; redactions?: number | undefined },
 ): void {
-  const position = locateRun(sql, runId);
+  const position = locateRunRow(sql, runId);
   assertUnredacted(runId, position, redactions);
   const { run } = position;
   if (sql.isBlobKept.get(digest) === undefined)
@@ -125,7 +125,7 @@ export function writeBlob(
   sql.referBlob.run(run, digest);
 }
 
-export function readBytes(
+export function readBlobBytes(
   sql: Statements,
   runId: string,
   digest: string,
@@ -173,7 +173,7 @@ const BY_AGE: Path = {
 /** Up to how many runs of a condition are counted, to choose the narrowest one. */
 const MOST_COUNTED = 1_000;
 
-export function findRuns(sql: Statements, query: ListQuery): Row[] {
+export function findRunRows(sql: Statements, query: ListQuery): Row[] {
   const { order, limit } = query;
   const paths = pathsOf(query);
   const path = narrowest(sql, paths);

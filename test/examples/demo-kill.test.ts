@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, type ExpectStatic, expect, test } from '
 import { Demo, type DemoOptions } from '../../examples/kill/demo.ts';
 import { type ServedDemo, serveDemo } from '../../examples/kill/server/serve-demo.ts';
 import type { Pace } from '../../examples/kill/setup.ts';
-import { type GraphState, edgeId, mergeEdges, readChart } from '../../visualizer/chart-graph.ts';
+import { edgeId, type GraphState, mergeEdges, readChart } from '../../visualizer/chart-graph.ts';
 import { SKETCH_ARROWS, SKETCH_BOXES } from '../../visualizer/page/run/chart/chart-sketch.ts';
 import { inAll, TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { JournalEntry } from '../../protocol/event.ts';
-import { begin, makeOwner, receive, request } from '../../stores/conformance/check.ts';
+import { begin, receive, request, testOwner } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
@@ -60,7 +60,7 @@ describe('two stores on one file', () => {
     await one.create(begin('a'), request('one'));
     expect(await two.claim('a', request('two'))).toEqual({
       type: 'held',
-      owner: makeOwner('one'),
+      owner: testOwner('one'),
       until: 6000,
     });
     expect(await two.claim('a', request('two', { now: 6000 }))).toMatchObject({ type: 'claimed', epoch: 2 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { RunStatus, Store } from '../../protocol/store.ts';
-import { begin, receive, request, say, settle, withClock } from '../../stores/conformance/check.ts';
+import { begin, receive, request, say, settleAll, withClock } from '../../stores/conformance/check.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { randomCases } from '../support/sample.ts';
@@ -128,7 +128,7 @@ test('any JSON in an event is returned equal, including the order of keys', asyn
   const json = fc.json({ stringUnit: 'binary', maxDepth: 4 }).map((text): JsonValue => JSON.parse(text));
   await fc.assert(
     fc.asyncProperty(json, anyText, async (output, callId) => {
-      const event = settle(callId, output);
+      const event = settleAll(callId, output);
       await store.append('a', { after, epoch: 0 }, [event], { status: 'running' });
       const [entry] = await store.read('a', after);
       after += 1;

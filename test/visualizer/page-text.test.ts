@@ -3,31 +3,31 @@ import { showValue } from '../../cli/render/format.ts';
 import { content } from '../../protocol/content/content.ts';
 import { describeBreakpoint } from '../../protocol/debugger/describe-breakpoint.ts';
 import { sketchValue } from '../../visualizer/page/model/state-diff.ts';
-import { describeCall } from '../../visualizer/page/render/describe-call.ts';
+import { describeShownCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
 import {
-  cutText,
+  cutShownText,
   formatCost,
   formatEvent,
   formatOutput,
   formatState,
-  shorten,
-  showSafely,
+  shortenShown,
+  showSafe,
 } from '../../visualizer/page/render/format.ts';
 
 test('controls, terminal commands and marks that reorder text are escaped; letters and emoji are not', () => {
-  expect(showSafely('\u001b[31mred\u0007')).toBe('␛[31mred␇');
-  expect(showSafely('a\u202eb\u2066c\u200fd\ufeff')).toBe('a\\u{202e}b\\u{2066}c\\u{200f}d\\u{feff}');
-  expect(showSafely('\u009b1m\u007f\u2028')).toBe('\\x9b1m␡\\u{2028}');
+  expect(showSafe('\u001b[31mred\u0007')).toBe('␛[31mred␇');
+  expect(showSafe('a\u202eb\u2066c\u200fd\ufeff')).toBe('a\\u{202e}b\\u{2066}c\\u{200f}d\\u{feff}');
+  expect(showSafe('\u009b1m\u007f\u2028')).toBe('\\x9b1m␡\\u{2028}');
   const plain = 'tabs\tand\nlines, مرحبا, 👩‍👩‍👧, naïve';
-  expect(showSafely(plain)).toBe(plain);
+  expect(showSafe(plain)).toBe(plain);
 });
 
 test('a text is never cut inside a surrogate pair, and a cut text is marked as cut', () => {
-  expect(cutText('ab😀', 3)).toBe('ab');
-  expect(cutText('ab😀', 4)).toBe('ab😀');
-  expect(shorten('x'.repeat(1_000_000), 10)).toBe(`${'x'.repeat(10)}…`);
-  expect(shorten('one\n two', 10)).toBe('one two');
+  expect(cutShownText('ab😀', 3)).toBe('ab');
+  expect(cutShownText('ab😀', 4)).toBe('ab😀');
+  expect(shortenShown('x'.repeat(1_000_000), 10)).toBe(`${'x'.repeat(10)}…`);
+  expect(shortenShown('one\n two', 10)).toBe('one two');
 });
 
 test('a diff keeps equal values and names each changed line', () => {
@@ -68,7 +68,7 @@ test.each([
   [{}, 'refund'],
   ['all', 'refund (all)'],
 ])('a call with the input %j is "%s" in the words of a decision', (input, words) => {
-  expect(describeCall('refund', input)).toBe(words);
+  expect(describeShownCall('refund', input)).toBe(words);
 });
 
 test('a breakpoint whose value was left out of a shared run is shown without it', () => {

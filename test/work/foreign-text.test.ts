@@ -19,8 +19,8 @@ import { TagScanner } from '../../adapters/turn/raw-text.ts';
 import { parseArguments } from '../../adapters/turn/tool-calls.ts';
 import { TokenTexts } from '../../adapters/vllm/model-files.ts';
 import { readTaggedCall, TaggedReply } from '../../adapters/vllm/tagged-reply.ts';
-import { formatSafeJson, formatValue, shorten, showSafely } from '../../cli/render/format.ts';
-import { offeredTools } from '../../engine/replay/record-run.ts';
+import { formatSafeJson, formatValue, shortenCell, showSafely } from '../../cli/render/format.ts';
+import { recordedTools } from '../../engine/replay/record-run.ts';
 import { checkOutput } from '../../engine/services/make-services.ts';
 import { makeIdsUnique } from '../../engine/services/qualify-calls.ts';
 import { codeSpan } from '../../examples/steward/code-span.ts';
@@ -34,7 +34,7 @@ import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import { keepLast } from '../../text/trim-transcript.ts';
 import { describeHttpFailure } from '../../tools/mcp/http-server.ts';
-import { redactText } from '../../tools/mcp/redact-secrets.ts';
+import { redactServerText } from '../../tools/mcp/redact-secrets.ts';
 import { readResult } from '../../tools/mcp/server-tool.ts';
 import { randomCases, sampled } from '../support/sample.ts';
 import { countWork } from '../support/work/count-work.ts';
@@ -48,7 +48,7 @@ const CONTEXT = {
   secrets: ['conformance-key', 'aaaa'],
 };
 const ENV = { KEY: 'aaaaaa', OTHER: 'secret-of-six' };
-const redact = (text: string) => redactText(text, ENV);
+const redact = (text: string) => redactServerText(text, ENV);
 const turnText = (text: string): FinisherInput => ({
   runId: 'r',
   runContext: undefined,
@@ -89,7 +89,7 @@ const READERS: Record<string, (text: string) => unknown> = {
     ),
   'the depth of a JSON text': text => isTooDeep(text),
   'an unknown tool name': text =>
-    offeredTools({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
+    recordedTools({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
   'a text without HTML comments': text => pushAll(hideHtmlComments(), text),
   'a streamed text with citations': text => pushAll(citationFilter([], { sources: () => [] }), text + text),
   'an answer with citations': text =>
@@ -118,7 +118,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   'a text that is sent back': text => newSuffix(text, `${text}1`),
   'a data URL': text => readDataURL(`data:${text}`),
   'the URL of a file': text => userContent([{ type: 'file', url: `data:${text}`, name: text }]),
-  'a text on a terminal': text => [showSafely(text), shorten(text, 80)],
+  'a text on a terminal': text => [showSafely(text), shortenCell(text, 80)],
   'a value on a terminal': text => [formatValue({ text }), formatSafeJson({ text })],
   'Markdown blocks': text => readBlocks(text),
   'Markdown code': text => codeSpan(text),

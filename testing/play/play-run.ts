@@ -7,11 +7,11 @@ import { repeatCommand } from '../../engine/log/command.ts';
 import type { CommandResult } from '../../engine/log/refusal.ts';
 import { describeOutcome, type Outcome } from '../../engine/replay/describe-outcome.ts';
 import {
-  offeredTools,
   type RecordedEvent,
   type RecordedRun,
   type RecordedTool,
   type Recording,
+  recordedTools,
 } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
@@ -107,7 +107,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
     model: config.models.map(model => playModel(stage, model)),
     tools: tools.map(tool => playTool(stage, tool, callId => calls.get(callId))),
     prepareTurn: ({ turns }) => {
-      const [names] = (completed[turns]?.calls ?? []).map(offeredTools).filter(tools => tools !== undefined);
+      const [names] = (completed[turns]?.calls ?? []).map(recordedTools).filter(tools => tools !== undefined);
       return names === undefined ? undefined : { tools: names };
     },
     maxResultBytes: Number.MAX_SAFE_INTEGER,
@@ -225,7 +225,7 @@ const INVALID = 'Not run: The arguments are not valid: ';
 function callIn({ callId, name, input, error }: QualifiedCall, written: string): ToolCall {
   const call = { callId, name, arguments: written, executedBy: 'engine' } as const;
   const readable = typeof input === 'string' ? {} : { input };
-  if (error === undefined || offeredTools({ error }) !== undefined) return { ...call, ...readable };
+  if (error === undefined || recordedTools({ error }) !== undefined) return { ...call, ...readable };
   return { ...call, ...readable, error: error.startsWith(INVALID) ? error.slice(INVALID.length) : error };
 }
 

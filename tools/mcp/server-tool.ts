@@ -24,7 +24,7 @@ import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
 import { createArgumentsCheck } from './check-arguments.ts';
-import type { ServerConnection, Session } from './session.ts';
+import type { McpSession, ServerConnection } from './session.ts';
 
 /** The application's settings for a server's tool. They take precedence over what the server declares. */
 export type McpToolOverride = {
@@ -89,7 +89,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
   }
 
   /** Applies the total time limit. The client uses the reason of the signal as its error message. */
-  async function callWithin(session: Session, input: unknown, context: ToolCallContext) {
+  async function callWithin(session: McpSession, input: unknown, context: ToolCallContext) {
     if (timeoutMs !== undefined) return callServer(session, input, context);
     const expired = new AbortController();
     const { totalMs } = options;
@@ -105,7 +105,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     }
   }
 
-  function callServer(session: Session, input: unknown, context: ToolCallContext) {
+  function callServer(session: McpSession, input: unknown, context: ToolCallContext) {
     const params = {
       name: described.name,
       arguments: isJsonObject(input) ? input : {},
@@ -121,7 +121,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     return session.ask(client => client.callTool(params, requestOptions));
   }
 
-  function describe(error: unknown, { outcomeOf, reasonOf, explain }: Session): Error {
+  function describe(error: unknown, { outcomeOf, reasonOf, explain }: McpSession): Error {
     switch (outcomeOf(error)) {
       case 'answered':
         return new Error(`"${name}": ${reasonOf(error)}`);

@@ -8,7 +8,7 @@ import { cutDeep, type JsonObject } from '../../protocol/json.ts';
  */
 export type RequestOutcome = 'answered' | 'not-done' | 'session-lost' | 'unknown';
 
-export type Session = {
+export type McpSession = {
   /** Makes one or several requests. The session stays open until they are done, even if it was replaced. */
   ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer>;
   /** A short reason for the failure, without secrets. */
@@ -20,7 +20,7 @@ export type Session = {
 };
 
 export type Start = {
-  ready: Promise<Session>;
+  ready: Promise<McpSession>;
   /** Resolves when the connection has ended, from either side. */
   ended: Promise<void>;
   /** Closes the connection once its pending requests have ended. */
@@ -29,7 +29,7 @@ export type Start = {
 };
 
 /** The parts of a session that differ between stdio and HTTP. */
-type Connector = Omit<Session, 'ask'> & {
+type Connector = Omit<McpSession, 'ask'> & {
   transport: Transport;
   /** Called before the connection is closed, to end the session on the server. */
   leave?(): Promise<void>;
@@ -70,7 +70,7 @@ export function startSession(client: Client, connector: Connector, timeoutMs: nu
     if (isRetired && pending === 0) client.close().catch(() => {});
   }
 
-  async function connect(): Promise<Session> {
+  async function connect(): Promise<McpSession> {
     const timedOut = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       timedOut.reject(new Error(`connecting timed out after ${timeoutMs} ms`));
@@ -111,11 +111,11 @@ export function startSession(client: Client, connector: Connector, timeoutMs: nu
  */
 export type ServerConnection = {
   /** Returns the current session; starts the server if necessary, also after `close`. */
-  open(): Promise<Session>;
+  open(): Promise<McpSession>;
   /** Returns the current session, or a new one if the server has ended. Rejects after `close`. */
-  session(): Promise<Session>;
+  session(): Promise<McpSession>;
   /** Replaces a session that the server has lost. Returns the newer session if it was already replaced. */
-  renew(lost: Session): Promise<Session>;
+  renew(lost: McpSession): Promise<McpSession>;
   close(): Promise<void>;
 };
 
@@ -125,7 +125,7 @@ export function createServerConnection(name: string, startServer: () => Promise<
   const retired = new Set<Start>();
   let closed = true;
 
-  function open(): Promise<Session> {
+  function open(): Promise<McpSession> {
     closed = false;
     current ??= start();
     return current.then(({ ready }) => ready);
@@ -140,7 +140,7 @@ export function createServerConnection(name: string, startServer: () => Promise<
     return starting;
   }
 
-  async function session(): Promise<Session> {
+  async function session(): Promise<McpSession> {
     if (closed) throw new Error(`the MCP server "${name}" is closed; nothing was sent. Connect it again.`);
     return open();
   }

@@ -119,7 +119,7 @@ function planRedaction(journal: WholeJournal, paths: readonly string[]): Redacti
   };
 }
 
-function findPlaces(journal: WholeJournal, paths: readonly string[]): Place[] {
+function findPlaces(journal: WholeJournal, paths: readonly string[]): RedactedPlace[] {
   const found = paths
     .map(path => followPointer(journal, path))
     .flatMap(place => [place, ...findDerived(journal, place)]);
@@ -139,17 +139,20 @@ function describeUse([member]: readonly string[]): string {
 }
 
 /** What is redacted together with a value: the `shown` of an `output`, and the title for a part of the first entry. */
-function findDerived(journal: WholeJournal, { seq, path }: Place): Place[] {
+function findDerived(journal: WholeJournal, { seq, path }: RedactedPlace): RedactedPlace[] {
   if (seq === 1) return findPlace(journal, { seq, path: ['title'] });
   return path.at(-1) === 'output' ? findPlace(journal, { seq, path: [...path.slice(0, -1), 'shown'] }) : [];
 }
 
-function findPlace(journal: WholeJournal, { seq, path }: Pick<Place, 'seq' | 'path'>): Place[] {
+function findPlace(
+  journal: WholeJournal,
+  { seq, path }: Pick<RedactedPlace, 'seq' | 'path'>,
+): RedactedPlace[] {
   const value = valueAt(journal, seq, path);
   return value === undefined ? [] : [{ seq, path, value }];
 }
 
-function redactEntry(entry: JournalEntry, places: readonly Place[]): JournalEntry {
+function redactEntry(entry: JournalEntry, places: readonly RedactedPlace[]): JournalEntry {
   const own = places.filter(({ seq }) => seq === entry.seq);
   if (own.length === 0) return entry;
   const event = own.reduce(
@@ -226,7 +229,7 @@ function restoreText(text: string, originals: Originals): string {
 }
 
 /** Where the journal still has a redacted text. Short texts only match a full string, or one quoted within JSON. */
-function findElsewhere(changed: readonly JournalEntry[], places: readonly Place[]): string[] {
+function findElsewhere(changed: readonly JournalEntry[], places: readonly RedactedPlace[]): string[] {
   const sought = new Set(places.flatMap(({ value }) => [...textsOf(value)].map(([text]) => text)));
   sought.delete('');
   const forms = [...sought].flatMap(text => {
@@ -244,10 +247,10 @@ function redactionError(what: string, why: string): EngineError {
 }
 
 /** A value in a journal: `path` has the keys that lead to it from the event of entry `seq`. */
-export type Place = { seq: number; path: readonly string[]; value: JsonValue };
+export type RedactedPlace = { seq: number; path: readonly string[]; value: JsonValue };
 
 /** Follows a JSON Pointer (RFC 6901) that begins with the seq of an entry. Throws `input-invalid` if it leads nowhere. */
-function followPointer(entries: readonly JournalEntry[], pointer: string): Place {
+function followPointer(entries: readonly JournalEntry[], pointer: string): RedactedPlace {
   const keys = pointer.split('/').map(key => key.replaceAll('~1', '/').replaceAll('~0', '~'));
   const [start, seq = '', ...path] = keys;
   const entry = start === '' ? entries.find(found => String(found.seq) === seq) : undefined;
@@ -261,7 +264,7 @@ function followPointer(entries: readonly JournalEntry[], pointer: string): Place
 }
 
 /** The JSON Pointer to a place in a journal. */
-export function pointerTo({ seq, path }: Pick<Place, 'seq' | 'path'>): string {
+export function pointerTo({ seq, path }: Pick<RedactedPlace, 'seq' | 'path'>): string {
   return ['', String(seq), ...path.map(key => key.replaceAll('~', '~0').replaceAll('/', '~1'))].join('/');
 }
 

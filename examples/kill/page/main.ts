@@ -1,7 +1,7 @@
 import { effect } from '@preact/signals';
-import { type Following, followRun } from '../../../visualizer/page/data/follow-run.ts';
+import { type Following, followShownRun } from '../../../visualizer/page/data/follow-run.ts';
 import { httpSource } from '../../../visualizer/page/data/http-source.ts';
-import { RequestError, request } from '../../../visualizer/page/data/request.ts';
+import { RequestError, requestServer } from '../../../visualizer/page/data/request.ts';
 import { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import type { DemoState, Side } from '../demo-state.ts';
 import { makeChartPicture } from './chart-picture.ts';
@@ -50,7 +50,7 @@ const chartPanel = makeSidePanel({
 const desk = makeDesk({
   approve,
   kill: () => kill(['plain', 'chart']),
-  again: () => void send(request('/demo/again', {})),
+  again: () => void send(requestServer('/demo/again', {})),
 });
 
 document.body.append(
@@ -76,7 +76,7 @@ function follow(runId: string | null): void {
   model = runId === null ? null : new RunModel(runId);
   if (model !== null) {
     const { told, view, live, connection } = model;
-    following = followRun(runs, model, () => {});
+    following = followShownRun(runs, model, () => {});
     unwatch = effect(() => {
       void [told.value, view.value, live.value, connection.value];
       drawSoon();
@@ -117,17 +117,17 @@ function gatedCall(): string | undefined {
 /** Approves both sides. */
 function approve(): void {
   const callId = gatedCall();
-  if (asksPlain()) void send(request('/demo/approve-plain', {}));
+  if (asksPlain()) void send(requestServer('/demo/approve-plain', {}));
   if (callId !== undefined) void send(submitCommands('approve', { callId }));
 }
 
 function kill(sides: readonly Side[]): void {
-  void send(request('/demo/kill', { sides }));
+  void send(requestServer('/demo/kill', { sides }));
 }
 
 async function submitCommands(command: string, body: object = {}): Promise<void> {
   if (model === null) return;
-  await request(`/runs/${encodeURIComponent(model.runId)}/${command}`, { ...body, by: 'you' });
+  await requestServer(`/runs/${encodeURIComponent(model.runId)}/${command}`, { ...body, by: 'you' });
   following.look();
 }
 

@@ -14,9 +14,9 @@ import { invalid, type ResponsesError } from '../../openai-error.ts';
 import type { GatewayRequest, InputItem } from '../request/gateway-request.ts';
 import {
   type FoundResponse,
+  type ItemSpan,
   type RunResponses,
   requestIdOf,
-  type Span,
   type VisibleResponses,
 } from '../runs/response-library.ts';
 import { OUTCOME_UNKNOWN } from '../runs/response-spec.ts';
@@ -123,7 +123,7 @@ function continueEnded(
   return { type: 'start', continues, items: transcript, origins: references.origins };
 }
 
-function stateAt({ started, entries, runId }: RunResponses, { to }: Pick<Span, 'to'>): ChartState {
+function stateAt({ started, entries, runId }: RunResponses, { to }: Pick<ItemSpan, 'to'>): ChartState {
   return entries
     .filter(({ seq }) => seq > 1 && seq <= (to ?? 1))
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));

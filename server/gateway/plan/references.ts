@@ -7,9 +7,9 @@ import { isUpstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem } from '../request/gateway-request.ts';
 import {
   type FoundResponse,
+  type ItemSpan,
   inputOf,
   type RunResponses,
-  type Span,
   shownItems,
   type VisibleResponses,
 } from '../runs/response-library.ts';
@@ -38,7 +38,7 @@ export class References {
   readonly #previous: FoundResponse | undefined;
   readonly #input: readonly InputItem[];
   readonly #runs = new Map<string, Promise<RunResponses | undefined>>();
-  readonly #shown = new Map<string, Map<string, { span: Span; item: CompleteEvent }[]>>();
+  readonly #shown = new Map<string, Map<string, { span: ItemSpan; item: CompleteEvent }[]>>();
   #chain: Promise<ResponseChain | undefined> | undefined;
 
   constructor(library: VisibleResponses, previous: FoundResponse | undefined, input: readonly InputItem[]) {
@@ -103,7 +103,7 @@ export class References {
     return { run, callId: call.callId, digest: call.digest, shown: first.item };
   }
 
-  #isNext({ spec }: Span): boolean {
+  #isNext({ spec }: ItemSpan): boolean {
     return this.#previous === undefined || spec.request.previousResponseId === this.#previous.span.id;
   }
 
@@ -150,7 +150,7 @@ export class References {
     return (await branch?.joins(chain)) ? await branch?.reachOf(place.runId) : undefined;
   }
 
-  #itemsAt(run: RunResponses, span: Span, place: ItemPlace, id: string): Item[] | undefined {
+  #itemsAt(run: RunResponses, span: ItemSpan, place: ItemPlace, id: string): Item[] | undefined {
     const items = itemsAt(run, span, place, id);
     for (const item of items ?? []) {
       const tool = item.type === 'tool_call' ? run.tools.of(item.callId) : undefined;
@@ -160,7 +160,7 @@ export class References {
     return items;
   }
 
-  #spanOf(id: string, reach: Reach): Span | undefined {
+  #spanOf(id: string, reach: Reach): ItemSpan | undefined {
     const shown = this.#shownIn(reach.run).get(id);
     return shown?.find(({ span }) => isWithin(reach, span))?.span;
   }
@@ -187,7 +187,7 @@ function isWithdrawn({ turns }: RunResponses, { kind, turn, retry = 0 }: ItemPla
 
 function itemsAt(
   run: RunResponses,
-  span: Span,
+  span: ItemSpan,
   { kind, turn, place }: ItemPlace,
   id: string,
 ): Item[] | undefined {
@@ -306,6 +306,6 @@ export class ResponseChain {
   }
 }
 
-function isWithin({ upTo }: Reach, { to, deleted, spec }: Span): boolean {
+function isWithin({ upTo }: Reach, { to, deleted, spec }: ItemSpan): boolean {
   return !deleted && spec.request.store !== false && (to ?? Infinity) <= upTo;
 }

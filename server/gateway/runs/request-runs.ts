@@ -36,9 +36,9 @@ import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
 import {
   divideJournal,
   type FoundResponse,
+  type ItemSpan,
   type ResponseLibrary,
   type RunResponses,
-  type Span,
   type UnstoredChain,
 } from './response-library.ts';
 import {
@@ -199,7 +199,7 @@ export class RequestRuns {
   }
 
   /** Appends the note if the run has refused all commands that came with it. */
-  async #spanOf(store: Store, runId: string, note: JsonValue): Promise<Span> {
+  async #spanOf(store: Store, runId: string, note: JsonValue): Promise<ItemSpan> {
     const entries = await readJournal(store, runId);
     const noted = entries.findLast(
       ({ event }) => event.type === 'run.noted' && isDeepStrictEqual(event.note, note),

@@ -21,7 +21,7 @@ import {
   specIn,
 } from './response-spec.ts';
 
-export type FoundResponse = { run: RunResponses; span: Span };
+export type FoundResponse = { run: RunResponses; span: ItemSpan };
 
 const MOST_UNSTORED = 1_000;
 
@@ -99,7 +99,7 @@ export class VisibleResponses {
   async load(runId: string): Promise<RunResponses | undefined> {
     const run = await this.#library.load(runId);
     if (run === undefined) return undefined;
-    const isSeen = ({ spec }: Span) => sees(this.#caller, spec.caller) && spec.compacts !== true;
+    const isSeen = ({ spec }: ItemSpan) => sees(this.#caller, spec.caller) && spec.compacts !== true;
     if (!run.spans.some(isSeen)) return undefined;
     const spans = run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true }));
     return { ...run, spans: runId === this.#ownRunId ? spans.map(countAsStored) : spans };
@@ -126,7 +126,7 @@ export class VisibleResponses {
   }
 }
 
-function countAsStored(span: Span): Span {
+function countAsStored(span: ItemSpan): ItemSpan {
   const { spec } = span;
   return { ...span, spec: { ...spec, request: { ...spec.request, store: true } } };
 }
@@ -187,7 +187,7 @@ export function* shownItems({
   runId,
   entries,
   spans,
-}: RunResponses): Generator<{ span: Span; shown: CompleteEvent[] }> {
+}: RunResponses): Generator<{ span: ItemSpan; shown: CompleteEvent[] }> {
   let previous: GatewayAnswer | undefined;
   for (const span of spans) {
     const { from, spec } = span;
@@ -199,7 +199,7 @@ export function* shownItems({
   }
 }
 
-export type Span = ResponseHead & {
+export type ItemSpan = ResponseHead & {
   seq: number;
   /** The `seq` of its first entry, directly after the previous response. */
   from: number;
@@ -215,7 +215,7 @@ export type RunResponses = {
   started: RunStarted;
   entries: readonly JournalEntry[];
   state: ChartState;
-  spans: readonly Span[];
+  spans: readonly ItemSpan[];
   /** The completed turns, each with the number of failed attempts before it. */
   turns: readonly Turn[];
   tools: CallTools;
@@ -228,7 +228,7 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
   const started = first.event;
   const spec = specIn(started);
   if (spec === undefined) return undefined;
-  const spans: Span[] = [];
+  const spans: ItemSpan[] = [];
   const deleted = new Set<string>();
   const turns: Turn[] = [];
   let retries = 0;
@@ -236,8 +236,8 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
   tools.take(started);
   let state = beginFold(started);
   let end = 0;
-  let current: Span | null = null;
-  const open = (seq: number, createdAt: number, asked: ResponseSpec): Span => ({
+  let current: ItemSpan | null = null;
+  const open = (seq: number, createdAt: number, asked: ResponseSpec): ItemSpan => ({
     id: responseIdOf(runId, seq),
     createdAt,
     spec: asked,
@@ -282,7 +282,7 @@ function forkedEnd(entries: readonly JournalEntry[]): number {
 }
 
 /** Without decisions and results of calls. */
-export function inputOf({ started, entries }: RunResponses, { seq, to, spec }: Span): Item[] {
+export function inputOf({ started, entries }: RunResponses, { seq, to, spec }: ItemSpan): Item[] {
   if (seq === 1) return started.input.filter(({ id = '' }) => !spec.lists.includes(id));
   const messages = new Set(spec.messages);
   return entries

@@ -61,7 +61,7 @@ export async function submitToOne(
   parts: RouteParts,
 ): Promise<Response> {
   const caller = c.get('caller');
-  const commands = signed(commandsOf(name, body), caller);
+  const commands = signedBy(commandsOf(name, body), caller);
   return c.json(await submit({ runId, name, commands }, caller, parts, run => viewHeld(run, parts)));
 }
 
@@ -73,7 +73,7 @@ export async function submitToMany(
 ): Promise<Response> {
   const caller = c.get('caller');
   const name = command.type;
-  const commands = name === 'resume' ? [] : signed([command as RunCommand], caller);
+  const commands = name === 'resume' ? [] : signedBy([command as RunCommand], caller);
   const waiting = [...new Set(runs)];
   const results = new Map<string, object>();
   const work = async () => {
@@ -122,7 +122,7 @@ export function pauseAround(commands: readonly RunCommand[]): readonly RunComman
 }
 
 /** Without a token's name, the `by` of the request is kept. */
-export function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
+export function signedBy(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
   return commands.map(command => ({ ...command, ...omitUndefined({ by: byOf(caller, command.by) }) }));
 }
 
@@ -179,7 +179,7 @@ export async function fork(
     replayTools,
     paused,
     model: body.model === undefined ? undefined : agents.forkModel(agent, body.model),
-    commands: commands && signed(commands as RunCommand[], caller),
+    commands: commands && signedBy(commands as RunCommand[], caller),
   });
   return await createOnce(caller, { store, runId: forkId, request }, parts, async () => {
     await whileHeld(held.hold(runId), ({ run }) => run.fork({ at, ...options }));

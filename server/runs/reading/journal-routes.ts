@@ -2,7 +2,7 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { stamp } from '../../../engine/events/run-events.ts';
+import { stampEvent } from '../../../engine/events/run-events.ts';
 import { streamedBody } from '../../../engine/events/streamed-body.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import { readPage } from '../../../engine/journal/read-journal.ts';
@@ -78,7 +78,7 @@ export async function readEntries(
         });
   const base = (read[0]?.seq ?? 1) - 1;
   const folded = state === undefined || base === 0 ? undefined : await loadRunAt(store, runId, base);
-  const entries = read.map(entry => stamp(entry, runId));
+  const entries = read.map(entry => stampEvent(entry, runId));
   return c.json({ entries, first, last, ...omitUndefined({ state: folded && toStored(folded.state) }) });
 }
 

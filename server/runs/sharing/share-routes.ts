@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { stamp } from '../../../engine/events/run-events.ts';
+import { stampEvent } from '../../../engine/events/run-events.ts';
 import { streamedBody } from '../../../engine/events/streamed-body.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../../../engine/journal/read-journal.ts';
@@ -84,7 +84,7 @@ export async function sendShared(
   const last = rest.at(-1)?.seq ?? first.seq;
   const options = { store: memory(), host, availableAgent: false, showText };
   const view = await viewRun(shown, { state, seq: last }, options);
-  const entries = [first, ...rest].map(entry => stamp(entry, record.runId));
+  const entries = [first, ...rest].map(entry => stampEvent(entry, record.runId));
   const document = makeShareDocument(assets, { view, entries });
   return c.body(document, 200, attachment('text/html', `${record.runId}.html`));
 }

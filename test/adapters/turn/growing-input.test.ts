@@ -10,7 +10,7 @@ import { ollama } from '../../../adapters/ollama.ts';
 import { openaiChat } from '../../../adapters/openai-chat.ts';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
 import { openrouter } from '../../../adapters/openrouter.ts';
-import { endOfLastTurn, inputOf } from '../../../adapters/responses/input.ts';
+import { endOfLastTurn, providerInputOf } from '../../../adapters/responses/input.ts';
 import { inputAfter } from '../../../adapters/responses/request.ts';
 import { GrowingInput } from '../../../adapters/turn/growing-input.ts';
 import { objectsOf } from '../../../adapters/turn/json-access.ts';
@@ -221,7 +221,7 @@ test('the input after a stored turn is the same as the end of the whole input', 
         const from = endOfLastTurn(transcript);
         if (from === undefined) continue;
         const options = { ...dialect, from };
-        expect(inputAfter(transcript, options)).toEqual(inputOf(transcript, options));
+        expect(inputAfter(transcript, options)).toEqual(providerInputOf(transcript, options));
       }
     }),
     { numRuns: RUNS * 20 },

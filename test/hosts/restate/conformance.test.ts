@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { RestateCalls } from '../../../hosts/restate/ingress.ts';
 import { RestateStore } from '../../../hosts/restate/restate-store.ts';
-import { makeServices } from '../../../hosts/restate/services.ts';
+import { makeRestateServices } from '../../../hosts/restate/services.ts';
 import type { ClaimRequest, DeleteOptions, Owner, PruneOptions, Redaction } from '../../../protocol/store.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { RestateStandIn } from '../../support/restate/restate-stand-in.ts';
@@ -59,7 +59,7 @@ async function open(): Promise<RestateStore> {
   const restate = new RestateStandIn();
   restates.push(restate);
   const deliveries = { assertTaken() {}, abandon() {}, drive: () => new Promise<null>(() => {}) };
-  restate.serve(() => makeServices(deliveries as never));
+  restate.serve(() => makeRestateServices(deliveries as never));
   return new ClaimingStore(restate.calls());
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineError } from '../../../protocol/error.ts';
 import type { RunList } from '../../../protocol/store.ts';
-import type { RequestRecord } from '../../../server/access/request-record.ts';
+import type { AccessRecord } from '../../../server/access/request-record.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -13,7 +13,7 @@ const APP = 'https://app.example';
 const TOKEN = 'the-token-of-web-000';
 const WEB = { authorization: `Bearer ${TOKEN}` };
 
-const records: RequestRecord[] = [];
+const records: AccessRecord[] = [];
 const gateway = new Gateway(
   {
     talk: Array(9).fill({ text: 'A secret answer.', usage: { inputTokens: 7, outputTokens: 3 } }),

@@ -5,7 +5,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, systemHost, tool } from '../../../agent/index.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { begin, makeOwner, receive, request } from '../../../stores/conformance/check.ts';
+import { begin, receive, request, testOwner } from '../../../stores/conformance/check.ts';
 import { postgres } from '../../../stores/postgres.ts';
 import { inAll } from '../../support/sample.ts';
 import { startProxy } from '../../support/stores/postgres-proxy.ts';
@@ -113,7 +113,7 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
       const claimOf = (id: string, now: number) => request(id, { now, leaseMs: 5_000 });
       await right.create(begin('a'), claimOf('one', Date.now()));
       const refused = await wrong.claim('a', claimOf('two', Date.now() + skew));
-      expect(refused).toMatchObject({ type: 'held', owner: makeOwner('one') });
+      expect(refused).toMatchObject({ type: 'held', owner: testOwner('one') });
       const until = 'until' in refused ? refused.until : 0;
       expect(Math.abs(until - (Date.now() + skew + 5_000))).toBeLessThan(2_000);
       expect((await wrong.get('a'))?.leaseUntil).toBeGreaterThan(Date.now() + skew);

@@ -1,5 +1,5 @@
 import type { EventSource } from '../../../engine/events/read-events.ts';
-import { RunEvents, stamp } from '../../../engine/events/run-events.ts';
+import { RunEvents, stampEvent } from '../../../engine/events/run-events.ts';
 import { sleep } from '../../../engine/host/host.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -15,7 +15,7 @@ export class Written {
     runId: 'run_1',
     events: this.events,
     lastSeq: () => this.journal.length,
-    readPage: async after => this.journal.slice(after, after + 100).map(entry => stamp(entry, 'run_1')),
+    readPage: async after => this.journal.slice(after, after + 100).map(entry => stampEvent(entry, 'run_1')),
     activity: () => (this.ended ? 'ended' : 'running'),
     failure: () => null,
     refresh: async () => {

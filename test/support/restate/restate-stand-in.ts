@@ -1,9 +1,9 @@
 import { TerminalError, TimeoutError } from '@restatedev/restate-sdk';
 import type { RestateCalls } from '../../../hosts/restate/ingress.ts';
 import { RUN_OBJECT, TEXT_OBJECT } from '../../../hosts/restate/requests.ts';
-import type { makeServices } from '../../../hosts/restate/services.ts';
+import type { makeRestateServices } from '../../../hosts/restate/services.ts';
 
-type Services = Awaited<ReturnType<typeof makeServices>>;
+type Services = Awaited<ReturnType<typeof makeRestateServices>>;
 
 /** A step of an invocation that Restate has recorded; `result` is what a replay of it returns. */
 type Command = { described: string; result?: { value: unknown } };

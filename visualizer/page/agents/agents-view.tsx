@@ -3,30 +3,23 @@ import { nameModels } from '../../name-models.ts';
 import { ExplorerPane, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { useTitle } from '../app/router.ts';
-import { type AgentSummary, request } from '../data/request.ts';
+import { type AgentSummary, requestServer } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
-import {
-  formatCost,
-  formatCount,
-  formatJson,
-  formatNumber,
-  formatSpan,
-  joinFacts,
-} from '../render/format.ts';
+import { formatCost, formatCount, formatJson, formatNumber, joinFacts, showSpan } from '../render/format.ts';
 import { Markdown } from '../ui/markdown.tsx';
-import { type Fact, Facts, FoldedText, Problem, Safe } from '../ui/text.tsx';
+import { type Fact, Facts, FoldedText, ProblemText, Safe } from '../ui/text.tsx';
 
 export function AgentsView({ name }: { name: string | null }) {
   return name === null ? <AgentList /> : <OneAgent key={name} name={name} />;
 }
 
 function AgentList() {
-  const { answer, problem } = useRead(() => request<{ agents: AgentSummary[] }>('/agents'), []);
+  const { answer, problem } = useRead(() => requestServer<{ agents: AgentSummary[] }>('/agents'), []);
   useTitle('Agents');
   return (
     <main class="agents">
       <h1 tabIndex={-1}>Agents</h1>
-      <Problem text={problem} />
+      <ProblemText text={problem} />
       <ul class="cards">
         {answer?.agents.map(({ name, description, version, models, tools }) => (
           <li key={name} class="card">
@@ -57,7 +50,7 @@ function AgentList() {
 
 function OneAgent({ name }: { name: string }) {
   const path = `/agents/${encodeURIComponent(name)}`;
-  const { answer: agent, problem } = useRead(() => request<AgentView>(path), [path]);
+  const { answer: agent, problem } = useRead(() => requestServer<AgentView>(path), [path]);
   useTitle(name);
   return (
     <main class="agent">
@@ -68,7 +61,7 @@ function OneAgent({ name }: { name: string }) {
       <h1 tabIndex={-1}>
         <Safe text={name} />
       </h1>
-      <Problem text={problem} />
+      <ProblemText text={problem} />
       {agent && <AgentFacts agent={agent} />}
     </main>
   );
@@ -128,7 +121,7 @@ const LIMITS: Readonly<Record<string, string>> = {
 
 function describeLimit(limit: string, value: unknown): string {
   if (typeof value !== 'number') return String(value);
-  if (limit === 'activeMs') return formatSpan(value);
+  if (limit === 'activeMs') return showSpan(value);
   return limit === 'cost' ? formatCost(value) : formatNumber(value);
 }
 
@@ -168,7 +161,7 @@ function ToolCard({ tool }: { tool: ToolSummary }) {
     EXECUTORS[tool.executedBy],
     tool.reconcilable && 'can find out the outcome of a call in doubt',
     retries > 0 && formatCount(retries, 'retry', 'retries'),
-    timeoutMs !== undefined && `times out after ${formatSpan(timeoutMs)}`,
+    timeoutMs !== undefined && `times out after ${showSpan(timeoutMs)}`,
     server !== undefined && `from ${server}`,
   );
   return (

@@ -7,7 +7,7 @@ import { type EmbeddedRun, playedSource } from '../data/embedded-source.ts';
 import type { RunView, StreamedEvent } from '../data/request.ts';
 import { Folded } from '../model/journal-fold.ts';
 import { formatCount } from '../render/format.ts';
-import { RunView as RunPanes } from '../run/run-view.tsx';
+import { RunPane as RunPanes } from '../run/run-view.tsx';
 import { Button } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 

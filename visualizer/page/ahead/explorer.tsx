@@ -9,7 +9,7 @@ import { readError } from '../data/request.ts';
 import { describeRefusal } from '../data/send-command.ts';
 import { formatCount, formatNumber } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
-import { Details, Problem, Safe } from '../ui/text.tsx';
+import { Details, ProblemText, Safe } from '../ui/text.tsx';
 
 /** Plays a path; `invariant` is the one that breaks at its end. */
 export type Play = (
@@ -47,7 +47,7 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
           </>
         )}
       </p>
-      <Problem text={exploration?.problem} />
+      <ProblemText text={exploration?.problem} />
       {report && (
         <>
           <Breaches report={report} onPlay={onPlay} />

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-export type Route =
+export type PageRoute =
   | { view: 'runs'; query: URLSearchParams }
   | { view: 'inbox' }
   | { view: 'run'; runId: string }
@@ -14,7 +14,7 @@ const place = signal(new URL(location.href));
 export const address = computed(() => place.value);
 export const route = computed(() => readRoute(place.value));
 
-function readRoute({ pathname, searchParams }: URL): Route {
+function readRoute({ pathname, searchParams }: URL): PageRoute {
   const [folder = '', name = '', ...rest] = pathname.split('/').slice(1).map(decode);
   if (rest.length > 0 && rest.some(part => part !== '')) return { view: 'unknown' };
   if (folder === '' || (folder === 'runs' && name === '')) return { view: 'runs', query: searchParams };

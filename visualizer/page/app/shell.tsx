@@ -3,9 +3,9 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { tokenName } from '../data/caller.ts';
-import { describeThrown, RequestError, request } from '../data/request.ts';
+import { describeThrown, RequestError, requestServer } from '../data/request.ts';
 import { lostSince } from '../data/server-watch.ts';
-import { formatClock, showSafely } from '../render/format.ts';
+import { showClock, showSafe } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { Form, NameField } from '../ui/two-presses.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
@@ -48,7 +48,7 @@ function TopBar() {
         <NameField label="Deciding as" />
       ) : (
         <span class="acting">
-          <span>Deciding as</span> <bdi>{showSafely(tokenName())}</bdi>
+          <span>Deciding as</span> <bdi>{showSafe(tokenName())}</bdi>
         </span>
       )}
       <Button class="quiet keys" aria-label="Keys" label="?" onClick={() => (helpIsOpen.value = true)} />
@@ -60,7 +60,7 @@ function LostServer() {
   const since = lostSince.value;
   return (
     <p class="lost" role="status">
-      {since !== null && `The server has not answered since ${formatClock(since)}; the page keeps trying.`}
+      {since !== null && `The server has not answered since ${showClock(since)}; the page keeps trying.`}
     </p>
   );
 }
@@ -115,7 +115,7 @@ export function SignIn() {
   useEffect(() => field.current?.focus(), []);
   const signIn = async (): Promise<string | null> => {
     try {
-      await request('/session', { token: field.current?.value ?? '' });
+      await requestServer('/session', { token: field.current?.value ?? '' });
       location.reload();
       return null;
     } catch (error) {

@@ -1,19 +1,19 @@
 import type { ComponentChildren } from 'preact';
-import type { Source } from '../data/source.ts';
+import type { PageSource } from '../data/source.ts';
 import { InboxView } from '../inbox/inbox-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
 import { later } from './later.tsx';
 import { playedExample } from './played.ts';
-import type { Route } from './router.ts';
+import type { PageRoute } from './router.ts';
 
 /** The views that the list does not need are files of their own. */
-const RunView = later(async () => (await import('../run/run-view.tsx')).RunView);
+const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
 const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
 const AgentsView = later(async () => (await import('../agents/agents-view.tsx')).AgentsView);
 
 /** Draws the view of an address. A new view needs a case here and its own folder. */
-export function drawView(route: Route, source: Source): ComponentChildren {
+export function drawView(route: PageRoute, source: PageSource): ComponentChildren {
   const example = playedExample();
   if (example !== null) return <ExampleView example={example} />;
   switch (route.view) {

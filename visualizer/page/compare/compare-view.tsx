@@ -6,20 +6,13 @@ import { useEffect } from 'preact/hooks';
 import { useTitle } from '../app/router.ts';
 import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
-import type { Source } from '../data/source.ts';
-import { describeEvent } from '../render/describe-event.ts';
+import type { PageSource } from '../data/source.ts';
+import { describeShownEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
-import {
-  formatCost,
-  formatCount,
-  formatNumber,
-  formatSpan,
-  roundNumber,
-  showSafely,
-} from '../render/format.ts';
+import { formatCost, formatCount, formatNumber, roundNumber, showSafe, showSpan } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
-import { LongText, Problem, Safe } from '../ui/text.tsx';
+import { LongText, ProblemText, Safe } from '../ui/text.tsx';
 
 const PAGE = 2_000;
 const MOST = 20_000;
@@ -28,7 +21,7 @@ const ROW_HEIGHT = 32;
 type Side = { view: RunView; events: StreamedEvent[]; nameCall(callId: string): string };
 type Compared = { left: Side; right: Side; rows: AlignedRow[]; first: number };
 
-export function CompareView({ source, left, right }: { source: Source; left: string; right: string }) {
+export function CompareView({ source, left, right }: { source: PageSource; left: string; right: string }) {
   const { answer: found, problem } = useRead(() => compare(source, left, right), [source, left, right], {
     once: true,
   });
@@ -40,7 +33,7 @@ export function CompareView({ source, left, right }: { source: Source; left: str
   return (
     <main class="compare">
       <h1 tabIndex={-1}>Compare runs</h1>
-      <Problem text={problem} />
+      <ProblemText text={problem} />
       {found && (
         <>
           <Facts left={found.left} right={found.right} />
@@ -71,7 +64,7 @@ export function CompareView({ source, left, right }: { source: Source; left: str
   );
 }
 
-async function compare(source: Source, left: string, right: string): Promise<Compared> {
+async function compare(source: PageSource, left: string, right: string): Promise<Compared> {
   const sides = await Promise.all([readSide(source, left), readSide(source, right)]).catch(error => {
     throw error instanceof RequestError && error.status === 404 ? new Error(MISSING) : error;
   });
@@ -80,7 +73,7 @@ async function compare(source: Source, left: string, right: string): Promise<Com
 
 const MISSING = 'One of the two runs is not here. It may have been deleted, or be in another store.';
 
-async function readSide(source: Source, runId: string): Promise<Side> {
+async function readSide(source: PageSource, runId: string): Promise<Side> {
   const view = await source.view(runId);
   const events: StreamedEvent[] = [];
   for (let after = 0; events.length < MOST; ) {
@@ -110,7 +103,7 @@ const FACTS = [
   ['Calls', 'toolCalls', formatNumber],
   ['Tokens', 'tokens', formatNumber],
   ['Cost', 'cost', formatCost],
-  ['At work', 'activeMs', formatSpan],
+  ['At work', 'activeMs', showSpan],
 ] as const;
 
 function modelsOf({ events }: Side): string {
@@ -174,13 +167,13 @@ function RunName({ view }: { view: RunView }) {
       </a>{' '}
       <StatusBadge status={status} />
       <span class="muted">
-        <Safe text={agent} /> <span class="mono">{showSafely(runId)}</span>
+        <Safe text={agent} /> <span class="mono">{showSafe(runId)}</span>
       </span>
       {forkOf && (
         <span class="muted">
           fork of{' '}
           <a href={`${runPath(forkOf.runId)}?at=${forkOf.at}`} class="mono">
-            {showSafely(forkOf.runId)}
+            {showSafe(forkOf.runId)}
           </a>
           {` at entry ${forkOf.at}`}
         </span>
@@ -206,7 +199,7 @@ function Entry({ side, event }: { side: Side; event: StreamedEvent | undefined }
     <a class="aligned-entry" href={`${runPath(side.view.runId)}?at=${event.seq}`}>
       <span class="seq">{event.seq}</span>
       <span class="mono type">{event.type}</span>
-      <span class="line">{describeEvent(event, side.nameCall)}</span>
+      <span class="line">{describeShownEvent(event, side.nameCall)}</span>
     </a>
   );
 }
@@ -223,9 +216,9 @@ const SKIPPED: ReadonlySet<string> = new Set(['run.claimed', 'run.noted', 'run.r
 /** An entry's content, without the times and the lineage, which differ in every run. */
 function describeContent({ nameCall }: Side, event: StreamedEvent): string {
   const timeless = { ...event, at: 0, ...('startedAt' in event && { startedAt: 0 }) };
-  if (event.type !== 'run.started') return describeEvent(timeless, nameCall);
+  if (event.type !== 'run.started') return describeShownEvent(timeless, nameCall);
   const { forkOf: _, ...started } = event;
-  return describeEvent(started, nameCall);
+  return describeShownEvent(started, nameCall);
 }
 
 /** Pairs equal entries up to the first difference, then those of a type about the same tool. `first`: its row, or -1. */

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { RequestError, request } from './request.ts';
+import { RequestError, requestServer } from './request.ts';
 
 const RETRY_MS = 1_000;
 
@@ -13,7 +13,7 @@ const caller = signal<Caller | null>(null);
 /** Reads the caller of the page's token. Until then, and without a server, the page offers no commands. */
 export async function readCaller(): Promise<void> {
   try {
-    caller.value = await request<Caller>('/me');
+    caller.value = await requestServer<Caller>('/me');
   } catch (error) {
     if (error instanceof RequestError && error.status === 0) setTimeout(() => void readCaller(), RETRY_MS);
   }

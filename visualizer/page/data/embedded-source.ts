@@ -1,5 +1,5 @@
 import type { RunView, StreamedEvent } from './request.ts';
-import type { Source } from './source.ts';
+import type { PageSource } from './source.ts';
 
 const PLACE = 'script[type="application/json"]#run';
 
@@ -8,7 +8,7 @@ const TAIL = 192;
 export type EmbeddedRun = { view: RunView; entries: StreamedEvent[] };
 
 /** The run that this document holds; `null` if it holds none and belongs to a server. */
-export function embeddedSource(): (Source & { runId: string }) | null {
+export function embeddedSource(): (PageSource & { runId: string }) | null {
   const text = document.querySelector(PLACE)?.textContent;
   if (text == null) return null;
   const run: EmbeddedRun = JSON.parse(text);
@@ -16,7 +16,7 @@ export function embeddedSource(): (Source & { runId: string }) | null {
 }
 
 /** A source of one run, whose journal is complete. */
-export function playedSource({ view, entries }: EmbeddedRun): Source {
+export function playedSource({ view, entries }: EmbeddedRun): PageSource {
   const [first, last] = [entries[0]?.seq ?? 1, entries.at(-1)?.seq ?? 0];
   return {
     live: false,

@@ -3,7 +3,7 @@ import { fromStored } from '../../../machines/snapshot.ts';
 import { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { RequestError } from './request.ts';
-import type { RunNews, Source } from './source.ts';
+import type { PageSource, RunNews } from './source.ts';
 
 const RECONNECT_MS = 1_000;
 const LOOK_MS = 60;
@@ -16,7 +16,7 @@ const PAGE = 2_000;
 export type Following = { look(): void; end(): void };
 
 /** Fills a model: with the end of the journal, the earlier entries, then the stream. `onMissing`: there is no such run. */
-export function followRun(source: Source, model: RunModel, onMissing: () => void): Following {
+export function followShownRun(source: PageSource, model: RunModel, onMissing: () => void): Following {
   const { runId } = model;
   let isOver = false;
   let soon: ReturnType<typeof setTimeout> | undefined;
@@ -123,7 +123,7 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
   };
 }
 
-async function loadOlder(source: Source, model: RunModel, before: number): Promise<void> {
+async function loadOlder(source: PageSource, model: RunModel, before: number): Promise<void> {
   for (let after = 0; after < before; ) {
     await idle();
     const { entries } = await source.entries(model.runId, { after, limit: Math.min(PAGE, before - after) });

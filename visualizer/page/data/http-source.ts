@@ -1,22 +1,22 @@
-import { request, runPath } from './request.ts';
+import { requestServer, runPath } from './request.ts';
 import { lookForServer } from './server-watch.ts';
-import type { EntriesPage, ListNews, RunNews, Source } from './source.ts';
+import type { EntriesPage, ListNews, PageSource, RunNews } from './source.ts';
 
 const TAIL = 192;
 
 /** The runs of the server. The end of `runId`, the run of the page's address, is requested before its view's code. */
-export function httpSource(runId?: string): Source {
+export function httpSource(runId?: string): PageSource {
   const stream = new SharedStream();
   const readTail = (id: string): Promise<EntriesPage> =>
-    request(`${runPath(id)}/entries?before=&state=true&limit=${TAIL}`);
+    requestServer(`${runPath(id)}/entries?before=&state=true&limit=${TAIL}`);
   let early = runId === undefined ? null : { runId, tail: readTail(runId) };
   early?.tail.catch(() => {});
   return {
     live: true,
-    view: runId => request(runPath(runId)),
+    view: runId => requestServer(runPath(runId)),
     entries: (id, place) => {
       if (place !== 'tail')
-        return request(`${runPath(id)}/entries?after=${place.after}&limit=${place.limit}`);
+        return requestServer(`${runPath(id)}/entries?after=${place.after}&limit=${place.limit}`);
       const tail = early?.runId === id ? early.tail : readTail(id);
       early = null;
       return tail;
@@ -169,7 +169,7 @@ class SharedStream {
   /** Finds out by a request why the connection failed, which `EventSource` does not say. A 401 shows the sign-in form. */
   async #retry(failed: EventSource): Promise<void> {
     if (this.#source !== failed) return;
-    const answer = await request('/runs?limit=1').catch(() => null);
+    const answer = await requestServer('/runs?limit=1').catch(() => null);
     if (this.#source !== failed) return;
     if (answer === null) return void setTimeout(() => void this.#retry(failed), RECONNECT_MS);
     this.#connected = '';

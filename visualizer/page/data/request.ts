@@ -31,7 +31,7 @@ export class RequestError extends Error {
 }
 
 /** Sends a POST with a body, else a GET. Returns the JSON; `null` for 204. Throws `RequestError`; a 401 asks to sign in. */
-export async function request<Answer>(path: string, body?: object, method?: string): Promise<Answer> {
+export async function requestServer<Answer>(path: string, body?: object, method?: string): Promise<Answer> {
   const response = await fetch(path, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     credentials: 'same-origin',

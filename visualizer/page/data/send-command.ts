@@ -1,5 +1,5 @@
 import { actingAs } from './caller.ts';
-import { describeThrown, RequestError, type RunView, request, runPath } from './request.ts';
+import { describeThrown, RequestError, type RunView, requestServer, runPath } from './request.ts';
 import type { EntriesPage } from './source.ts';
 
 const RETRY_MS = 500;
@@ -23,7 +23,7 @@ export async function sendCommand(command: string, body: object, place: CommandP
     const [first = {}, ...others] = [body].flat();
     const named = { ...actingAs(), ...first, requestId };
     const sent = Array.isArray(body) ? [named, ...others.map(one => ({ ...actingAs(), ...one }))] : named;
-    return { type: 'taken', view: await request<RunView>(`${path}/${command}`, sent) };
+    return { type: 'taken', view: await requestServer<RunView>(`${path}/${command}`, sent) };
   } catch (error) {
     if (!isLost(error)) return { type: 'refused', message: describeRefusal(error) };
   }
@@ -42,7 +42,7 @@ export async function sendOnce<Reply>(path: string, body: object): Promise<Reply
   const sent = { ...actingAs(), ...body, requestId: makeId() };
   for (let retries = MOST_RETRIES; ; retries -= 1) {
     try {
-      return await request<Reply>(path, sent);
+      return await requestServer<Reply>(path, sent);
     } catch (error) {
       if (!isLost(error) || retries === 0) throw error;
       await new Promise(resolve => setTimeout(resolve, RETRY_MS));
@@ -57,7 +57,7 @@ function isLost(error: unknown): boolean {
 async function findInJournal(path: string, after: number, requestId: string): Promise<number | undefined> {
   for (let place = after; ; ) {
     try {
-      const page = await request<EntriesPage>(`${path}/entries?after=${place}&limit=1000`);
+      const page = await requestServer<EntriesPage>(`${path}/entries?after=${place}&limit=1000`);
       const found = page.entries.find(event => 'requestId' in event && event.requestId === requestId);
       place = page.entries.at(-1)?.seq ?? page.last;
       if (found !== undefined || place >= page.last) return found?.seq;
@@ -77,7 +77,7 @@ let unanswered: { body: string; requestId: string } | undefined;
 export async function startRun(start: Start): Promise<RunView> {
   const body = JSON.stringify(start);
   if (unanswered?.body !== body) unanswered = { body, requestId: makeId() };
-  const run = await request<RunView>('/runs', { ...start, requestId: unanswered.requestId });
+  const run = await requestServer<RunView>('/runs', { ...start, requestId: unanswered.requestId });
   unanswered = undefined;
   return run;
 }

@@ -21,7 +21,7 @@ export type RunNews =
 export type ListNews = { type: 'ready' | 'summary' | 'inbox' | 'removed'; data: unknown };
 
 /** A source of runs: a server, or a journal in this document. */
-export interface Source {
+export interface PageSource {
   /** Whether the source is a server: commands can be sent, and runs continue. */
   readonly live: boolean;
   view(runId: string): Promise<RunView>;

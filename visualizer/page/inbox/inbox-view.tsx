@@ -7,26 +7,26 @@ import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate, useTitle } from '../app/router.ts';
 import { mayDecide, mayOnlyRead } from '../data/caller.ts';
-import { describeThrown, type RunView, request, runPath, type StreamedEvent } from '../data/request.ts';
+import { describeThrown, type RunView, requestServer, runPath, type StreamedEvent } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { useRead } from '../data/server-watch.ts';
-import type { EntriesPage, Source } from '../data/source.ts';
-import { formatAgo, formatDay, formatMoment, formatSpan, joinFacts, showSafely } from '../render/format.ts';
+import type { EntriesPage, PageSource } from '../data/source.ts';
+import { formatAgo, formatDay, formatMoment, joinFacts, showSafe, showSpan } from '../render/format.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
 import {
   type Act,
   ActContext,
-  keyOf as decisionKey,
+  decisionKeyOf as decisionKey,
   OvertakenNotes,
   useOvertaken,
 } from '../run/decisions/open-decisions.tsx';
 import { Button } from '../ui/button.tsx';
 import { SeenBox, seenPart } from '../ui/scrolling.tsx';
-import { Problem, ReadableValue, Safe } from '../ui/text.tsx';
+import { ProblemText, ReadableValue, Safe } from '../ui/text.tsx';
 
 const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as const;
 
-export function InboxView({ source }: { source: Source }) {
+export function InboxView({ source }: { source: PageSource }) {
   const model = useMemo(() => new InboxModel(source), [source]);
   useLayoutEffect(() => model.follow(), [model]);
   const chosen = useSignal<string | null>(null);
@@ -69,10 +69,10 @@ export function InboxView({ source }: { source: Source }) {
       <div class="inbox-list">
         <h1 tabIndex={-1}>Inbox</h1>
         <p class="notice" role="status">
-          {showSafely(notice.value)}
+          {showSafe(notice.value)}
         </p>
         <OvertakenNotes />
-        <Problem text={model.problem.value} />
+        <ProblemText text={model.problem.value} />
         <ul ref={list} aria-label="Open decisions">
           {items.map(one => (
             <InboxRow
@@ -110,7 +110,7 @@ function keyOf({ runId, call }: InboxItem): string {
  * I2 The stream's items of a run replace its earlier items.
  */
 class InboxModel {
-  readonly #source: Source;
+  readonly #source: PageSource;
   readonly #runs = signal<ReadonlyMap<string, readonly InboxItem[]>>(new Map());
   readonly problem = signal('');
   readonly isRead = signal(false);
@@ -119,7 +119,7 @@ class InboxModel {
     [...this.#runs.value.values()].flat().sort((left, right) => right.since - left.since),
   );
 
-  constructor(source: Source) {
+  constructor(source: PageSource) {
     this.#source = source;
   }
 
@@ -137,7 +137,9 @@ class InboxModel {
   async read(cursor: string | null = null): Promise<void> {
     try {
       const place = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-      const page = await request<{ items: InboxItem[]; next?: string }>(`/inbox?limit=${ITEMS}${place}`);
+      const page = await requestServer<{ items: InboxItem[]; next?: string }>(
+        `/inbox?limit=${ITEMS}${place}`,
+      );
       const found = Map.groupBy(page.items, ({ runId }) => runId);
       this.#runs.value = cursor === null ? found : new Map([...this.#runs.peek(), ...found]);
       this.next.value = page.next ?? null;
@@ -217,12 +219,12 @@ function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string)
     return outcome.type === 'taken' ? null : outcome.message;
   };
   const facts = joinFacts(
-    showSafely(agent),
+    showSafe(agent),
     `waits since ${formatMoment(since)}`,
-    call.expiresAt !== undefined && `expires in ${formatSpan(Math.max(0, call.expiresAt - Date.now()))}`,
+    call.expiresAt !== undefined && `expires in ${showSpan(Math.max(0, call.expiresAt - Date.now()))}`,
   );
   return (
-    <article class="decision" aria-label={`${KINDS[kind]}: ${showSafely(call.name)}`}>
+    <article class="decision" aria-label={`${KINDS[kind]}: ${showSafe(call.name)}`}>
       <header>
         <h2>
           <Safe text={call.name} class="mono" />
@@ -245,12 +247,12 @@ function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string)
         {kind === 'doubt' && <WhyInDoubt runId={call.runId} callId={call.callId} />}
         {call.sideEffect === 'once' && <p class="muted">This call must not run twice.</p>}
         <h3>Input</h3>
-        <SeenBox id={keyOf(item)} label={`Input of ${showSafely(call.name)}`}>
+        <SeenBox id={keyOf(item)} label={`Input of ${showSafe(call.name)}`}>
           <ReadableValue value={call.input} />
         </SeenBox>
       </div>
       <footer>
-        <Problem text={problem.value} />
+        <ProblemText text={problem.value} />
         {mayDecide() && (
           <ActContext.Provider value={act}>
             <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} isKeyed />
@@ -298,10 +300,10 @@ async function explainDoubt(runId: string, callId: string): Promise<Fact[]> {
 /** The newest entries, back to the first start of the call and the claim before it. */
 async function readSinceStart(runId: string, callId: string): Promise<StreamedEvent[]> {
   const path = runPath(runId);
-  const { seq } = await request<RunView>(path);
+  const { seq } = await requestServer<RunView>(path);
   let events: StreamedEvent[] = [];
   for (let before = seq + 1, pages = 0; before > 1 && pages < MOST_PAGES; pages += 1) {
-    const page = await request<EntriesPage>(`${path}/entries?before=${before}&limit=${PAGE}`);
+    const page = await requestServer<EntriesPage>(`${path}/entries?before=${before}&limit=${PAGE}`);
     events = [...page.entries, ...events];
     before = page.entries[0]?.seq ?? 1;
     const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);

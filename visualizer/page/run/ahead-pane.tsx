@@ -1,9 +1,9 @@
-import { describeStart } from '../../describe-exploration.ts';
+import { describeToolStart } from '../../describe-exploration.ts';
 import { ExplorerPane, explorationOf, type Play, type ShownReport } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { runPath, type StreamedEvent } from '../data/request.ts';
-import type { Source } from '../data/source.ts';
-import { formatCost, formatNumber, formatSpan } from '../render/format.ts';
+import type { PageSource } from '../data/source.ts';
+import { formatCost, formatNumber, showSpan } from '../render/format.ts';
 import { type Fact, Facts } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
@@ -45,7 +45,7 @@ export function statesAhead(runId: string, at: number): readonly string[] {
   return report?.at === at ? (report.ahead?.map(({ state }) => state) ?? []) : [];
 }
 
-async function readPast(source: Source, runId: string, at: number): Promise<StreamedEvent[]> {
+async function readPast(source: PageSource, runId: string, at: number): Promise<StreamedEvent[]> {
   const past: StreamedEvent[] = [];
   while (past.length < at) {
     const { entries } = await source.entries(runId, { after: past.length, limit: PAGE });
@@ -82,7 +82,7 @@ function Ahead({ report, onPlay }: { report: ShownReport; onPlay: Play }) {
       <Facts
         of={[
           ...approvals.map(({ callId, name }): Fact => [name, `waits for a decision now (${callId})`]),
-          ...starts.map((start): Fact => [start.tool, describeStart(start, complete)]),
+          ...starts.map((start): Fact => [start.tool, describeToolStart(start, complete)]),
         ]}
       />
       <h3>The most it can still spend</h3>
@@ -103,5 +103,5 @@ const SPENDING = [
   ['toolCalls', 'tool calls', formatNumber],
   ['tokens', 'tokens', formatNumber],
   ['cost', 'cost', formatCost],
-  ['activeMs', 'time at work', formatSpan],
+  ['activeMs', 'time at work', showSpan],
 ] as const;

@@ -4,7 +4,7 @@ import { useContext } from 'preact/hooks';
 import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
 import { mayOperate } from '../data/caller.ts';
 import { sendCommand } from '../data/send-command.ts';
-import type { Source } from '../data/source.ts';
+import type { PageSource } from '../data/source.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { TimeLine } from '../model/time-line.ts';
 
@@ -13,7 +13,7 @@ export type Tab = (typeof TABS)[number];
 
 export class Desk {
   readonly model: RunModel;
-  readonly source: Source;
+  readonly source: PageSource;
   readonly tab: Signal<Tab>;
   /** The outcome of the last command, for a person. */
   readonly notice = signal<{ tone: 'good' | 'bad' | 'busy'; text: string } | null>(null);
@@ -25,7 +25,7 @@ export class Desk {
   readonly #look: () => void;
   #line: { told: number; line: TimeLine } | null = null;
 
-  constructor(model: RunModel, source: Source, tab: Tab, look: () => void) {
+  constructor(model: RunModel, source: PageSource, tab: Tab, look: () => void) {
     this.model = model;
     this.source = source;
     this.tab = signal(tab);

@@ -11,7 +11,6 @@ import { runPath, type StreamedEvent } from '../data/request.ts';
 import type { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import {
-  formatClock,
   formatCost,
   formatEvent,
   formatJson,
@@ -19,10 +18,11 @@ import {
   formatNumber,
   formatOutput,
   formatReply,
-  formatSpan,
   formatState,
-  shorten,
-  showSafely,
+  shortenShown,
+  showClock,
+  showSafe,
+  showSpan,
 } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { type Fact, Facts, LongText, ReadableValue, Safe } from '../ui/text.tsx';
@@ -40,7 +40,7 @@ export function Inspector() {
   return (
     <aside class="pane inspector" aria-label="Inspector">
       <h2>
-        Entry {at} · <span class="mono">{event.type}</span> · <time>{formatClock(event.at)}</time>
+        Entry {at} · <span class="mono">{event.type}</span> · <time>{showClock(event.at)}</time>
       </h2>
       {taken.decisions.map(({ type, why }) => (
         <p key={`${type} ${why}`} class="decided">
@@ -132,7 +132,7 @@ function describeRequest({ config, params, turn, transcript, inbox }: Context): 
     `${transcript.length} items${inbox.length === 0 ? '' : `, and ${inbox.length} messages`}`,
     ...(Object.keys(params).length === 0 ? [] : [`parameters ${formatJson(params)}`]),
     '',
-    ...transcript.slice(-12).map(item => showSafely(formatJson(item))),
+    ...transcript.slice(-12).map(item => showSafe(formatJson(item))),
   ].join('\n');
 }
 
@@ -203,7 +203,7 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
       const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
       return [
         ['model', `${provider}:${name}`],
-        ['took', formatSpan(at - startedAt)],
+        ['took', showSpan(at - startedAt)],
         ...(usage === null ? [] : [pair('tokens', tokens)]),
         ...(cost > 0 ? [pair('cost', formatCost(cost))] : []),
         ...(calls.length === 0
@@ -215,9 +215,9 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
       const { error, at, startedAt, retryAt } = event;
       return [
         ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
-        ['took', formatSpan(at - startedAt)],
-        ['message', shorten(error.message, SHORT)],
-        ...(retryAt === undefined ? [] : [pair('retry at', formatClock(retryAt))]),
+        ['took', showSpan(at - startedAt)],
+        ['message', shortenShown(error.message, SHORT)],
+        ...(retryAt === undefined ? [] : [pair('retry at', showClock(retryAt))]),
       ];
     }
     default:
@@ -226,7 +226,7 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
         ...Object.entries(event).flatMap(([name, value]) =>
           HIDDEN.has(name)
             ? []
-            : [pair(name, shorten(typeof value === 'string' ? value : formatState(value, 2), SHORT))],
+            : [pair(name, shortenShown(typeof value === 'string' ? value : formatState(value, 2), SHORT))],
         ),
       ];
   }

@@ -1,5 +1,5 @@
-import { describeEvent } from '../render/describe-event.ts';
-import { formatClock, formatDay, shorten } from '../render/format.ts';
+import { describeShownEvent } from '../render/describe-event.ts';
+import { formatDay, shortenShown, showClock } from '../render/format.ts';
 import { Icon } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
@@ -11,7 +11,7 @@ export function JournalPane() {
   const { story } = model;
   const at = model.at.value;
   void model.first.value;
-  const nameCall = (callId: string): string => shorten(story.nameOf(callId), 60);
+  const nameCall = (callId: string): string => shortenShown(story.nameOf(callId), 60);
   return (
     <VirtualList
       class="journal"
@@ -35,8 +35,8 @@ export function JournalPane() {
               {event.type === 'run.claimed' && event.replaces !== undefined && <Icon name="crash" />}
               {event.type}
             </span>
-            <bdi class="about">{describeEvent(event, nameCall)}</bdi>
-            <time title={formatDay(event.at)}>{formatClock(event.at)}</time>
+            <bdi class="about">{describeShownEvent(event, nameCall)}</bdi>
+            <time title={formatDay(event.at)}>{showClock(event.at)}</time>
           </button>
         );
       }}

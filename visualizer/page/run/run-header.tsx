@@ -3,14 +3,14 @@ import { comparePath, type RunView, runPath } from '../data/request.ts';
 import type { RunConnection } from '../model/run-model.ts';
 import { statusNotices } from '../model/status-notices.ts';
 import {
-  formatClock,
   formatCost,
   formatCount,
   formatDay,
   formatNumber,
-  formatSpan,
   joinFacts,
-  showSafely,
+  showClock,
+  showSafe,
+  showSpan,
 } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
@@ -52,7 +52,7 @@ export function RunHeader() {
 }
 
 function describeConnection(connection: RunConnection): string {
-  if (connection.type === 'away') return `No response since ${formatClock(connection.since)}; retrying`;
+  if (connection.type === 'away') return `No response since ${showClock(connection.since)}; retrying`;
   return { connecting: 'Connecting…', live: 'Live', ended: 'Ended' }[connection.type];
 }
 
@@ -65,8 +65,8 @@ function describeSpent(view: RunView, restMs: number): string {
     `${formatCount(toolCalls, 'call')}${near(toolCalls, limits.toolCalls)}`,
     usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tokens`,
     cost > 0 && formatCost(cost),
-    `${formatSpan(activeMs)} at work`,
-    restMs > 1_000 && `${formatSpan(restMs)} at rest`,
+    `${showSpan(activeMs)} at work`,
+    restMs > 1_000 && `${showSpan(restMs)} at rest`,
   );
 }
 
@@ -75,13 +75,13 @@ function Lineage({ view }: { view: RunView }) {
   const { continues, parent, forkOf, driver, createdAt, runId } = view;
   const link = (id: string, at?: number) =>
     source.live ? (
-      <a href={`${runPath(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafely(id)}</a>
+      <a href={`${runPath(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafe(id)}</a>
     ) : (
-      <span class="mono id">{showSafely(id)}</span>
+      <span class="mono id">{showSafe(id)}</span>
     );
   return (
     <p class="lineage">
-      <span class="mono id">{showSafely(runId)}</span>
+      <span class="mono id">{showSafe(runId)}</span>
       <span>started {formatDay(createdAt)}</span>
       {forkOf && (
         <span>
@@ -96,7 +96,7 @@ function Lineage({ view }: { view: RunView }) {
       )}
       {continues !== undefined && <span>continues {link(continues)}</span>}
       {parent && <span>sub-agent of {link(parent.runId)}</span>}
-      {driver && <span>{`driven by process ${driver.pid} on ${showSafely(driver.host)}`}</span>}
+      {driver && <span>{`driven by process ${driver.pid} on ${showSafe(driver.host)}`}</span>}
       {source.live && <Downloads runId={runId} />}
     </p>
   );
@@ -140,7 +140,7 @@ function Notices({ view }: { view: RunView }) {
     <>
       {statusNotices(view, mayContinue).map(({ tone, title, text, runs = [] }) => (
         <div key={`${title} ${text}`} class={`notice ${tone}`}>
-          <strong>{showSafely(title)}</strong>
+          <strong>{showSafe(title)}</strong>
           {text !== '' && <Safe text={` ${text}`} />}
           {source.live &&
             runs.slice(0, MOST_LINKS).map((run, place) => (

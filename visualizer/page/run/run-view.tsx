@@ -4,10 +4,10 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { address, setQuery } from '../app/router.ts';
-import { followRun } from '../data/follow-run.ts';
-import type { Source } from '../data/source.ts';
+import { followShownRun } from '../data/follow-run.ts';
+import type { PageSource } from '../data/source.ts';
 import { RunModel } from '../model/run-model.ts';
-import { showSafely } from '../render/format.ts';
+import { showSafe } from '../render/format.ts';
 import { ChartPane } from './chart/chart-pane.tsx';
 import { DecisionBar } from './decisions/decision-bar.tsx';
 import { ActContext } from './decisions/open-decisions.tsx';
@@ -18,11 +18,11 @@ import { StatePane } from './state-pane.tsx';
 import { Strip } from './strip.tsx';
 import { Tabs } from './tabs.tsx';
 
-export function RunView({ source, runId }: { source: Source; runId: string }) {
+export function RunPane({ source, runId }: { source: PageSource; runId: string }) {
   const missing = useSignal(false);
   const { desk, end } = useMemo(() => {
     const model = new RunModel(runId);
-    const following = followRun(source, model, () => {
+    const following = followShownRun(source, model, () => {
       missing.value = true;
     });
     const named = address.peek().searchParams.get('tab');
@@ -36,8 +36,8 @@ export function RunView({ source, runId }: { source: Source; runId: string }) {
       <main class="missing">
         <h1>Run not found</h1>
         <p>
-          There is no run <span class="mono">{showSafely(runId)}</span> here. It may have been deleted, or be
-          in another store.
+          There is no run <span class="mono">{showSafe(runId)}</span> here. It may have been deleted, or be in
+          another store.
         </p>
         <a href="/">All runs</a>
       </main>
@@ -81,6 +81,6 @@ function useAddress({ model, tab, source }: Desk): void {
     const view = model.view.value;
     if (view === null) return;
     const mark = view.status === 'waiting' ? '● ' : '';
-    document.title = `${mark}${model.path.value} · ${showSafely(view.agent)} · Agentchart`;
+    document.title = `${mark}${model.path.value} · ${showSafe(view.agent)} · Agentchart`;
   });
 }

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { diffStates, sketchValue } from '../model/state-diff.ts';
-import { formatState, shorten, showSafely } from '../render/format.ts';
+import { formatState, shortenShown, showSafe } from '../render/format.ts';
 import { Details, LongText } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
@@ -28,7 +28,7 @@ export function StatePane() {
                 summary={
                   <>
                     <span class="mono">{key}</span>
-                    <span class="value">{shorten(sketchValue(value), SHORT)}</span>
+                    <span class="value">{shortenShown(sketchValue(value), SHORT)}</span>
                   </>
                 }
               >
@@ -43,8 +43,8 @@ export function StatePane() {
             <div key={key}>
               <dt class="mono">{breakAtDots(key)}</dt>
               <dd>
-                {was !== undefined && <del>{shorten(sketchValue(was), SHORT)}</del>}
-                {is !== undefined && <ins>{shorten(sketchValue(is), SHORT)}</ins>}
+                {was !== undefined && <del>{shortenShown(sketchValue(was), SHORT)}</del>}
+                {is !== undefined && <ins>{shortenShown(sketchValue(is), SHORT)}</ins>}
               </dd>
             </div>
           ))}
@@ -62,7 +62,7 @@ function breakAtDots(path: string) {
     <span key={`${place} ${name}`}>
       {place === 0 ? '' : '.'}
       <wbr />
-      {showSafely(name)}
+      {showSafe(name)}
     </span>
   ));
 }

@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { type RunView, request, runPath } from '../data/request.ts';
+import { type RunView, requestServer, runPath } from '../data/request.ts';
 import { openDecisions } from '../model/status-notices.ts';
-import { formatCost, formatCount, joinFacts, showSafely } from '../render/format.ts';
+import { formatCost, formatCount, joinFacts, showSafe } from '../render/format.ts';
 import { StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
@@ -41,7 +41,7 @@ function Children({ of, depth }: { of: string; depth: number }) {
     );
     const read = async ({ id, ...call }: (typeof children)[number]): Promise<Node> => ({
       ...call,
-      view: await request<RunView>(runPath(id)).catch(() => null),
+      view: await requestServer<RunView>(runPath(id)).catch(() => null),
     });
     void Promise.all(children.map(read)).then(found => (nodes.value = found));
   });
@@ -52,7 +52,7 @@ function Children({ of, depth }: { of: string; depth: number }) {
         <li key={callId}>
           {view === null ? (
             <p class="muted">
-              {showSafely(name)}: {source.live ? 'its run was not found' : 'its run is not in this file'}
+              {showSafe(name)}: {source.live ? 'its run was not found' : 'its run is not in this file'}
             </p>
           ) : (
             <Line view={view} isHere={false} />

@@ -2,7 +2,14 @@ import { type CallRecord, factsAt } from '../model/call-facts.ts';
 import type { RunModel } from '../model/run-model.ts';
 import type { TurnRecord } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
-import { formatCost, formatNumber, formatSpan, formatValue, joinFacts, shorten } from '../render/format.ts';
+import {
+  formatCost,
+  formatNumber,
+  joinFacts,
+  shortenShown,
+  showAnyValue,
+  showSpan,
+} from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 import { ACTIVITY_NAMES } from './strip.tsx';
@@ -64,12 +71,12 @@ function describeTurn({ turn, attempt, cost, ended }: TurnRecord): Row {
   const hasFailed = ended.type === 'turn.failed';
   const usage = hasFailed ? null : ended.usage;
   const what = joinFacts(
-    hasFailed && `attempt ${attempt} failed: ${shorten(ended.error.code, 40)}`,
+    hasFailed && `attempt ${attempt} failed: ${shortenShown(ended.error.code, 40)}`,
     usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`,
     cost > 0 && formatCost(cost),
   );
   const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
-  return { name: `turn ${turn}`, what, spans, label: formatSpan(to - from) };
+  return { name: `turn ${turn}`, what, spans, label: showSpan(to - from) };
 }
 
 function describeCall(model: RunModel, record: CallRecord, now: number): Row {
@@ -78,17 +85,17 @@ function describeCall(model: RunModel, record: CallRecord, now: number): Row {
   const spans = facts.spans.map(span => ({ ...span, to: span.to ?? now }));
   const [first, last] = [spans[0], spans.at(-1)];
   return {
-    name: shorten(record.call.name, 24),
-    what: facts.outcome === '' ? sketchInput(record) : shorten(facts.outcome, 60),
+    name: shortenShown(record.call.name, 24),
+    what: facts.outcome === '' ? sketchInput(record) : shortenShown(facts.outcome, 60),
     spans,
-    label: first === undefined || last === undefined ? '' : formatSpan(last.to - first.from),
+    label: first === undefined || last === undefined ? '' : showSpan(last.to - first.from),
   };
 }
 
 function sketchInput({ call: { input } }: CallRecord): string {
-  if (typeof input !== 'object' || input === null) return formatValue(input, 40);
+  if (typeof input !== 'object' || input === null) return showAnyValue(input, 40);
   const values = Object.values(input).slice(0, 3);
-  return shorten(joinFacts(...values.map(value => formatValue(value, 30))), 50);
+  return shortenShown(joinFacts(...values.map(value => showAnyValue(value, 30))), 50);
 }
 
 /** `from` and `to` in ms since the epoch. */

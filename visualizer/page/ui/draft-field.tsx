@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { describeThrown } from '../data/request.ts';
-import { formatJson, showSafely } from '../render/format.ts';
+import { formatJson, showSafe } from '../render/format.ts';
 import { Diff } from './text.tsx';
 import { Form, type Question } from './two-presses.tsx';
 
@@ -56,7 +56,7 @@ export function TextField({ label, onText, rows = 1, mono = false, problem = '',
         </datalist>
       )}
       <p class="problem" id={`${id}-problem`}>
-        {showSafely(problem)}
+        {showSafe(problem)}
       </p>
     </div>
   );
@@ -74,7 +74,7 @@ export function DraftField({ draft, draftKey, ...rest }: DraftFieldProps) {
 
 export type ReadJson = { value: JsonValue } | { problem: string };
 
-export function readJson(text: string): ReadJson {
+export function readDraftJson(text: string): ReadJson {
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
@@ -157,7 +157,7 @@ export function Choice({ options, onChoose, ...rest }: ChoiceProps) {
         const [value, name] = typeof option === 'string' ? [option, option] : option;
         return (
           <option key={value} value={value}>
-            {showSafely(name)}
+            {showSafe(name)}
           </option>
         );
       })}
@@ -190,7 +190,7 @@ export function TextForm(props: TextFormProps) {
   const before = 'before' in props ? props.before : undefined;
   const ask = (): Question | string => {
     if (!props.json) return asks(props, draft.value);
-    const read = readJson(draft.value);
+    const read = readDraftJson(draft.value);
     if ('value' in read) return asks(props, read.value);
     // The changes below the text say what is wrong with it.
     return before === undefined ? read.problem : '';
@@ -200,7 +200,7 @@ export function TextForm(props: TextFormProps) {
     <Form label={label} ask={ask}>
       {intro && <p>{intro}</p>}
       <DraftField label={field} draft={draft} draftKey={draftKey} {...looks} />
-      {before !== undefined && <Changes before={before} now={readJson(draft.value)} />}
+      {before !== undefined && <Changes before={before} now={readDraftJson(draft.value)} />}
       {children}
     </Form>
   );
@@ -210,7 +210,7 @@ function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
   return (
     <div class="changes" aria-live="polite">
       {'problem' in now ? (
-        <p class="problem">{showSafely(now.problem)}</p>
+        <p class="problem">{showSafe(now.problem)}</p>
       ) : (
         <Diff before={JSON.stringify(before, null, 2)} after={JSON.stringify(now.value, null, 2)} />
       )}

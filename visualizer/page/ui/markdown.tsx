@@ -1,7 +1,7 @@
 import { Lexer, type Token, type Tokens } from 'marked';
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { cutText, showSafely } from '../render/format.ts';
+import { cutShownText, showSafe } from '../render/format.ts';
 import { LongText, MoreButton } from './text.tsx';
 
 const FIRST = 20_000;
@@ -12,7 +12,7 @@ const DEEPEST = 8;
 /** A text from outside as Markdown, made of elements: markup in it stays text, and images become links' texts. */
 export function Markdown({ text }: { text: string }) {
   const [length, setLength] = useState(FIRST);
-  const shown = cutText(text, length);
+  const shown = cutShownText(text, length);
   const tokens = useMemo(() => readTokens(shown), [shown]);
   if (tokens === null) return <LongText text={text} kind="prose" />;
   return (
@@ -30,7 +30,7 @@ const MARKED = /[\n\r\t\\`*_~[\]<>#|&=@]|:\/\/|www\.|^ |^[-+] |^\d+[.)] |---/;
 
 /** Returns `null` if the text cannot be read as Markdown. */
 function readTokens(text: string): Token[] | null {
-  const safe = showSafely(text);
+  const safe = showSafe(text);
   if (!MARKED.test(safe)) return [{ type: 'text', raw: safe, text: safe }];
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(safe);

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { diffLines } from '../render/diff-lines.ts';
-import { cutText, formatJson, formatLength, showSafely } from '../render/format.ts';
+import { cutShownText, formatJson, formatLength, showSafe } from '../render/format.ts';
 import { Button } from './button.tsx';
 
 const FIRST = { prose: 20_000, mono: 4_000, discarded: 4_000 } as const;
@@ -14,16 +14,16 @@ type SafeProps = { text: string; class?: string; in?: 'p' | 'li' | 'strong' | 'h
 export function Safe({ text, class: name = '', in: Place }: SafeProps) {
   const isolated = (
     <bdi dir="auto" class={Place === undefined ? name : ''}>
-      {showSafely(text)}
+      {showSafe(text)}
     </bdi>
   );
   return Place === undefined ? isolated : <Place class={name}>{isolated}</Place>;
 }
 
-export function Problem({ text = '' }: { text?: string | undefined }) {
+export function ProblemText({ text = '' }: { text?: string | undefined }) {
   return (
     <p class="problem" role="alert">
-      {showSafely(text)}
+      {showSafe(text)}
     </p>
   );
 }
@@ -33,7 +33,7 @@ export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]
     <dl class={name}>
       {of.map(([fact, value], index) => (
         <div key={index}>
-          <dt>{showSafely(fact)}</dt>
+          <dt>{showSafe(fact)}</dt>
           <Safe in="dd" text={value} />
         </div>
       ))}
@@ -48,11 +48,11 @@ type LongTextProps = { text: string; kind: keyof typeof FIRST };
 /** A long text from outside. Only its beginning is in the document; a button adds more. */
 export function LongText({ text, kind }: LongTextProps) {
   const [length, setLength] = useState<number>(FIRST[kind]);
-  const shown = cutText(text, length);
+  const shown = cutShownText(text, length);
   return (
     <div class={`long ${kind}`}>
       <bdi dir="auto" class="text">
-        {showSafely(shown)}
+        {showSafe(shown)}
       </bdi>
       <MoreButton left={text.length - shown.length} onMore={() => setLength(shown.length + MORE)} />
     </div>
@@ -121,7 +121,7 @@ export function Diff({ before, after }: { before: string; after: string }) {
       {lines.map(({ kind, text }, index) => (
         <li key={index} class={`diff-line ${kind}`}>
           {MARKS[kind]}
-          {showSafely(text)}
+          {showSafe(text)}
         </li>
       ))}
     </ol>

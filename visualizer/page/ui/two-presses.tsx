@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { actingName, setActingName, tokenName } from '../data/caller.ts';
-import { showSafely } from '../render/format.ts';
-import { Problem } from './text.tsx';
+import { showSafe } from '../render/format.ts';
+import { ProblemText } from './text.tsx';
 
 /** How far the two presses of a decision are apart at least, in ms. */
 const APART_MS = 600;
@@ -143,7 +143,7 @@ export function Form({ children, label, class: name = '', isPrimary = true, ...d
       }}
     >
       {children}
-      <Problem text={does.problem ?? refusal.value} />
+      <ProblemText text={does.problem ?? refusal.value} />
       {'ask' in does && <Asked words={asked} />}
       <button type="submit" class={isPrimary ? 'primary' : ''} aria-busy={isBusy} onClick={submit}>
         {label}
@@ -160,7 +160,7 @@ export function Asked({ words }: { words: string }) {
         {words === '' ? null : (
           <>
             <strong>
-              <bdi>{showSafely(words)}</bdi>
+              <bdi>{showSafe(words)}</bdi>
             </strong>{' '}
             <span class="muted">Press again, or Enter. Escape leaves it open.</span>
           </>

@@ -11,26 +11,26 @@ import {
   comparePath,
   describeThrown,
   type RunSummary,
-  request,
+  requestServer,
   runPath,
 } from '../data/request.ts';
 import { startRun } from '../data/send-command.ts';
 import { useRead } from '../data/server-watch.ts';
-import type { Source } from '../data/source.ts';
+import type { PageSource } from '../data/source.ts';
 import {
   formatAgo,
   formatCost,
   formatCount,
   formatDay,
   formatNumber,
-  formatSpan,
   joinFacts,
-  showSafely,
+  showSafe,
+  showSpan,
 } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { Choice, DraftField, dropDrafts, useDraft } from '../ui/draft-field.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
-import { Problem, Safe } from '../ui/text.tsx';
+import { ProblemText, Safe } from '../ui/text.tsx';
 import { ActionButton, Form } from '../ui/two-presses.tsx';
 
 const STATUSES = ['all', 'waiting', 'running', 'finished', 'failed', 'cancelled'] as const;
@@ -43,7 +43,7 @@ const TIMES = [
 const ROW_HEIGHT = 44;
 const MOST_AT_ONCE = 100;
 
-export function RunsView({ source, query }: { source: Source; query: URLSearchParams }) {
+export function RunsView({ source, query }: { source: PageSource; query: URLSearchParams }) {
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
   const pages = useMemo(() => ({ read: 1 }), [key]);
@@ -65,10 +65,10 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
       <div class="list-main">
         <h1 tabIndex={-1}>Runs</h1>
         <Filters filter={filter} />
-        <Problem text={problem} />
+        <ProblemText text={problem} />
         <Bulk chosen={chosen} runs={runs} notice={notice} />
         <p class="notice" role="status">
-          {showSafely(notice.value)}
+          {showSafe(notice.value)}
         </p>
         {runs.length === 0 && isRead && <p class="empty">{describeEmpty(filter)}</p>}
         {runs.length > 0 && <Heads />}
@@ -154,7 +154,9 @@ function Bulk({ chosen, runs, notice }: BulkProps) {
       const results: BulkAnswer['results'] = [];
       for (let at = 0; at < ids.length; at += MOST_AT_ONCE) {
         const part = ids.slice(at, at + MOST_AT_ONCE);
-        results.push(...(await request<BulkAnswer>('/runs/bulk', { runs: part, command: { type } })).results);
+        results.push(
+          ...(await requestServer<BulkAnswer>('/runs/bulk', { runs: part, command: { type } })).results,
+        );
       }
       const refused = results.filter(({ accepted }) => !accepted);
       const first = refused[0]?.message ?? '';
@@ -209,7 +211,7 @@ function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<Read
     <div class="row">
       <input
         type="checkbox"
-        aria-label={`Choose ${showSafely(title || runId)}`}
+        aria-label={`Choose ${showSafe(title || runId)}`}
         checked={chosen.value.has(runId)}
         onChange={event => toggle(event.currentTarget.checked)}
       />
@@ -218,7 +220,7 @@ function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<Read
         <Safe text={title || runId} class="title" />
         <Safe text={agent} class="agent" />
         <Safe text={describeState(run)} class="reason" />
-        <span class="number worked">{formatSpan(activeMs)}</span>
+        <span class="number worked">{showSpan(activeMs)}</span>
         <span class="number">{cost > 0 ? formatCost(cost) : ''}</span>
         <span class="number">{tokens > 0 ? `${formatNumber(tokens)} tokens` : ''}</span>
         <time title={`Started ${formatDay(createdAt)}`}>{formatAgo(updatedAt, Date.now())}</time>
@@ -243,7 +245,7 @@ const DRAFT = 'new-run';
 function NewRun({ onStarted }: { onStarted(runId: string): void }) {
   const chosen = useSignal<string | undefined>(undefined);
   const input = useDraft(DRAFT);
-  const { answer, problem } = useRead(() => request<{ agents: AgentSummary[] }>('/agents'), [], {
+  const { answer, problem } = useRead(() => requestServer<{ agents: AgentSummary[] }>('/agents'), [], {
     once: true,
   });
   const agents = answer?.agents ?? [];
@@ -273,7 +275,7 @@ function NewRun({ onStarted }: { onStarted(runId: string): void }) {
         <p class="muted hint">{agent && describeAgent(agent)}</p>
       </div>
       <DraftField label="Input" draft={input} draftKey={DRAFT} rows={4} required />
-      <Problem text={problem} />
+      <ProblemText text={problem} />
     </Form>
   );
 }
@@ -315,7 +317,7 @@ function readFilter(query: URLSearchParams): RunFilter {
 }
 
 /** Calls `hear` some time after runs have changed, once for many changes. */
-function useFollow(source: Source, hear: () => Promise<void>): void {
+function useFollow(source: PageSource, hear: () => Promise<void>): void {
   const heard = useRef(hear);
   heard.current = hear;
   useLayoutEffect(() => {
@@ -353,7 +355,7 @@ async function readPages({ hours, ...filter }: RunFilter, most: number): Promise
     const query = new URLSearchParams({ limit: String(PAGE) });
     for (const [name, value] of Object.entries({ ...filter, since, cursor: next ?? '' }))
       if (value !== '') query.set(name, value);
-    const found: Listed = await request(`/runs?${query}`);
+    const found: Listed = await requestServer(`/runs?${query}`);
     runs.push(...found.runs);
     next = found.next;
     if (next === undefined) break;

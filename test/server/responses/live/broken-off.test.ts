@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EngineError } from '../../../../protocol/error.ts';
 import type { Store } from '../../../../protocol/store.ts';
-import { makeOwner } from '../../../../stores/conformance/check.ts';
+import { testOwner } from '../../../../stores/conformance/check.ts';
 import { memory } from '../../../../stores/memory.ts';
 import { EventReader, idOf, saying } from '../../../support/responses/event-reader.ts';
 import { GATE, GatedProvider, HANG } from '../../../support/responses/gated-provider.ts';
@@ -91,7 +91,7 @@ describe('a stream whose server cannot go on with the run', () => {
     provider.play(['one ', GATE, 'two']);
     const reader = await open();
     const id = idOf(reader.events[0]);
-    const claim = { owner: makeOwner('other'), leaseMs: 1, now: fastHost.now(), isDead: () => true };
+    const claim = { owner: testOwner('other'), leaseMs: 1, now: fastHost.now(), isDead: () => true };
     expect(await store.claim(runOf({ id }), claim)).toMatchObject({ type: 'claimed' });
     provider.open();
     await reader.untilEnd();

@@ -4,17 +4,17 @@ import { mayDecide } from '../../data/caller.ts';
 import { runPath } from '../../data/request.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
 import {
-  formatClock,
   formatJson,
   formatNumber,
   formatOutput,
-  formatSpan,
-  formatValue,
-  showSafely,
+  showAnyValue,
+  showClock,
+  showSafe,
+  showSpan,
 } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
-import { Details, Diff, FoldedText, Problem, Safe } from '../../ui/text.tsx';
-import { keyOf } from '../decisions/open-decisions.tsx';
+import { Details, Diff, FoldedText, ProblemText, Safe } from '../../ui/text.tsx';
+import { decisionKeyOf } from '../decisions/open-decisions.tsx';
 import { useDesk } from '../desk.ts';
 import type { Chosen } from '../steering/breakpoints.ts';
 
@@ -46,7 +46,7 @@ export function CallCard({ record }: { record: CallRecord }) {
       class="call"
       data-status={call.status}
       id={`call-${call.callId}`}
-      aria-label={`Call of ${showSafely(call.name)}, ${formatValue(call.input, 40)}`}
+      aria-label={`Call of ${showSafe(call.name)}, ${showAnyValue(call.input, 40)}`}
     >
       <header>
         <Safe in="h3" text={call.name} class="mono" />
@@ -57,7 +57,7 @@ export function CallCard({ record }: { record: CallRecord }) {
             class="quiet"
             label="Decide"
             onClick={() => {
-              deciding.value = keyOf(open);
+              deciding.value = decisionKeyOf(open);
               document.querySelector<HTMLElement>('#decision-title')?.focus();
             }}
           />
@@ -66,7 +66,7 @@ export function CallCard({ record }: { record: CallRecord }) {
           <Button
             class="quiet"
             label="Break…"
-            title={`Break before calls of ${showSafely(call.name)}`}
+            title={`Break before calls of ${showSafe(call.name)}`}
             onClick={() => (desk.breaking.value = breakBefore(call))}
           />
         )}
@@ -77,7 +77,7 @@ export function CallCard({ record }: { record: CallRecord }) {
         ))}
         {call.childRunId !== null && (
           <p>
-            A sub-agent runs this call: <a href={runPath(call.childRunId)}>{showSafely(call.childRunId)}</a>
+            A sub-agent runs this call: <a href={runPath(call.childRunId)}>{showSafe(call.childRunId)}</a>
           </p>
         )}
       </div>
@@ -96,7 +96,7 @@ function breakBefore({ name, edited, input }: CallFacts): Chosen {
 }
 
 function Input({ call: { input, edited } }: { call: CallFacts }) {
-  const preview = formatValue(edited ?? input, PREVIEW);
+  const preview = showAnyValue(edited ?? input, PREVIEW);
   if (edited === null) {
     return (
       <FoldedText summary={<Summary what="input" preview={preview} />} text={formatJson(input)} kind="mono" />
@@ -128,7 +128,7 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
       )}
       {late && <Output what={late.isError ? 'late error' : 'late result'} output={late.output} />}
       {late?.contradicts && (
-        <Problem text={`The late result contradicts the journal: ${late.contradicts}.`} />
+        <ProblemText text={`The late result contradicts the journal: ${late.contradicts}.`} />
       )}
     </div>
   );
@@ -138,7 +138,7 @@ function Output({ what, output }: { what: string; output: JsonValue }) {
   const text = formatOutput(output);
   return (
     <FoldedText
-      summary={<Summary what={what} preview={formatValue(text, PREVIEW)} />}
+      summary={<Summary what={what} preview={showAnyValue(text, PREVIEW)} />}
       text={text}
       kind="mono"
     />
@@ -157,7 +157,7 @@ function Summary({ what, preview }: { what: string; preview: string }) {
 function describeTime({ starts, settledAt }: CallFacts): string {
   const first = starts[0];
   if (first === undefined) return '';
-  const took = settledAt === null ? `since ${formatClock(first.at)}` : formatSpan(settledAt - first.at);
+  const took = settledAt === null ? `since ${showClock(first.at)}` : showSpan(settledAt - first.at);
   return `${took}${starts.length > 1 ? `, ${starts.length} attempts` : ''}`;
 }
 
@@ -165,16 +165,16 @@ function describeHistory(call: CallFacts): string[] {
   const open = call.status === 'gated' || call.status === 'doubted';
   const lines = [
     call.gate && call.reason !== undefined && `Needs approval: ${call.reason}`,
-    call.status === 'gated' && call.expiresAt !== undefined && `Expires at ${formatClock(call.expiresAt)}`,
+    call.status === 'gated' && call.expiresAt !== undefined && `Expires at ${showClock(call.expiresAt)}`,
     ...call.decisions.map(
       ({ what, at, by, reason }) =>
-        `${what.charAt(0).toUpperCase()}${what.slice(1)}${by === undefined ? '' : ` by ${by}`} at ${formatClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
+        `${what.charAt(0).toUpperCase()}${what.slice(1)}${by === undefined ? '' : ` by ${by}`} at ${showClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
     ),
     call.interrupted && 'The process ended while the call ran',
     call.doubt !== null && `In doubt: ${call.doubt}`,
     open && call.sideEffect === 'once' && 'This call must not run twice',
     call.status === 'doubted' && call.key !== null && `Idempotency key: ${call.key}`,
-    call.progress !== null && `Progress: ${formatValue(JSON.stringify(call.progress), PREVIEW)}`,
+    call.progress !== null && `Progress: ${showAnyValue(JSON.stringify(call.progress), PREVIEW)}`,
   ];
   return lines.filter(line => line !== false);
 }

@@ -8,7 +8,7 @@ import { runPath } from '../../data/request.ts';
 import { describeRefusal, startRun } from '../../data/send-command.ts';
 import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
-import { formatClock, formatOutput, formatSpan, shorten, showSafely } from '../../render/format.ts';
+import { formatOutput, shortenShown, showClock, showSafe, showSpan } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
@@ -139,7 +139,7 @@ function BlockView({ block }: { block: Block }) {
     case 'edit':
       return (
         <div class="block aside">
-          <Details open summary={showSafely(block.title)}>
+          <Details open summary={showSafe(block.title)}>
             {() => <Diff before={block.before} after={block.after} />}
           </Details>
         </div>
@@ -170,7 +170,7 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
   return (
     <div class="block failure">
       <p>
-        <strong>{showSafely(`${which}${where} failed: ${failure.code}${status}`)}</strong>
+        <strong>{showSafe(`${which}${where} failed: ${failure.code}${status}`)}</strong>
       </p>
       <LongText text={words} kind="prose" />
       {words !== failure.message && (
@@ -214,24 +214,24 @@ const FOLLOWED: Readonly<Record<string, string>> = {
 function CrashCard({ block }: { block: Of<'crash'> }) {
   const { model } = useDesk();
   const { gone, by, path, lastSeq, lastAt, at, running, followed } = block;
-  const name = (callId: string): string => shorten(model.story.nameOf(callId), 60);
+  const name = (callId: string): string => shortenShown(model.story.nameOf(callId), 60);
   const shown = followed.filter(({ seq }) => seq <= model.at.value);
   return (
     <div class="block crash">
       <p>
         <strong>
-          <Icon name="crash" /> {showSafely(shortenOwnerName(gone))} died or fell silent
+          <Icon name="crash" /> {showSafe(shortenOwnerName(gone))} died or fell silent
         </strong>
-        <time>{formatClock(lastAt)}</time>
+        <time>{showClock(lastAt)}</time>
       </p>
       <p>
-        On disk: entry {lastSeq}, <span class="mono">{showSafely(path)}</span>
+        On disk: entry {lastSeq}, <span class="mono">{showSafe(path)}</span>
         {running.length === 0
           ? '. No call was running.'
           : `. Started, without a result: ${running.map(name).join(', ')}.`}
       </p>
       <p>
-        {showSafely(shortenOwnerName(by))} took over after {formatSpan(at - lastAt)}.
+        {showSafe(shortenOwnerName(by))} took over after {showSpan(at - lastAt)}.
       </p>
       {shown.length > 0 && (
         <ul>
@@ -240,7 +240,7 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
             return (
               <li key={seq}>
                 <Button class="quiet link" label={`entry ${seq}`} onClick={() => model.choose(seq)} />{' '}
-                {name(callId)} {FOLLOWED[type] ?? showSafely(type)}
+                {name(callId)} {FOLLOWED[type] ?? showSafe(type)}
               </li>
             );
           })}
@@ -254,7 +254,7 @@ type AsideProps = { kind: 'reasoning' | 'aside'; title: string; text: string; is
 
 /** What unfolds: the model's reasoning as prose, or anything else as it is. */
 function Aside({ kind, title, text, isLive }: AsideProps) {
-  const summary = showSafely(title);
+  const summary = showSafe(title);
   const looks = kind === 'reasoning' ? 'prose' : 'mono';
   return (
     <div class={`block ${kind}`}>
@@ -291,7 +291,7 @@ function Who({ name, at, mark }: { name: string; at?: number; mark?: string }) {
     <p class="who">
       <Safe in="strong" text={name} />
       {mark && <span class="mark">{mark}</span>}
-      {at !== undefined && <time>{formatClock(at)}</time>}
+      {at !== undefined && <time>{showClock(at)}</time>}
     </p>
   );
 }

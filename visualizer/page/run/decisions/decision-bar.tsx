@@ -3,7 +3,7 @@ import { useShortcuts } from '../../app/keyboard.ts';
 import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
 import { type JsonOpenCall, runPath } from '../../data/request.ts';
 import { openDecisions } from '../../model/status-notices.ts';
-import { formatClock, formatCount, showSafely } from '../../render/format.ts';
+import { formatCount, showClock, showSafe } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
 import { SeenBox, seenPart } from '../../ui/scrolling.tsx';
 import { isProse, ReadableValue, Safe } from '../../ui/text.tsx';
@@ -11,7 +11,7 @@ import { useDesk } from '../desk.ts';
 import { heldAt } from '../steering/breakpoints.ts';
 import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms } from './decision-forms.tsx';
-import { keyOf, OvertakenNotes, useOvertaken } from './open-decisions.tsx';
+import { decisionKeyOf, OvertakenNotes, useOvertaken } from './open-decisions.tsx';
 
 const TITLES = {
   approval: 'needs your approval',
@@ -25,29 +25,29 @@ export function DecisionBar() {
   const open = desk.source.live ? openDecisions(desk.model.view.value) : [];
   const place = Math.max(
     0,
-    open.findIndex(call => keyOf(call) === desk.deciding.value),
+    open.findIndex(call => decisionKeyOf(call) === desk.deciding.value),
   );
   const call = open[place];
   useOvertaken(open, call);
   const choose = (next: number): void => {
     const chosen = open[(next + open.length) % open.length];
-    desk.deciding.value = chosen === undefined ? null : keyOf(chosen);
+    desk.deciding.value = chosen === undefined ? null : decisionKeyOf(chosen);
   };
   const focus = (): void => bar.current?.querySelector<HTMLElement>('h2')?.focus();
   useShortcuts('Decisions', [{ keys: ['d'], does: 'go to the open decision', run: focus }]);
   const held = heldAt(desk);
-  useKeptFocus(bar, `${call === undefined ? '' : keyOf(call)} ${held?.key ?? ''}`);
+  useKeptFocus(bar, `${call === undefined ? '' : decisionKeyOf(call)} ${held?.key ?? ''}`);
   const notice = desk.notice.value;
   return (
     <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.kind}`}>
       <p class={`problem ${notice?.tone ?? ''}`} role="alert">
-        {notice === null ? '' : showSafely(notice.text)}
+        {notice === null ? '' : showSafe(notice.text)}
       </p>
       <OvertakenNotes />
       <HoldBar held={held} />
       {call && (
         <Decision
-          key={keyOf(call)}
+          key={decisionKeyOf(call)}
           call={call}
           count={open.length}
           place={place}
@@ -83,7 +83,7 @@ type DecisionProps = { call: JsonOpenCall; count: number; place: number; onMove(
 
 function Decision({ call, count, place, onMove }: DecisionProps) {
   const { model } = useDesk();
-  const id = keyOf(call);
+  const id = decisionKeyOf(call);
   const unseen = seenPart(id).value < 1;
   return (
     <section class="decision" aria-labelledby="decision-title">
@@ -94,10 +94,10 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         {call.reason !== undefined && <Safe text={call.reason} class="reason" />}
         {call.runId !== model.runId && (
           <span class="muted">
-            in the sub-agent's run <a href={runPath(call.runId)}>{showSafely(call.runId)}</a>
+            in the sub-agent's run <a href={runPath(call.runId)}>{showSafe(call.runId)}</a>
           </span>
         )}
-        {call.expiresAt !== undefined && <span class="muted">expires at {formatClock(call.expiresAt)}</span>}
+        {call.expiresAt !== undefined && <span class="muted">expires at {showClock(call.expiresAt)}</span>}
         {call.sideEffect === 'once' && call.kind !== 'result' && <span class="mark">must not run twice</span>}
         {count > 1 && (
           <span class="pager">
@@ -108,7 +108,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         )}
       </header>
       <div class={`decision-body ${hasProse(call) ? 'with-prose' : ''}`}>
-        <SeenBox id={id} label={`Input of ${showSafely(call.name)}`}>
+        <SeenBox id={id} label={`Input of ${showSafe(call.name)}`}>
           <ReadableValue value={call.input} />
         </SeenBox>
         {mayDecide() && <DecisionForms call={call} unseen={unseen} />}

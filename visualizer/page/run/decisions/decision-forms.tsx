@@ -3,8 +3,8 @@ import type { JsonValue } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import type { JsonOpenCall } from '../../data/request.ts';
-import { describeCall } from '../../render/describe-call.ts';
-import { formatValue, shorten, showSafely } from '../../render/format.ts';
+import { describeShownCall } from '../../render/describe-call.ts';
+import { shortenShown, showAnyValue, showSafe } from '../../render/format.ts';
 import { Flag, hasDrafts, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Asked, Form, type Question, useTwoPresses } from '../../ui/two-presses.tsx';
@@ -54,7 +54,7 @@ const ANSWER: Way = {
   intro: '',
   field: 'Result for the model (JSON)',
   words: (what, output, isError) =>
-    `Answer ${what} with ${isError ? 'the error ' : ''}${formatValue(output, LONGEST)}?`,
+    `Answer ${what} with ${isError ? 'the error ' : ''}${showAnyValue(output, LONGEST)}?`,
   answer: (output, isError) => ({ type: 'result', output, isError }),
 };
 
@@ -65,7 +65,7 @@ const DOUBT: readonly Way[] = [
     label: 'It happened',
     intro: 'Records its result. The tool does not run again, and the run continues.',
     field: 'Its result, which the model reads (JSON)',
-    words: (what, output) => `Record that ${what} happened, with ${formatValue(output, LONGEST)}?`,
+    words: (what, output) => `Record that ${what} happened, with ${showAnyValue(output, LONGEST)}?`,
     answer: output => ({ type: 'happened', output }),
   },
   {
@@ -124,7 +124,7 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
   const ask = useQuestion(call);
   const { asked, isBusy, press, scope: element } = useTwoPresses<HTMLDivElement>();
   const scope = sticky.value ? { sticky: true } : {};
-  const later = sticky.value ? `, and all later calls of ${shorten(call.name, LONGEST)}` : '';
+  const later = sticky.value ? `, and all later calls of ${shortenShown(call.name, LONGEST)}` : '';
   const approve = (event: Event): void =>
     press(
       event,
@@ -174,7 +174,7 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
       panels={[edit, ...panelsOf(call, [reject, ANSWER])]}
       open={open}
       alone={EDIT}
-      after={<Flag flag={sticky} label={`Also for later calls of ${showSafely(call.name)}`} />}
+      after={<Flag flag={sticky} label={`Also for later calls of ${showSafe(call.name)}`} />}
     >
       <div class="two-presses" {...element}>
         <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
@@ -223,7 +223,7 @@ function useQuestion(call: JsonOpenCall): Ask {
   return (say, answer, input = call.input) => {
     const command = commandFor(call, answer);
     return {
-      words: say(describeCall(call.name, input)),
+      words: say(describeShownCall(call.name, input)),
       key: JSON.stringify(command),
       // The view that submits says what is wrong.
       act: async () => void (await sendOwn(call, () => act(command))),

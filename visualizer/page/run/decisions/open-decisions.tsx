@@ -2,16 +2,16 @@ import { signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef } from 'preact/hooks';
 import type { AnswerCommand } from '../../../../protocol/open/answer.ts';
-import { type JsonOpenCall, request, runPath, type StreamedEvent } from '../../data/request.ts';
+import { type JsonOpenCall, requestServer, runPath, type StreamedEvent } from '../../data/request.ts';
 import type { EntriesPage } from '../../data/source.ts';
-import { describeCall } from '../../render/describe-call.ts';
+import { describeShownCall } from '../../render/describe-call.ts';
 import { formatMoment } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { dropDrafts, hasDrafts, readDrafts } from '../../ui/draft-field.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
 
 /** The id of an open decision: another one if what is open or its input is another. */
-export function keyOf({ id, digest }: JsonOpenCall): string {
+export function decisionKeyOf({ id, digest }: JsonOpenCall): string {
   return `${id} ${digest}`;
 }
 
@@ -40,11 +40,11 @@ export const draftOf = ({ runId, callId }: JsonOpenCall): string => `${runId}/${
 
 /** Runs what sends a decision about a call, which is this page's own then. */
 export async function sendOwn(call: JsonOpenCall, send: () => Promise<string | null>): Promise<void> {
-  sending.add(keyOf(call));
+  sending.add(decisionKeyOf(call));
   const problem = await send();
   if (problem === null) dropDrafts(draftOf(call));
   else {
-    sending.delete(keyOf(call));
+    sending.delete(decisionKeyOf(call));
     await noteOvertaken(call);
   }
 }
@@ -53,22 +53,22 @@ export async function sendOwn(call: JsonOpenCall, send: () => Promise<string | n
 export function useOvertaken(open: readonly JsonOpenCall[], shown: JsonOpenCall | undefined): void {
   const before = useRef<{ open: readonly JsonOpenCall[]; shown?: string }>({ open: [] });
   useEffect(() => {
-    const keys = new Set(open.map(keyOf));
+    const keys = new Set(open.map(decisionKeyOf));
     for (const call of before.current.open) {
-      const key = keyOf(call);
+      const key = decisionKeyOf(call);
       if (keys.has(key) || sending.has(key)) continue;
       if (key === before.current.shown || hasDrafts(draftOf(call))) void noteOvertaken(call);
     }
-    before.current = { open, ...(shown !== undefined && { shown: keyOf(shown) }) };
-  }, [open.map(keyOf).join('\n'), shown === undefined ? '' : keyOf(shown)]);
+    before.current = { open, ...(shown !== undefined && { shown: decisionKeyOf(shown) }) };
+  }, [open.map(decisionKeyOf).join('\n'), shown === undefined ? '' : decisionKeyOf(shown)]);
 }
 
 async function noteOvertaken(call: JsonOpenCall): Promise<void> {
   const path = `${runPath(call.runId)}/entries?before=&limit=${MOST_READ}`;
-  const page = await request<EntriesPage>(path).catch(() => null);
+  const page = await requestServer<EntriesPage>(path).catch(() => null);
   const words = page?.entries.map(event => describeDecision(event, call)).findLast(found => found !== null);
   if (!words) return;
-  const [key, draftKey] = [keyOf(call), draftOf(call)];
+  const [key, draftKey] = [decisionKeyOf(call), draftOf(call)];
   const others = overtaken.peek().filter(one => one.key !== key && one.typed.length > 0);
   overtaken.value = [...others, { key, draftKey, words, typed: readDrafts(draftKey) }];
 }
@@ -109,7 +109,7 @@ const RESOLVED = {
 type Deed = { by?: string; at: number };
 
 function describe({ by, at }: Deed, did: string, how: string, { name, input }: JsonOpenCall): string {
-  return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeCall(name, input)}${how || '.'}`;
+  return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeShownCall(name, input)}${how || '.'}`;
 }
 
 /** Who decided what before this page did, and what was typed here. */

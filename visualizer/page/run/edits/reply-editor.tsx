@@ -1,8 +1,15 @@
 import { useSignal } from '@preact/signals';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
-import { formatReply, showSafely } from '../../render/format.ts';
+import { formatReply, showSafe } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
-import { editableJson, jsonRows, keepDraft, readDraft, readJson, TextField } from '../../ui/draft-field.tsx';
+import {
+  editableJson,
+  jsonRows,
+  keepDraft,
+  readDraft,
+  readDraftJson,
+  TextField,
+} from '../../ui/draft-field.tsx';
 import { Diff } from '../../ui/text.tsx';
 import { Form } from '../../ui/two-presses.tsx';
 
@@ -41,13 +48,13 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
   const kept = rows.filter(({ isDropped }) => isDropped !== true);
   const problemOf = ({ callId, input, isDropped }: Row): string => {
     if (isDropped === true) return '';
-    const read = readJson(input);
+    const read = readDraftJson(input);
     if ('problem' in read) return read.problem;
     return callId !== undefined && refusal.value.includes(callId) ? refusal.value : '';
   };
   const run = async (): Promise<null> => {
     const calls = kept.flatMap(({ callId, name, input }): EditedCall[] => {
-      const read = readJson(input);
+      const read = readDraftJson(input);
       return 'problem' in read ? [] : [{ name, input: read.value, ...omitUndefined({ callId }) }];
     });
     refusal.value = '';
@@ -69,7 +76,7 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
             <fieldset key={place} class={`edited-call ${row.isDropped === true ? 'dropped' : ''}`}>
               <legend>{row.callId === undefined ? 'New call' : `Call ${place + 1}`}</legend>
               {row.isDropped === true ? (
-                <p>{`The call of ${showSafely(row.name)} is dropped.`}</p>
+                <p>{`The call of ${showSafe(row.name)} is dropped.`}</p>
               ) : (
                 <>
                   <TextField
@@ -133,7 +140,7 @@ function draftOf({ text, calls }: Reply): Draft {
 
 /** The call with its input formatted, if that is JSON. */
 function tidy({ name, input }: Row): { name: string; input: string } {
-  const read = readJson(input);
+  const read = readDraftJson(input);
   return { name, input: 'problem' in read ? input : editableJson(read.value) };
 }
 

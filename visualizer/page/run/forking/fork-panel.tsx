@@ -5,14 +5,14 @@ import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
-import { type RunView, request, runPath, type StreamedEvent } from '../../data/request.ts';
+import { type RunView, requestServer, runPath, type StreamedEvent } from '../../data/request.ts';
 import { describeRefusal, sendOnce } from '../../data/send-command.ts';
 import { useRead } from '../../data/server-watch.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
-import { shorten } from '../../render/format.ts';
+import { shortenShown } from '../../render/format.ts';
 import { Choice, dropDrafts, Flag, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
-import { Problem } from '../../ui/text.tsx';
+import { ProblemText } from '../../ui/text.tsx';
 import { ActionButton } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
@@ -119,7 +119,7 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
       <Panels open={open} panels={panels}>
         <ActionButton label="Fork without a change" act={plain} />
       </Panels>
-      <Problem text={problem.value} />
+      <ProblemText text={problem.value} />
     </section>
   );
 }
@@ -130,7 +130,7 @@ function ModelChoice({ chosen }: { chosen: Signal<string> }) {
   const started = model.entry(1);
   const agent = started?.type === 'run.started' ? started.agent.name : '';
   // Without an answer, the fork uses the model of the run.
-  const { answer } = useRead(() => request<AgentView>(`/agents/${encodeURIComponent(agent)}`), [agent]);
+  const { answer } = useRead(() => requestServer<AgentView>(`/agents/${encodeURIComponent(agent)}`), [agent]);
   const models = answer?.forkModels ?? [];
   if (models.length < 2) return null;
   return (
@@ -139,7 +139,7 @@ function ModelChoice({ chosen }: { chosen: Signal<string> }) {
       <Choice
         id="fork-model"
         value={chosen.value}
-        options={[['', 'as this run'], ...models.map(name => [name, shorten(name, 80)] as const)]}
+        options={[['', 'as this run'], ...models.map(name => [name, shortenShown(name, 80)] as const)]}
         onChoose={name => (chosen.value = name)}
       />
     </label>
@@ -184,7 +184,10 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
         <Choice
           id="fork-call"
           value={callId}
-          options={calls.map(one => [one.call.callId, shorten(`${one.call.name}, entry ${one.seq}`, 80)])}
+          options={calls.map(one => [
+            one.call.callId,
+            shortenShown(`${one.call.name}, entry ${one.seq}`, 80),
+          ])}
           onChoose={id => (chosen.value = id)}
         />
       </label>
@@ -193,7 +196,7 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
       </p>
       <InputEditor
         key={key}
-        label={`Input of ${shorten(name, 80)}`}
+        label={`Input of ${shortenShown(name, 80)}`}
         submit={gate ? 'Fork and approve this input' : 'Fork with this input'}
         unchanged="The input is unchanged."
         draftKey={`${key} input`}

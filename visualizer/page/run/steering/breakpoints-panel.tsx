@@ -3,14 +3,14 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Breakpoint } from '../../../../protocol/debugger/breakpoint.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
-import { showSafely } from '../../render/format.ts';
+import { showSafe } from '../../render/format.ts';
 import {
   Check,
   Choice,
   dropDrafts,
   keepDraft,
   readDraft,
-  readJson,
+  readDraftJson,
   TextField,
 } from '../../ui/draft-field.tsx';
 import { Panels } from '../../ui/panels.tsx';
@@ -61,7 +61,7 @@ export function Breakpoints() {
       </h2>
       <ul>
         {list.map(breakpoint => {
-          const words = showSafely(describeBreakpoint(breakpoint));
+          const words = showSafe(describeBreakpoint(breakpoint));
           const remove = (
             <>
               Remove<span class="spoken"> {words}</span>
@@ -190,7 +190,7 @@ function chosenOf({ next, tool, turn, costOver, path, op, value, once }: Typed):
 
 /** A number, `true`, `false`, `null` or a text in quotes as such; anything else is a text. */
 function readScalar(text: string): Where['value'] {
-  const read = readJson(text);
+  const read = readDraftJson(text);
   const value: JsonValue = 'problem' in read ? text : read.value;
   return typeof value === 'object' && value !== null ? text : value;
 }

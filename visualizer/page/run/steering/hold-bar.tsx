@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { canEditTurn, latestReply } from '../../../../machines/fold.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
-import { showSafely } from '../../render/format.ts';
+import { showSafe } from '../../render/format.ts';
 import { dropDrafts, hasDrafts, InputEditor } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
@@ -23,7 +23,7 @@ export function HoldBar({ held }: { held: Held | null }) {
     <section class="decision hold" aria-labelledby="hold-title">
       <header>
         <h2 id="hold-title" tabIndex={-1}>
-          <bdi>{showSafely(what)}</bdi>
+          <bdi>{showSafe(what)}</bdi>
         </h2>
         <Safe text={next.why} class="reason" />
       </header>
@@ -48,11 +48,11 @@ function Controls({ held: { next, context, key } }: { held: Held }) {
   );
   const panels = calls.slice(0, MOST_CALLS).map(({ callId, digest, name, input }, place): Panel => {
     const draftKey = `${runId}/${callId}/input ${digest}`;
-    const label = `Edit input of ${showSafely(name)}${calls.length > 1 ? ` (${place + 1})` : ''}…`;
+    const label = `Edit input of ${showSafe(name)}${calls.length > 1 ? ` (${place + 1})` : ''}…`;
     const form = (
       <InputEditor
         key={draftKey}
-        label={`Input of ${showSafely(name)}`}
+        label={`Input of ${showSafe(name)}`}
         submit="Edit the input"
         unchanged="The input is unchanged."
         draftKey={draftKey}
