@@ -106,6 +106,6 @@ test.runIf(files.length > 0)('exported names are unique', () => {
   const sources = files.filter(file => /\.tsx?$/.test(file) && !/^(test|bench|examples)\//.test(file));
   const exported = sources.flatMap(file => [...listExports(file)].map(name => ({ name, file })));
   const places = Map.groupBy(exported, ({ name }) => name);
-  const shared = [...places].filter(([name, { length }]) => length > 1);
+  const shared = [...places].filter(([, { length }]) => length > 1);
   expect(shared.map(([name, found]) => [name, ...found.map(({ file }) => file)])).toEqual([]);
 });
