@@ -2,7 +2,7 @@ import type { LanguageModelV4 } from '@ai-sdk/provider';
 import type { CallOptions, ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError } from '../protocol/error.ts';
 import type { JsonObject } from '../protocol/json.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../protocol/turn.ts';
 import { errorFromModel } from './ai-sdk/errors.ts';
 import { callOptionsOf, type ProviderTools } from './ai-sdk/prompt.ts';
@@ -45,16 +45,9 @@ export type AiSdkOptions = {
   now?: () => number;
 };
 
-const NAMES: NamesOf<AiSdkOptions> = {
-  providerOptions: true,
-  providerTools: true,
-  headers: true,
-  secrets: true,
-  timeoutMs: true,
-  idleTimeoutMs: true,
-  totalTimeoutMs: true,
-  now: true,
-};
+const NAMES = optionNames<AiSdkOptions>()(
+  'providerOptions providerTools headers secrets timeoutMs idleTimeoutMs totalTimeoutMs now',
+);
 
 /**
  * Creates an adapter for a language model of the AI SDK. It makes single calls with `doGenerate` or

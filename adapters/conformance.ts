@@ -1,4 +1,4 @@
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { AdapterCheck, AdapterUnderTest, ConformanceCallOptions, Exchange } from './conformance/call.ts';
 import { allChecks } from './conformance/checks.ts';
 
@@ -17,17 +17,9 @@ export {
 export type { AdapterCheck, AdapterUnderTest, ConformanceCallOptions as OpenOptions, Exchange };
 
 const NAMES: NamesOf<AdapterUnderTest> = { open: true, exchanges: true, except: true };
-const EXCHANGE_NAMES: NamesOf<Exchange> = {
-  name: true,
-  request: true,
-  response: true,
-  streamed: true,
-  contentType: true,
-  expect: true,
-  fails: true,
-  comesBack: true,
-  sameTurnAs: true,
-};
+const EXCHANGE_NAMES = optionNames<Exchange>()(
+  'name request response streamed contentType expect fails comesBack sameTurnAs',
+);
 
 /**
  * Returns the requirements for an adapter as named checks for any test runner: the same turn streamed or not

@@ -1,7 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError, type ProviderErrorDetails } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../protocol/turn.ts';
 import { classifyFailure, isRetryable, readErrorBody } from './http/provider-errors.ts';
 import {
@@ -30,12 +30,7 @@ export type ScriptedOptions =
   | ({ turns: readonly ScriptedTurn[] } & Pace)
   | ({ file: string } & Pace);
 
-const NAMES: NamesOf<Exclude<ScriptedOptions, readonly ScriptedTurn[]>> = {
-  turns: true,
-  file: true,
-  delayScale: true,
-  wait: true,
-};
+const NAMES = optionNames<Exclude<ScriptedOptions, readonly ScriptedTurn[]>>()('turns file delayScale wait');
 
 /**
  * Creates a model that plays a script, for tests, demos and reproductions. The next turn is derived from the

@@ -6,7 +6,7 @@ import { messageOf, ProviderError } from '../protocol/error.ts';
 import type { Item, ToolResultItem } from '../protocol/item.ts';
 import { toJson } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../protocol/turn.ts';
 import { errorFromThrown } from './http/provider-errors.ts';
 import { toolCall } from './turn/tool-calls.ts';
@@ -31,17 +31,9 @@ export type StreamAndClassifyOptions = {
 
 const NAMES: NamesOf<StreamAndClassifyOptions> = { signal: true, onText: true, onReasoning: true };
 
-const REQUEST_NAMES: NamesOf<TurnRequest> = {
-  instructions: true,
-  transcript: true,
-  tools: true,
-  toolChoice: true,
-  output: true,
-  continuation: true,
-  afterDraft: true,
-  settings: true,
-  providerOptions: true,
-};
+const REQUEST_NAMES = optionNames<TurnRequest>()(
+  'instructions transcript tools toolChoice output continuation afterDraft settings providerOptions',
+);
 
 /**
  * Streams one model call and returns the classified turn: tool calls to run, or the final answer. The full

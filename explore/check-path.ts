@@ -2,7 +2,7 @@ import { type Agent, isAgent } from '../agent/agent.ts';
 import { EngineError } from '../protocol/error.ts';
 import { type ChartEvent, callsOf, type QualifiedCall, type RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import type { NamesOf } from '../protocol/options/refuse-unknown.ts';
+import { optionNames } from '../protocol/options/refuse-unknown.ts';
 import { isSame } from './built-in-invariants.ts';
 import { describeAgent, type ExploredTool, type ToolSamples } from './describe-agent.ts';
 import { beginExploration, type ExploreOptions, refuseUnknownExploreOptions } from './explore.ts';
@@ -20,13 +20,7 @@ export type CheckPathOptions = Pick<
   'machine' | 'invariants' | 'samples' | 'runContext' | 'tools'
 >;
 
-const NAMES: NamesOf<CheckPathOptions> = {
-  machine: true,
-  invariants: true,
-  samples: true,
-  runContext: true,
-  tools: true,
-};
+const NAMES = optionNames<CheckPathOptions>()('machine invariants samples runContext tools');
 
 /**
  * Checks the invariants on one path that `explore` found, with the agent as it is now: its limits, and what its tools

@@ -12,7 +12,7 @@ import { listEdges } from '../machines/step.ts';
 import { type ChartEvent, JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { BUILT_IN } from './built-in-invariants.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
@@ -46,17 +46,9 @@ export type ExploreOptions = {
   onProgress?(states: number): void;
 };
 
-const NAMES: NamesOf<ExploreOptions> = {
-  machine: true,
-  invariants: true,
-  tools: true,
-  samples: true,
-  runContext: true,
-  maxStates: true,
-  maxMs: true,
-  now: true,
-  onProgress: true,
-};
+const NAMES = optionNames<ExploreOptions>()(
+  'machine invariants tools samples runContext maxStates maxMs now onProgress',
+);
 const SAMPLE_NAMES: NamesOf<ToolSamples> = { calls: true, outputs: true };
 
 /** Throws `input-invalid` for an unknown option of `explore`, `exploreFrom` or `checkPath`. */

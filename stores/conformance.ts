@@ -1,4 +1,4 @@
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { type Checks, type StoreCheck, type StoreUnderTest, withClock } from './conformance/check.ts';
 import {
   blobChecks,
@@ -30,13 +30,7 @@ import { workChecks } from './conformance/work-checks.ts';
 
 export type { StoreCheck, StoreUnderTest };
 
-const NAMES: NamesOf<StoreUnderTest> = {
-  open: true,
-  reopen: true,
-  openAgain: true,
-  advance: true,
-  disconnect: true,
-};
+const NAMES = optionNames<StoreUnderTest>()('open reopen openAgain advance disconnect');
 
 /**
  * Returns the conformance checks for a store, for any test runner. Each check opens its own store, rejects if the store

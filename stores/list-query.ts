@@ -1,7 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
 import { hasLabels } from '../protocol/listing/label.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   type FeedQuery,
   type ListFilter,
@@ -22,19 +22,9 @@ export type ListQuery = Omit<ListFilter, 'cursor' | 'onDamaged'> &
     cursorAt(place: ListPlace): string;
   };
 
-const NAMES: NamesOf<ListFilter> = {
-  status: true,
-  agent: true,
-  labels: true,
-  parent: true,
-  text: true,
-  since: true,
-  before: true,
-  order: true,
-  limit: true,
-  cursor: true,
-  onDamaged: true,
-};
+const NAMES = optionNames<ListFilter>()(
+  'status agent labels parent text since before order limit cursor onDamaged',
+);
 
 /** Validates a filter. Throws `input-invalid`, also for the cursor of a list with another filter. */
 export function readListFilter(given: ListFilter): ListQuery {

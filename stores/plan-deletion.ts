@@ -1,6 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { DeleteOptions, ListFilter, PruneOptions, RunRecord, Store } from '../protocol/store.ts';
 import { readEvent } from './journal-text.ts';
 import { assertUndriven, leaseOf } from './lease.ts';
@@ -90,14 +90,7 @@ const RELEVANT = /"(?:tool\.suspended|result\.received)"/;
 /** How many runs one commit checks: other processes wait for the commit. */
 const BATCH = 50;
 
-const PRUNE_NAMES: NamesOf<PruneOptions> = {
-  before: true,
-  status: true,
-  labels: true,
-  dryRun: true,
-  now: true,
-  isDead: true,
-};
+const PRUNE_NAMES = optionNames<PruneOptions>()('before status labels dryRun now isDead');
 
 /**
  * Implements `Store.prune`: pages through the matching runs, the newest first, so that a run comes after those that

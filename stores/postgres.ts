@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../protocol/event.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import { decodeJson } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
@@ -62,14 +62,7 @@ export type PostgresOptions = {
   warn?(line: string): void;
 };
 
-const NAMES: NamesOf<PostgresOptions> = {
-  schema: true,
-  now: true,
-  listen: true,
-  migrates: true,
-  patienceMs: true,
-  warn: true,
-};
+const NAMES = optionNames<PostgresOptions>()('schema now listen migrates patienceMs warn');
 
 /**
  * Returns a store in a PostgreSQL database (14 or later), which processes of several machines may share. `target` is a

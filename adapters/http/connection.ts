@@ -3,7 +3,7 @@
 
 import type { CapturedExchange } from '../../protocol/adapter.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
+import { optionNames } from '../../protocol/options/refuse-unknown.ts';
 import { bodyText } from './body-text.ts';
 import {
   baseURLInvalid,
@@ -50,18 +50,9 @@ export type ConnectionOptions = {
   now?: () => number;
 };
 
-export const CONNECTION_NAMES: NamesOf<ConnectionOptions> = {
-  model: true,
-  apiKey: true,
-  baseURL: true,
-  headers: true,
-  fetch: true,
-  timeoutMs: true,
-  idleTimeoutMs: true,
-  totalTimeoutMs: true,
-  maxResponseBytes: true,
-  now: true,
-};
+export const CONNECTION_NAMES = optionNames<ConnectionOptions>()(
+  'model apiKey baseURL headers fetch timeoutMs idleTimeoutMs totalTimeoutMs maxResponseBytes now',
+);
 
 /** A provider's address and the sources of its API key. */
 export type Endpoint = {
