@@ -113,7 +113,7 @@ export function countMessages(entries: readonly JournalEntry[]): number {
   return entries.filter(({ event }) => event.type === 'message.received').length;
 }
 
-/** Folds the chunks of journaled turns into a message, as `useChat` does. Each text comes in one piece. */
+/** Folds the chunks of journaled turns into a message, as `useChat` does. Each text comes in one piece. @internal */
 export function foldMessage(id: string, chunks: readonly ContentChunk[]): UIMessage {
   const parts: UIMessagePart[] = [];
   for (const chunk of chunks) {

@@ -269,7 +269,7 @@ export function toWaiting(rows: readonly Row[]): Waiting[] {
 }
 
 export function divideBlob(digest: string, text: string, size: number) {
-  const bytes = Buffer.from(text);
+  const bytes: Uint8Array = Buffer.from(text);
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) => {
     const start = index * size;
     const part = bytes.subarray(start, start + size);

@@ -19,6 +19,7 @@ const TERMINATE_MS = 1_000;
 /**
  * Opens a session with the server. Redirects are followed within the origin only. Errors show the URL without
  * its query. Waits up to 1 s for the server to end the session on close.
+ * @internal
  */
 export async function openHttp(name: string, server: HttpServer, timeoutMs: number): Promise<Start> {
   const { Client, ProtocolError, StreamableHTTPClientTransport } = await import(

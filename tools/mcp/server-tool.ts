@@ -68,6 +68,7 @@ function nameFor(prefix: string, serverName: string): string {
  *   the time limit was reached, or the response is not a result;
  * - an `EngineError` `tool-source-failed` when the server was not reached or refused the request.
  * If the server has lost the session, the call is repeated once in a new session.
+ * @internal
  */
 export function createServerTool(described: McpTool, options: ServerToolOptions): Tool {
   const { override, connection, server } = options;
@@ -212,6 +213,7 @@ type Block = CallToolResult['content'][number];
  * - nothing: `structuredContent`, or an empty text.
  * If a result has both texts and `structuredContent`, the texts are used: the server wrote them for a model, and the
  * protocol requires both to agree. Throws an `Error` with the redacted text when the result has `isError`.
+ * @internal
  */
 export function readResult(
   name: string,

@@ -21,7 +21,7 @@ const STDERR_SHOWN = 4096;
 const STDERR_BYTES_KEPT = 2 * STDERR_SHOWN;
 const STDERR_LINES_SHOWN = 8;
 
-/** Starts the process and connects to it. Its stderr is not printed; the end of it is part of error messages. */
+/** Starts the process and connects to it. Its stderr is not printed; the end of it is part of error messages. @internal */
 export async function startProcess(name: string, server: StdioServer, timeoutMs: number): Promise<Start> {
   const [{ Client, ProtocolError, SdkError, SdkErrorCode }, { StdioClientTransport }] = await Promise.all([
     import('@modelcontextprotocol/client'),
