@@ -68,7 +68,6 @@ function rootOf(baseURL: string): string {
   return /\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/.test(new URL(root).pathname) ? root : `${root}/v1beta`;
 }
 
-/** Returns the path of a model. Its name may include its collection, such as `tunedModels/mine`. */
 function pathOf(model: string): string {
   const name = (model.includes('/') ? model : `models/${model}`).split('/').map(encodeURIComponent).join('/');
   return `/${name}`;

@@ -23,7 +23,6 @@ export function decodeEntry(runId: string, seq: number, text: string, stateHash?
   throw describeDamage(runId, seq, `is not an event that this version knows: ${describeFault(event)}`);
 }
 
-/** Parses the event of an entry; returns `undefined` if this version does not know it. */
 export function readEvent(text: string): RunEvent | undefined {
   try {
     const event: unknown = JSON.parse(text);
@@ -51,7 +50,6 @@ export function describeDamage(runId: string, seq: number, fault: string): Engin
   );
 }
 
-/** Returns the error for an entry that was changed. */
 export function describeChange(runId: string, seq: number): EngineError {
   return describeDamage(runId, seq, 'does not match its checksum');
 }

@@ -4,7 +4,6 @@ import { nameOwner } from '../protocol/owner-name.ts';
 import type { ClaimRequest, ClaimResult, Owner, RunRecord, WorkRequest } from '../protocol/store.ts';
 import { isOpen } from './run-record.ts';
 
-/** The driver that holds a run, and when the lease expires, in ms since the epoch. */
 export type StoredLease = { owner: Owner; until: number };
 
 export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): StoredLease | undefined {
@@ -35,7 +34,6 @@ export function assertUndriven(
   );
 }
 
-/** Returns the refusal of a claim if another owner, not known to be dead, holds an unexpired lease. */
 export function refuseClaim(
   lease: StoredLease | undefined,
   request: Pick<ClaimRequest, 'owner' | 'now' | 'isDead'>,
@@ -44,7 +42,6 @@ export function refuseClaim(
   return { type: 'held', owner: lease.owner, until: lease.until };
 }
 
-/** Returns the event of a claim. `replaced` is the previous lease, if it was not released. */
 export function recordClaim(
   request: ClaimRequest,
   epoch: number,
@@ -55,7 +52,6 @@ export function recordClaim(
   return { ...event, replaces: nameOwner(replaced.owner) };
 }
 
-/** Returns the lease that a granted claim gives, which ends `leaseMs` after the time of the request. */
 export function grantLease(request: ClaimRequest): StoredLease {
   return { owner: { ...request.owner }, until: request.now + request.leaseMs };
 }

@@ -72,7 +72,6 @@ export function choose<Record extends Listed>(records: readonly Record[], query:
     .sort(compare);
 }
 
-/** Returns text as the search in titles compares it: well-formed and in lower case. */
 export function foldText(text: string): string {
   return text.toWellFormed().toLowerCase();
 }

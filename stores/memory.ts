@@ -337,7 +337,6 @@ type Run = {
   /** UTF-8 by digest; a fork shares the bytes. */
   blobs: Map<string, Uint8Array>;
   followedUntil: number;
-  /** The text of the turn in progress. */
   shown?: StoredText | undefined;
 };
 
@@ -368,7 +367,6 @@ function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
     .slice(0, Math.max(0, request.limit));
 }
 
-/** Records what an append says about the run. `at`: the time of its last event, if there is one. */
 function recordStanding(run: Run, standing: Standing, at: number | undefined): void {
   const { status, progress, stateHash, wakeAt } = standing;
   run.record.status = status;
@@ -391,7 +389,6 @@ function makeFeed(find: (runId: string) => Run) {
   let places: (FeedPlace & { runId: string })[] = [];
   let last: FeedPlace = { position: 0, seq: 0 };
 
-  /** The index of the first place after a position; positions ascend. */
   function firstAfter(position: number): number {
     let [low, high] = [0, places.length];
     while (low < high) {

@@ -74,7 +74,6 @@ function stillNeeded(runId: string, reason: string, by: string[]): EngineError {
   );
 }
 
-/** Returns the ids of the child runs that a journal waits for; `texts` are its entries in order. */
 export function findAwaited(texts: Iterable<string>): ReadonlySet<string> {
   const byCall = new Map<string, string>();
   for (const text of texts) {

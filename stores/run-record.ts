@@ -74,7 +74,6 @@ export function assertUnredacted(
   if (known !== undefined && run?.redactions !== known) throw changedRun(runId);
 }
 
-/** Whether events that lead to `status` would reopen a run that has ended. */
 export function reopens(stored: RunStatus, events: readonly unknown[], status: RunStatus): boolean {
   return events.length > 0 && !isOpen({ status: stored }) && isOpen({ status });
 }
@@ -103,14 +102,12 @@ export function followChain(runId: string, get: (runId: string) => RunRecord | u
   return chain.reverse();
 }
 
-/** Returns the number of runs with each status, from rows with `status` and `count`; a missing status counts 0. */
 export function countByStatus(counts: readonly Record<string, unknown>[]): Record<RunStatus, number> {
   const found = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
   for (const { status, count } of counts) found[status as RunStatus] += Number(count);
   return found;
 }
 
-/** Returns the part of a run's record that its first event determines and that never changes. */
 export function describeStart(event: RunStarted) {
   const { runId, at, agent, chart, labels = {}, parent, forkOf, continues } = event;
   return {

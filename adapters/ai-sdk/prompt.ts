@@ -297,7 +297,6 @@ type CallOptionsInput = {
   headers?: Record<string, string>;
 };
 
-/** Builds the options of one call. @internal */
 export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): LanguageModelV4CallOptions {
   const { model, provider, signal, headers } = input;
   const { output, toolChoice: choice } = request;
@@ -361,7 +360,6 @@ function providerOptionsOf(
 /** The provider's own tools, by the names that the model uses. */
 export type ProviderTools = Record<string, { id: string; args: object }>;
 
-/** Returns data as base64 text. */
 export function base64Of(data: string | Uint8Array): string {
   return typeof data === 'string' ? data : toBase64(data);
 }

@@ -10,7 +10,6 @@ import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
 import { resultsByCall } from '../turn/tool-calls.ts';
 
-/** Returns a function that converts only what the transcript gained. */
 export function growingConversation(): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
     make(items, { hasPrevious }) {
@@ -236,7 +235,6 @@ function fileBlock(part: Extract<Part, { type: 'file' }>): JsonObject {
   return { type: 'document', source, ...omitUndefined({ title: part.name }) };
 }
 
-/** A referenced file. Only `data:` URLs have `base64`. */
 type Referenced = { url: string; mediaType: string; base64?: string };
 
 function readURL(url: string, mediaType = ''): Referenced {
@@ -267,12 +265,10 @@ function isText(mediaType: string): boolean {
 
 export const ANTHROPIC = 'anthropic';
 
-/** Returns the opaque data of an item: its original content block, unchanged. */
 export function keepBlock(block: JsonObject): Opaque {
   return { provider: ANTHROPIC, data: { block } };
 }
 
-/** Returns the original block of an item; `undefined` for items of other providers. */
 export function keptBlock(opaque: Opaque | undefined): JsonObject | undefined {
   if (opaque?.provider !== ANTHROPIC || !isJsonObject(opaque.data)) return undefined;
   return isJsonObject(opaque.data.block) ? opaque.data.block : undefined;

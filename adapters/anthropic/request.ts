@@ -12,7 +12,6 @@ type BodyOptions = {
   conversationOf(transcript: readonly Item[]): Input;
 };
 
-/** Builds the request body of one call. It always contains the full transcript. */
 export function bodyOf(
   request: ModelRequest,
   plan: Plan,
@@ -113,7 +112,6 @@ type PlanOptions = {
   model: string;
   /** Whether the model can enforce an output schema. Default: judged by its name. */
   nativeOutput: boolean | undefined;
-  /** The adapter's options; the request's options take precedence. */
   providerOptions: JsonObject | undefined;
 };
 
@@ -141,7 +139,6 @@ type Plan = {
   output: OutputPlan;
 };
 
-/** Returns the plan for a request. */
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const rules = modelRules(options.model);
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -269,7 +266,6 @@ export function modelRules(model: string): ModelRules {
   };
 }
 
-/** From which version on a rule holds. */
 type Since<Rule> = readonly (readonly [version: number, rule: Rule])[];
 const OUTPUT_TOKENS: Since<number> = [
   [405, 64_000],

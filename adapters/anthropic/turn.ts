@@ -233,7 +233,6 @@ type StreamedBlock = {
   block: JsonObject;
   pieces: string[];
   ended: boolean;
-  /** The position among the turn's calls; `undefined` for other blocks. */
   callIndex?: number;
 };
 
@@ -252,7 +251,6 @@ export class StreamedBlocks {
   readonly #ids = new Set<string>();
   #last: StreamedBlock | undefined;
 
-  /** Opens a block; `undefined` if it is a repetition. */
   begin(event: JsonObject, block: JsonObject): StreamedBlock | undefined {
     const known = this.at(event);
     const isRepeated =

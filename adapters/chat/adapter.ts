@@ -24,7 +24,6 @@ export type ChatOptions = ConnectionOptions &
 
 export const CHAT_NAMES: NamesOf<ChatOptions> = { ...CONNECTION_NAMES, client: true, providerOptions: true };
 
-/** Creates the adapter of a provider that implements the Chat Completions API. */
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
   const { model } = options;
   const messagesOf = growingMessages(dialect, model);

@@ -68,7 +68,6 @@ export function growingMessages(
   return (transcript, head) => growing.of(transcript, head).input;
 }
 
-/** Returns the provider's role for instructions and for system and developer messages. */
 export function roleFor(role: 'system' | 'developer', { role: map }: ChatDialect, model: string): string {
   return map ? map(role, model) : 'system';
 }
@@ -107,7 +106,6 @@ function needsBridge(last: JsonObject | undefined, next: JsonObject): boolean {
 
 type AssistantItem = ReasoningItem | MessageItem | ToolCallItem;
 
-/** Builds the message of these items; `undefined` if they have no content, call or refusal. */
 function assistantMessage(
   items: readonly AssistantItem[],
   dialect: ChatDialect,

@@ -36,7 +36,6 @@ class Answer {
   readonly annotations: JsonValue[] = [];
   readonly images = new Set<string>();
   readonly calls = new CallAccumulator();
-  /** The tools that the provider ran. */
   readonly executed: JsonObject[] = [];
   readonly #executedAt = new Map<number, JsonObject>();
   readonly #dialect: ChatDialect;
@@ -180,7 +179,6 @@ function thinkingText(chunk: JsonObject): string {
     : partsOf(chunk.thinking).map(chunkText).join('');
 }
 
-/** Returns the text of a text chunk, and the empty string for other chunks. */
 export function chunkText(chunk: JsonObject): string {
   return chunk.type === 'text' ? textIn(chunk.text) : '';
 }
@@ -447,7 +445,6 @@ function isFailure(finish: string): boolean {
   return finish === 'error' || finish === 'insufficient_system_resource';
 }
 
-/** Reads the token counts of a `usage` object, including the members specific to DeepSeek and Moonshot. */
 function usageOf(value: JsonValue | undefined): Usage | null {
   const usage = objectOf(value);
   const input = objectOf(usage.prompt_tokens_details);

@@ -24,23 +24,19 @@ const HELLO: ModelRequest = {
   settings: {},
 };
 
-/** Returns the request of an exchange. */
 export function requestFor(exchange: Exchange): ModelRequest {
   return exchange.request ?? HELLO;
 }
 
-/** Returns the response body of an exchange as bytes. */
 export function bytesOf({ response }: Pick<Exchange, 'response'>): Uint8Array {
   return typeof response === 'string' ? new TextEncoder().encode(response) : response;
 }
 
-/** Returns the first half of a response body. */
 export function halfOf(exchange: Exchange): Uint8Array {
   const bytes = bytesOf(exchange);
   return bytes.subarray(0, Math.floor(bytes.length / 2));
 }
 
-/** Returns the response of an exchange, split into `chunks`. */
 export function answerOf(
   exchange: Exchange,
   chunks: ReplayedAnswer['chunks'] = [bytesOf(exchange)],
@@ -49,7 +45,6 @@ export function answerOf(
   return { headers: { 'content-type': type ?? '' }, chunks };
 }
 
-/** The outcome of one call: the deltas before the turn, and the turn. */
 export type ConformanceOutcome = { deltas: TurnDelta[]; turn: ModelTurn };
 
 /** Makes a call in the exchange's mode. Asserts that a stream ends with a turn. */
@@ -69,7 +64,6 @@ export async function call(
   return { deltas, turn: last.turn };
 }
 
-/** Plays an exchange without sockets, its response split into `chunks`. */
 type Play = (exchange: Exchange, chunks?: ReplayedAnswer['chunks']) => Promise<ConformanceOutcome>;
 
 /** Returns a function that plays exchanges through one shared adapter. */
@@ -83,7 +77,6 @@ export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapt
   return Object.assign(play, { adapter });
 }
 
-/** Plays one exchange through a new adapter. */
 export function play(subject: AdapterUnderTest, exchange: Exchange): Promise<ConformanceOutcome> {
   return player(subject)(exchange);
 }

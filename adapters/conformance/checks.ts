@@ -34,7 +34,6 @@ import {
   startReplayServer,
 } from './replay.ts';
 
-/** All requirements for an adapter, as far as its exchanges can show them. */
 export function allChecks(subject: AdapterUnderTest): AdapterCheck[] {
   const good = subject.exchanges.filter(({ fails }) => fails === undefined);
   const modes = [true, false].flatMap(mode => good.find(({ streamed }) => streamed === mode) ?? []);
@@ -296,7 +295,6 @@ function outputOf(index: number): string {
   return `output-${index}-of-the-call`;
 }
 
-/** The body of a request with these items after those of the exchange. */
 async function nextBody(
   subject: AdapterUnderTest,
   exchange: Exchange,

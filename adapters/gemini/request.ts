@@ -212,7 +212,6 @@ function isResponseMedia(mediaType: string): boolean {
   return /^(?:image\/(?:png|jpeg|webp|\*)|application\/pdf|text\/plain|)$/.test(mediaType);
 }
 
-/** Returns inline data as a `data:` URL if it is an image. */
 export function imageURL({ mimeType, data }: JsonObject): string | undefined {
   if (typeof mimeType !== 'string' || typeof data !== 'string') return undefined;
   return mimeType.startsWith('image/') ? `data:${mimeType};base64,${data}` : undefined;
@@ -261,12 +260,10 @@ export type ContentSpan = { length: number; thoughtSignature?: string };
  */
 type Kept = { spans?: ContentSpan[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
 
-/** Returns the opaque data of an item; `undefined` if there is nothing to keep. */
 export function keep(kept: Kept): Opaque | undefined {
   return Object.keys(kept).length === 0 ? undefined : { provider: GEMINI, data: kept };
 }
 
-/** Returns the data that an item keeps; empty if it belongs to another provider. */
 function keptBy(item: Item): Kept {
   if (!('opaque' in item) || item.opaque?.provider !== GEMINI) return {};
   const data = objectOf(item.opaque.data);
@@ -278,7 +275,6 @@ function keptBy(item: Item): Kept {
   });
 }
 
-/** Returns the member `thoughtSignature`, if there is a signature. */
 export function signed(thoughtSignature: string | undefined): { thoughtSignature?: string } {
   return thoughtSignature === undefined ? {} : { thoughtSignature };
 }

@@ -199,7 +199,6 @@ function partItem(part: JsonObject): Item {
   };
 }
 
-/** Returns the member that identifies the kind of a part; `undefined` for an empty part. */
 function kindOf(part: JsonObject): string | undefined {
   return Object.keys(part).find(name => !SECONDARY_MEMBERS.has(name)) ?? Object.keys(part)[0];
 }

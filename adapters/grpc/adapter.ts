@@ -34,7 +34,6 @@ import {
 export type PreparedCall = {
   tokens: readonly number[];
   stopTokens: readonly number[];
-  /** Members of `SamplingParams` that constrain the reply. */
   constraint?: JsonObject;
   /** Further members of `SamplingParams`, which take precedence. */
   options: JsonObject;
@@ -52,7 +51,6 @@ type GrpcAdapterOptions = {
   prepare(request: ModelRequest, context: ProviderContext, options: JsonObject): Promise<PreparedCall>;
 };
 
-/** Creates an adapter for a model behind vLLM's gRPC API. Each method makes one call of `Generate`. */
 export function grpcAdapter({
   endpoint,
   capabilities = {},
@@ -222,7 +220,6 @@ const CHANNEL = {
   'grpc.max_reconnect_backoff_ms': 2_000,
 };
 
-/** Resolves when the server has begun to answer. */
 function startCall(
   { client, metadata }: Opened,
   requestId: string,

@@ -35,7 +35,6 @@ const SAMPLING_FIELDS: Readonly<Record<string, SamplingField>> = {
 export type GenerateRequest = {
   requestId: string;
   tokens: readonly number[];
-  /** By the names of `SamplingParams`. */
   sampling: JsonObject;
 };
 
@@ -50,7 +49,6 @@ export function encodeGenerate({ requestId, tokens, sampling }: GenerateRequest)
     .finish();
 }
 
-/** Encodes a request to stop a generation. */
 export function encodeAbort(requestId: string): Uint8Array {
   return new ProtoWriter().string(1, requestId).finish();
 }

@@ -103,7 +103,6 @@ export class CompletionsTurn implements AnswerReader {
   }
 }
 
-/** Converts a part of the reply's text. */
 export function pieceOf(piece: TagPiece): Piece {
   if ('text' in piece) return piece;
   const token = TOKENS_BY_TEXT.get(piece.tag);
@@ -136,7 +135,6 @@ export class HarmonyReply {
     return 'token' in piece ? this.#takeToken(piece.token) : this.#takeText(piece.text);
   }
 
-  /** Ends the reply. Returns the deltas of an answer without a header. */
   end(): TurnDelta[] {
     return this.#isOver ? [] : this.#endMessage();
   }

@@ -214,24 +214,20 @@ export const TOKENS_BY_TEXT: ReadonlyMap<string, TokenName> = new Map(
   TOKEN_NAMES.map(name => [tokenText(name), name]),
 );
 
-/** Returns a special token as text. */
 export function tokenText(name: TokenName): string {
   return `<|${name}|>`;
 }
 
 export const HARMONY = 'harmony';
 
-/** Returns the opaque data of an item that the model wrote on this channel. */
 export function keptOn(channel: 'analysis' | 'commentary'): Opaque {
   return { provider: HARMONY, data: { channel } };
 }
 
-/** Whether the reasoning is this provider's own, so that it goes back. */
 function isKept({ opaque }: ReasoningItem): boolean {
   return opaque?.provider === HARMONY;
 }
 
-/** Whether the model wrote the message to announce calls. */
 function isPreamble({ opaque }: MessageItem): boolean {
   return opaque?.provider === HARMONY && objectOf(opaque.data).channel === 'commentary';
 }

@@ -118,7 +118,6 @@ export function connector(
 /** The longest request and the longest reply that are captured, in characters. */
 const LONGEST_CAPTURE = 1024 * 1024;
 
-/** Returns a connection that adds its requests and their replies to `exchanges`, without secrets. */
 export function capturing(
   connection: ProviderConnection,
   exchanges: CapturedExchange[] | undefined,
@@ -181,7 +180,6 @@ const LONGEST_ERROR = 1024 * 1024;
 
 type Opened = { context: ProviderContext; transport: Transport };
 
-/** Opens a `fetch` transport once per key and URL. */
 function fetchOpener(endpoint: Endpoint, options: ConnectionOptions): () => Opened {
   let cached: (Opened & { apiKey: string }) | undefined;
   return () => {
@@ -307,7 +305,6 @@ export class BoundCall {
   }
 }
 
-/** Returns an environment variable without surrounding space; `undefined` where there is no environment. */
 export function readVariable(name: string): string | undefined {
   return globalThis.process?.env?.[name]?.trim();
 }

@@ -105,7 +105,6 @@ function redirectRefused({ status, location }: RedirectRefused, context: Provide
   return make(context, 'redirect-refused', message, { status });
 }
 
-/** Returns the error for a call without an API key. */
 export function keyMissing(context: ProviderContext): ProviderError {
   const message = `${name(context)} has no API key. Set ${context.keyVariable} or the adapter's option apiKey. If the server needs no key, any text works.`;
   return make(context, 'key-missing', message);
@@ -163,12 +162,10 @@ export function errorFromThrown(
   return make(context, 'unknown', message, { raw });
 }
 
-/** Returns the error for a call that its caller aborted. */
 export function aborted(context: ProviderContext): ProviderError {
   return make(context, 'aborted', `The call to ${name(context)} was aborted.`);
 }
 
-/** System error codes for a connection that was established and then lost. */
 const LOST_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 const CONNECTION_LOST = /fetch failed|terminated|connection error|socket|network|closed|premature/i;
@@ -280,7 +277,6 @@ function displayURL(url: string): string {
   return `${origin}${pathname}`.replace(/\/$/, '');
 }
 
-/** Returns the error and its causes, the outermost first. */
 export function causesOf(thrown: unknown): unknown[] {
   const chain: unknown[] = [];
   let cause = thrown;
@@ -341,7 +337,6 @@ const EXACT: readonly Rule[] = [
   },
 ];
 
-/** The code for a status when no `EXACT` rule matches. */
 const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
   [401, 'authentication'],
   [402, 'quota'],
@@ -388,7 +383,6 @@ const RETRYABLE: ReadonlySet<ProviderErrorCode> = new Set([
   'malformed-stream',
 ]);
 
-/** Whether an error with this code may succeed when the request is repeated. */
 export function isRetryable(code: ProviderErrorCode): boolean {
   return RETRYABLE.has(code);
 }
@@ -412,7 +406,6 @@ function matches(rule: Rule, status: number | null, body: ErrorBody): boolean {
 
 /** The content of an error body, in one form for all providers. */
 type ErrorBody = {
-  /** Empty when the body has no readable text. */
   message: string;
   /** Every code, type, status name and reason in the body, in lower case. */
   codes: string[];

@@ -43,7 +43,6 @@ export function isDone(data: string): boolean {
   return data.trim() === '[DONE]';
 }
 
-/** Collects the lines of one event until the blank line that ends it. */
 class EventBlock {
   #event = '';
   #data: string[] = [];
@@ -110,7 +109,6 @@ export class LineScanner {
     if (start < text.length) this.#tail += start === 0 ? text : text.slice(start);
   }
 
-  /** Returns the last line if it had no line end, else the empty string. */
   rest(): string {
     return this.#tail;
   }

@@ -34,7 +34,6 @@ function partsOf(baseURL: string): { root: string; query: string } {
   return { root: trimSlashes(address.slice(0, end)), query: address.slice(end + 1) };
 }
 
-/** Removes the slashes at the end of a URL, so that a path can be appended. */
 export function trimSlashes(url: string): string {
   let end = url.length;
   while (url[end - 1] === '/') end -= 1;
@@ -65,7 +64,6 @@ export type ProviderClient = {
   ): { asResponse(): Promise<Response> };
 };
 
-/** The option of adapters that can use an official client. */
 export type ClientOptions = {
   /**
    * An official client that makes the requests with its own key, URL, `fetch` and proxy. The options
@@ -78,7 +76,6 @@ export type ClientOptions = {
   client?: ProviderClient;
 };
 
-/** Sends requests through an official client, with the client's own retries turned off. */
 export function clientTransport(
   client: ProviderClient,
   headers: Record<string, string>,

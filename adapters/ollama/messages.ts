@@ -37,7 +37,6 @@ function messagesOf(transcript: readonly Item[], context: ErrorContext): JsonObj
   return messages;
 }
 
-/** Returns a function that converts instructions and transcript, but only what the transcript gained. */
 export function growingOllamaMessages(
   context: ErrorContext,
 ): (request: Pick<ModelRequest, 'instructions' | 'transcript'>) => JsonObject[] {
@@ -51,7 +50,6 @@ export function growingOllamaMessages(
 
 type Answer = Extract<Item, { type: 'message' | 'reasoning' | 'tool_call' }>;
 
-/** Returns the message of a turn; `undefined` if it has neither text nor calls. */
 function answerInput(items: readonly Answer[]): JsonObject | undefined {
   const calls = items.filter(item => item.type === 'tool_call').map(callInput);
   let content = '';
@@ -130,7 +128,6 @@ function joined(texts: readonly string[]): string {
 
 const PROVIDER = 'ollama';
 
-/** Returns the opaque data of a text or reasoning that continues an earlier one of its turn. */
 export function keptMore(): Opaque {
   return { provider: PROVIDER, data: { more: true } };
 }
@@ -139,7 +136,6 @@ function isMore(opaque: Opaque | undefined): boolean {
   return opaque?.provider === PROVIDER && objectOf(opaque.data).more === true;
 }
 
-/** Returns the opaque data of a call with a server id. Most servers send no ids and accept none. */
 export function keptCall(wireId: string): Opaque {
   return { provider: PROVIDER, data: { wireId } };
 }

@@ -34,7 +34,6 @@ export const RESPONSES_NAMES: NamesOf<ResponsesOptions> = {
   reasoning: true,
 };
 
-/** Creates the adapter of a provider that implements the Responses API. */
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {
   const { model, store = true, reasoning = dialect.reasons(model), providerOptions } = options;
   const bodyOf = responsesBody(dialect, { model, store, encryptedReasoning: reasoning, providerOptions });

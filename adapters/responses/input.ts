@@ -47,7 +47,6 @@ function joined(message: JsonObject | undefined, [rest]: readonly JsonObject[]):
   return { ...message, content: [...objectsOf(message.content), ...more] };
 }
 
-/** Returns a function like `inputOf` for full transcripts that converts only what the transcript gained. */
 export function growingInput(options: InputOptions): (transcript: readonly Item[]) => JsonObject[] {
   const growing = new GrowingInput({
     make: items => ({ opening: [], input: providerInputOf(items, options) }),
@@ -314,7 +313,6 @@ export type Kept = {
 
 const TEXTS = ['id', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
 
-/** Returns the data that an item keeps for this provider; `undefined` if it belongs to another provider. */
 function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
   const data = objectOf(opaque.data);

@@ -14,7 +14,6 @@ export type BodyOptions = {
   store: boolean;
   /** Whether to request encrypted reasoning, without which later turns cannot send the reasoning back. */
   encryptedReasoning: boolean;
-  /** The adapter's options; the request's options take precedence. */
   providerOptions: JsonObject | undefined;
 };
 

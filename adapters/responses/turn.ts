@@ -23,7 +23,6 @@ function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
   );
 }
 
-/** Returns the readable text of a reasoning item: its summary, else its content. */
 function reasoningText(item: JsonObject): string {
   const summary = joinedText(item.summary);
   return summary === '' ? joinedText(item.content) : summary;
@@ -152,7 +151,6 @@ function usageOf(value: JsonValue | undefined): Usage | null {
   });
 }
 
-/** Returns the error of a failed response. Its other members only repeat the request. */
 function failedResponse({ id, status, error }: JsonObject, context: ProviderContext): ProviderError {
   return errorFromBody({ id: id ?? null, status: status ?? null, error: error ?? null }, context);
 }
@@ -169,7 +167,6 @@ export class ResponseReader implements AnswerReader {
   #refusals = 0;
   /** Of each reasoning item without text: the number of refusals before it. */
   #sealed: number[] = [];
-  /** Whether a refusal came after the last text. */
   #isRefused = false;
 
   constructor(request: ModelRequest, dialect: ResponsesDialect, context: ProviderContext) {
@@ -330,13 +327,10 @@ type OutputSlot = {
   /** The announced item; replaced by the finished item when it arrives. */
   item: JsonObject;
   finished: boolean;
-  /** The position among the turn's calls; `undefined` for other items. */
   callIndex?: number;
   /** Text, refusal, summary and reasoning parts: the full text if a `done` event sent it, else the pieces. */
   parts: Map<string, { type: string; pieces: string[] }>;
-  /** The streamed pieces of a call's arguments or input. */
   pieces: string[];
-  /** The full arguments or input from the `done` event. */
   written?: string;
 };
 

@@ -80,13 +80,11 @@ const turnSchema = fields({
 /** A turn in a script. With `error` and no other content, it is an error before the next turn. */
 export type ScriptedTurn = Omit<PlayedTurn, 'error'> & { error?: ScriptedError | string };
 
-/** A validated turn. */
 export type PlayedTurn = z.infer<typeof turnSchema>;
 
 const turnsSchema = z.array(turnSchema);
 const scriptSchema = fields({ turns: turnsSchema, delayScale: optional(z.number().nonnegative()) });
 
-/** A validated script. */
 export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };
 
 /** Reads a script file, relative to the working directory. Throws an `EngineError` `script-invalid`. */

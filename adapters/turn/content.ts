@@ -36,7 +36,6 @@ export function textOfResult(result: Result): string {
   return result.isError ? `Error: ${text}` : text;
 }
 
-/** The images and files among the parts. */
 export function mediaOfParts(parts: readonly Part[]): Media[] {
   return parts.filter(part => part.type !== 'text');
 }

@@ -5,27 +5,22 @@ export function objectOf(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** Returns the value if it is an array, else an empty array. */
 export function arrayOf(value: JsonValue | undefined): JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns the objects in an array, or an empty array if the value is not one. */
 export function objectsOf(value: JsonValue | undefined): JsonObject[] {
   return arrayOf(value).filter(isJsonObject);
 }
 
-/** Returns the value if it is a string, else the empty string. */
 export function textIn(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Returns the value if it is a non-empty string, else `undefined`. */
 export function nonEmpty(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Returns the value if it is an integer, else `undefined`. */
 export function integerIn(value: JsonValue | undefined): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) ? value : undefined;
 }
@@ -45,7 +40,6 @@ export function shorten(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
-/** Returns the members of an object with these names. */
 export function pick(value: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)));
 }

@@ -2,7 +2,6 @@
 
 import type { FinishReason } from '../../protocol/turn.ts';
 
-/** A part of a text: plain text, or one of the tags. */
 export type TagPiece = { text: string } | { tag: string };
 
 /** Finds tags, which begin with `<`, in a text, however it is split. Holds back only what may begin a tag. */

@@ -24,7 +24,6 @@ type TurnSource = Pick<ModelAdapter, 'provider' | 'model'> & {
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
 };
 
-/** Creates an adapter whose methods each make one model call. */
 export function turnAdapter({ provider, model, capabilities, call }: TurnSource): ModelAdapter {
   return {
     provider,
@@ -72,7 +71,6 @@ export type AnswerReader = {
   push(event: JsonObject, type: string): Iterable<TurnDelta>;
   /** `ended`: the turn is complete, and later events only add to it. `over`: nothing follows. */
   readonly progress: 'open' | 'ended' | 'over';
-  /** Returns the turn of a stream that is not `open` any more. */
   end(): ModelTurn;
 };
 

@@ -45,7 +45,6 @@ export function parametersOf({ inputSchema, strict }: ToolDefinition): {
   return { parameters: strictForm ?? parameters, isStrict: strictForm !== undefined };
 }
 
-/** The members of an output schema in OpenAI's APIs. */
 export function formatOf({ name, schema, strict }: OutputFormat): JsonObject {
   const strictForm = strict === true ? strictSchema(schema) : undefined;
   return {

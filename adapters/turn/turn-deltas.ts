@@ -2,7 +2,6 @@ import type { Item } from '../../protocol/item.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 
-/** Accumulates the deltas that a reader of the stream has received so far. */
 export class ShownDeltas {
   text = '';
   reasoning = '';

@@ -11,12 +11,10 @@ export type ChatTemplate = { template: Template; source: string };
 
 export type ModelFiles = {
   tokenizer: Tokenizer;
-  /** The template for requests with or without tools. */
   templateFor(options: { hasTools: boolean }): ChatTemplate;
   /** The special tokens that templates use, such as `bos_token`. */
   specialTokens: JsonObject;
   stopTokens: readonly number[];
-  /** The texts that the tokenizer would turn into single tokens. */
   tokenTexts: TokenTexts;
 };
 
@@ -198,7 +196,6 @@ export class TokenTexts {
     return broken;
   }
 
-  /** Breaks up the texts in a JSON value, including the names of its members. */
   breakUpIn(value: JsonObject): JsonObject {
     return this.#map(value) as JsonObject;
   }

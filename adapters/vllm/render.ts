@@ -19,7 +19,6 @@ export const VARIABLES = {
   tokenizer: 'VLLM_TOKENIZER',
 } as const;
 
-/** Returns a function that converts transcripts to the messages that chat templates take. */
 export function messagesFor(
   model: string,
 ): (request: ModelRequest, context: ProviderContext) => JsonObject[] {

@@ -50,7 +50,6 @@ export function isOwnCall(command: CallCommand, ownId: string, context: Context)
   return call.childRunId === undefined || ('digest' in command && call.digest === command.digest);
 }
 
-/** Builds the input for the state it will be applied to. */
 export type MakeCommand = (state: ChartState) => Command;
 
 /** The input for a decision about `call`, or why it is refused. Validates an edited input with the call's tool. */
@@ -210,7 +209,6 @@ export function addItemIds(items: readonly Item[], host: Host): Item[] {
   return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
 }
 
-/** The input that ends the run as cancelled, with the ids of its open calls. */
 export function cancelRun(
   { context }: ChartState,
   { reason, by, requestId }: CommandOptions & { reason?: string },
@@ -280,7 +278,6 @@ function findOverflow({ context: { runId, inbox } }: ChartState, { type }: Chart
   );
 }
 
-/** Refuses an input that could not be read back from the journal. */
 export function findFault(event: ChartEvent): Refusal | null {
   const issue = inputEventSchema.safeParse(event).error?.issues[0];
   const reason = reasonOf(event);

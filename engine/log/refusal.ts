@@ -37,7 +37,6 @@ export function withoutIndex(result: SubmitResult): CommandResult {
   return refusal;
 }
 
-/** Returns the outcome of a command that is not accepted. `by` is left out if it is `undefined`. */
 export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
   return { accepted: false, code, message, ...omitUndefined({ by }) };
 }

@@ -20,7 +20,6 @@ const MOST_IDS = 2_000;
 
 const DIGEST_DIGITS = 16;
 
-/** What is kept of a request with these fields; `undefined` if it has no id. */
 export function recordRequest({
   requestId,
   ...fields

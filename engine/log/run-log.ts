@@ -11,11 +11,8 @@ import { type FoldedCommands, foldCommands, type MakeCommand } from './command.t
 import { type AppendOutcome, findRefusal, type Refusal, type SubmitResult } from './refusal.ts';
 import { RequestIds } from './request-ids.ts';
 
-/** The log's callbacks into the driver that holds this process's lease. */
 type LogFollower = {
-  /** Inputs were folded but not committed yet. */
   onInput(effects: readonly Effect[]): void;
-  /** The events that had these effects were dropped. */
   onDropped(effects: readonly Effect[]): void;
   /** Another process appended first: the state may differ from the one that produced the effects. */
   onRefolded(): void;
@@ -34,7 +31,6 @@ const NO_WAITER: Waiter = { resolve() {}, reject() {} };
 /** An admitted event, or several that are appended together or not at all. */
 type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
   refold: Refold;
-  /** The state that the events were first admitted in. */
   before: ChartState;
   after: ChartState;
   /** Being appended when this process stopped driving: not retried. */
@@ -64,7 +60,6 @@ export class RunLog {
   #durable: StoredFold;
   #state: ChartState;
   #pending: Pending[] = [];
-  /** How many of the pending events are being appended now. */
   #inFlight = 0;
   /** The epoch of this process's lease; `null` if it does not drive the run. */
   #epoch: number | null = null;
@@ -87,7 +82,6 @@ export class RunLog {
     return this.isDriving ? this.#state : this.#durable.state;
   }
 
-  /** The fold of the durable entries, and the seq of the last one. */
   get durable(): StoredFold {
     return this.#durable;
   }
@@ -96,7 +90,6 @@ export class RunLog {
     return this.#pending.length === 0;
   }
 
-  /** Whether this process drives the run: it appends under an epoch. */
   get isDriving(): boolean {
     return this.#epoch !== null;
   }

@@ -24,7 +24,6 @@ export class Snapshots {
     this.#seq = snapshotSeq;
   }
 
-  /** Saves a snapshot of a run that rests or has ended, if one is due. */
   async saveAtRest(fold: StoredFold): Promise<void> {
     if (fold.seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save(fold);
   }

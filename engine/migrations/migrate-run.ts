@@ -97,7 +97,6 @@ type Succession = {
   as: string;
   steps: readonly JournalMigration[];
   parent?: RunStarted['parent'];
-  /** What changes in the commit that creates the successor at the top. */
   beside: StandingChange[];
 };
 
@@ -203,7 +202,6 @@ async function assertUndriven({ store, host, isDead }: MigrateParts, runId: stri
   );
 }
 
-/** Folds the migrated journal. Throws `chart-mismatch` for the first entry that does not fit. */
 function foldMigrated(runId: string, started: RunStarted, events: readonly RunEvent[]): ChartState {
   let state = beginFold(started);
   for (const [index, event] of events.entries()) {

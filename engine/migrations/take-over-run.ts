@@ -7,7 +7,6 @@ import { migrateRun, successorOf } from './migrate-run.ts';
 type TakeOverParts = {
   store: Store;
   host: Host;
-  /** Who claims the old runs meanwhile. */
   owner: Owner;
   isDead(owner: Owner): boolean;
   migrations: readonly JournalMigration[];

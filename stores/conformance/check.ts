@@ -35,15 +35,11 @@ export type StoreCheck = { name: string; run(): Promise<void> };
 
 /** What a check can do with its store, beside calling it. */
 export type Bench = {
-  /** Closes the store and opens it again, as a later process would. */
   reopen(): Promise<Store>;
-  /** Opens the store a second time, as another process would. */
   openAgain(): Promise<Store>;
-  /** Cuts the connections of the store. */
   disconnect(): Promise<void>;
 };
 
-/** Checks of one empty store, by name. */
 export type Checks = Record<string, (store: Store, bench: Bench) => Promise<void>>;
 
 /** Checks with what `arrange` makes in the store or finds there. A store without it (`undefined`) passes. */
@@ -127,7 +123,6 @@ export async function rejectsWith(code: string, work: Promise<unknown>): Promise
   await assert.rejects(work, { name: 'EngineError', code });
 }
 
-/** Asserts that the methods of the store know no run with this id. */
 export async function isUnknown(store: Store, runId: string): Promise<void> {
   const calls = [
     store.read(runId),
@@ -209,7 +204,6 @@ function inTime<Target extends object>(target: Target, setClock: (now: number) =
   });
 }
 
-/** The time that an argument of a call names: of a claim, a lease, a request for work, a deletion. */
 function timeOf(argument: unknown): number[] {
   if (typeof argument === 'number' && argument >= 1_000) return [argument];
   const isTimed = typeof argument === 'object' && argument !== null && 'now' in argument;

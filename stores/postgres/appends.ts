@@ -53,7 +53,6 @@ export function makeAppends(database: Database, now: () => number) {
     return written.length > 0;
   }
 
-  /** Changes what the record says about a run, without an entry. Resolves to false if the run is not as expected. */
   async function setStanding(
     runId: string,
     { after, epoch, redactions }: Guard,

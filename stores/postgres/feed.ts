@@ -11,7 +11,6 @@ import { decodeEntries, readRow } from './journal.ts';
  * read, in whatever order they commit.
  */
 export function postgresFeed(database: Database, now: () => number): StoreFeed {
-  /** The first position of the transactions that have not all ended. */
   const horizon = `@position_of(pg_snapshot_xmin(pg_current_snapshot()))`;
   const findEnd = async () => {
     const [row] = await database.query(

@@ -30,7 +30,6 @@ export function topicOf(runId: string): string {
   return [...escapeText(runId)].slice(0, LONGEST_TOPIC).join('');
 }
 
-/** SQL that tells watchers of work. */
 export const NOTIFY_WORK = `pg_notify('@changes', '${WORK}')::text`;
 
 /**

@@ -110,7 +110,6 @@ async function readWaiting(query: Transaction): Promise<Waiting[]> {
   return toWaiting(rows);
 }
 
-/** Deletes runs with all that belongs to them. Unknown ids are ignored. */
 export async function dropRuns(query: Transaction, runIds: readonly string[]): Promise<void> {
   if (runIds.length === 0) return;
   await query(`DELETE FROM @runs WHERE run_id = ANY($1)`, runIds.map(escapeText));
@@ -131,7 +130,6 @@ export async function takeRuns(query: Transaction, request: WorkRequest, now: nu
   return toRecords(rows, { onDamaged }).sort((one, other) => one.updatedAt - other.updatedAt);
 }
 
-/** Returns how many runs have something to do, at most `limit`: see `Store.countWork`. */
 export async function countRuns(query: Transaction, request: WorkRequest): Promise<number> {
   if (request.limit <= 0 || request.agents.length === 0) return 0;
   const [row] = await query(
@@ -210,7 +208,6 @@ export async function readSnapshot(query: Transaction, runId: string): Promise<S
 
 const PART_BYTES = 256 * 1024;
 
-/** Stores the text for a run; the same digest again changes nothing. */
 export async function writeBlob(
   query: Transaction,
   { run, digest, text }: { run: number; digest: string; text: string },

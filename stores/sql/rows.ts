@@ -236,7 +236,6 @@ export function columnsOf({ chart, parent, forkOf, progress, ...run }: NewRun) {
 
 export type Replacements = ReadonlyMap<number, { text: string; stateHash: string | undefined }>;
 
-/** Returns the entries that a redaction replaces, and the new title if entry 1 is one of them. */
 export function readRedaction({ entries }: Redaction): { texts: Replacements; title: string | undefined } {
   const first = entries.find(({ seq }) => seq === 1)?.event;
   return {
@@ -331,7 +330,6 @@ export function cursorOf(row: Row | undefined): string {
   return toCursor({ position: Number(row?.position ?? 0), seq: Number(row?.seq ?? 0) });
 }
 
-/** The lease in a row of `listeners`. */
 export function readHolder(row: Row | undefined): StoredLease | undefined {
   const owner = readOwner(row?.owner ?? null);
   return owner && { owner, until: Number(row?.until) };

@@ -28,7 +28,6 @@ export class Connection {
   readonly #writes: WriteQueue;
   #opened: Opened | undefined;
   #closed = false;
-  /** Whether a write was refused for want of room, and none was found since. */
   #isFull = false;
 
   /** A call waits for a lock for up to `busyTimeoutMs`, then rejects with `store-locked`. */
@@ -250,7 +249,6 @@ function emptyLog(db: DatabaseSync, file: string): void {
 
 const LOCK_BACK_OFF = { baseMs: 1, maxMs: 50 };
 
-/** One write: atomic, and repeated if its transaction failed. */
 type Write = {
   /** Does the work in the open transaction. Call the returned function after the commit to acknowledge the write. */
   run(sql: Statements): () => void;
@@ -258,7 +256,6 @@ type Write = {
   calledAt: number;
 };
 
-/** Commits writes in order and settles each; returns those that found the store locked. */
 type Commit = (writes: readonly Write[]) => readonly Write[];
 
 /**
@@ -273,7 +270,6 @@ export class WriteQueue {
   readonly #timeoutMs: number;
   readonly #commit: Commit;
   readonly #waiting: Write[] = [];
-  /** How many attempts in a row found the store locked. */
   #failures = 0;
   #cancel: (() => void) | undefined;
 
@@ -283,7 +279,6 @@ export class WriteQueue {
     this.#commit = commit;
   }
 
-  /** Resolves when `work` is on disk. `work` may run more than once. */
   add<Result>(work: (sql: Statements) => Result): Promise<Result> {
     return new Promise((resolve, reject) => {
       const run = (sql: Statements) => {

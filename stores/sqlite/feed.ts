@@ -58,7 +58,6 @@ export class ChangeWatcher {
   readonly #connection: Connection;
   readonly #watchers: Watchers;
   #version: unknown;
-  /** The position of the last append that the watchers know of. */
   #position: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 

@@ -96,7 +96,6 @@ function writeRows(
   }
 }
 
-/** Writes the lease of a granted claim. The caller appends `run.claimed` in the same commit. */
 export function writeLease(sql: Statements, run: number, request: ClaimRequest, epoch: number): void {
   const { owner, until } = grantLease(request);
   sql.setLease.run(epoch, JSON.stringify(owner), until, request.now, run);

@@ -148,7 +148,6 @@ export class OpenedFile {
     this.#logId = findFile(`${file}-wal`)?.id;
   }
 
-  /** Throws `store-replaced` if the file or its log was deleted or replaced, and `store-damaged` if it was emptied. */
   assertInPlace(): void {
     const found = findFile(this.#file);
     if (found?.id !== this.#id) throw this.#describe(this.#file, found);

@@ -28,7 +28,6 @@ import { RECORD, type Statements } from './statements.ts';
 /** Where a journal ends. `sum`: the checksum of its last entry. `hasRowsPastEnd`: rows follow the recorded end. */
 export type Position = ReturnType<typeof locateRunRow>;
 
-/** Returns the position of a run. Throws `run-unknown`, and `store-damaged` like `describeRun`. */
 export function locateRunRow(sql: Statements, runId: string) {
   const row = findRow(sql.position, sql, runId);
   if (row === undefined) throw missingRun(runId);
@@ -46,7 +45,6 @@ export function locateRunRow(sql: Statements, runId: string) {
   };
 }
 
-/** Returns the run's record. Throws `store-damaged` for invalid columns, or if only the run's journal exists. */
 export function describeRun(sql: Statements, runId: string): RunRecord | undefined {
   const row = findRow(sql.run, sql, runId);
   return row && toRecord(row);
@@ -64,7 +62,6 @@ function findRow(statement: Statements['run'], sql: Statements, runId: string): 
   );
 }
 
-/** Inserts a run without entries. Throws `run-exists`, and `store-damaged` like `describeRun`. */
 export function insertRunRow(sql: Statements, created: NewRun): Position {
   const { runId, labels, status, createdAt, base, wakeAt } = created;
   if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
@@ -78,7 +75,6 @@ export function insertRunRow(sql: Statements, created: NewRun): Position {
   return { run, base, seq: base, sum, epoch: 0, redactions: 0, status, wakeAt, hasRowsPastEnd: false };
 }
 
-/** Deletes runs with all that belongs to them, and returns their ids. Throws `run-unknown` for a missing run. */
 export function removeRuns(sql: Statements, doomed: string[]): string[] {
   if (doomed.length > 0) sql.raiseFloor.run();
   for (const id of doomed) {
@@ -92,7 +88,6 @@ export function removeRuns(sql: Statements, doomed: string[]): string[] {
   return doomed;
 }
 
-/** Removes a run's reference to a blob, and the blob itself if no other run refers to it. */
 export function dropBlob(sql: Statements, run: number, digest: string): void {
   sql.unreferBlob.run(run, digest);
   if (sql.isBlobKept.get(digest) === undefined) sql.dropBlob.run(digest);
@@ -144,7 +139,6 @@ export function findCandidates(sql: Statements, { now, isDead }: WorkRequest): R
   return sql.candidates.all(now, now, now, JSON.stringify(dead));
 }
 
-/** Returns the records of those candidates that are work, up to the limit. */
 export function chooseWork(sql: Statements, candidates: readonly Row[], request: WorkRequest): RunRecord[] {
   const taken: RunRecord[] = [];
   for (const { run_id } of candidates) {

@@ -120,7 +120,6 @@ export type Statements = Record<keyof typeof SQL, StatementSync> & {
   prepare(text: string): StatementSync;
 };
 
-/** Prepares every statement of the store for a connection. Throws if a table is missing. */
 export function prepareStatements(db: DatabaseSync): Statements {
   const prepared = Object.entries(SQL).map(([name, text]) => [name, db.prepare(text)] as const);
   const byName = Object.fromEntries(prepared) as Record<keyof typeof SQL, StatementSync>;

@@ -61,12 +61,10 @@ export function describeFault(
   return new EngineError(fault, `${file} ${state}: ${reason}. ${advice}`, { file }, options);
 }
 
-/** Whether an error is of this fault. */
 export function isFault(error: unknown, fault: StoreFault): boolean {
   return error instanceof EngineError && error.code === fault;
 }
 
-/** Whether a failed COMMIT surely wrote nothing. */
 export function isRefusedCommit(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && REFUSED_COMMITS.has(Number(error.errcode));
 }

@@ -177,7 +177,6 @@ function nameOf(event: RecordedEvent | RunEvent): string {
 type Completed = Extract<RecordedEvent, { type: 'turn.completed' }>;
 type Failed = Extract<RecordedEvent, { type: 'turn.failed' }>;
 
-/** Returns a model that repeats the recorded turns, regardless of the request. */
 function playModel(stage: Stage, { provider, model }: { provider: string; model: string }): ModelAdapter {
   const answer = async (signal: AbortSignal): Promise<ModelTurn> => {
     const event = await stage.request(MODEL, signal);
@@ -249,7 +248,6 @@ function failureIn({ at, error, retryable, retryAt }: Failed): Error {
 const BAD_SCHEMA = /^The answer does not follow the schema: ([\s\S]*)\. Answer again\.$/;
 const UNCHECKED = 'The answer could not be checked: ';
 
-/** Returns one finisher and one output schema that repeat the recorded verdicts about each answer. */
 function playFinishers(
   stage: Stage,
   events: readonly RecordedEvent[],
@@ -284,7 +282,6 @@ function judge(event: RecordedEvent | undefined): StandardSchemaV1.Result<unknow
 
 type KnownCall = (callId: string) => { call: QualifiedCall; at: number } | undefined;
 
-/** Returns a tool that accepts any input and repeats the recorded outcome of each call. */
 function playTool(stage: Stage, { name, sideEffect, executedBy }: RecordedTool, known: KnownCall): Tool {
   return {
     name,
@@ -317,11 +314,9 @@ async function repeatResult(stage: Stage, callId: string, signal: AbortSignal): 
   throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
 }
 
-/** A host with the clock of a recording: it only changes when `moveTo` is called. */
 class StageHost extends ManualHost {
   readonly leaseMs = Number.MAX_SAFE_INTEGER;
 
-  /** Sets the clock without firing timers. */
   moveTo(now: number): void {
     this.jump(Math.max(0, now - this.now()));
     this.setWallClock(now);
@@ -333,7 +328,6 @@ const IDLE_TURNS = 2_000;
 
 /** Matches the requests of the model, the tools and the finishers with the recorded events that fulfil them. */
 export class Stage {
-  /** By source: what fulfils the request. */
   readonly #requests = new Map<string, (event: RecordedEvent) => void>();
 
   /** Returns the recorded event for a source (`MODEL`, `FINISHER` or `sourceOf(callId)`). Rejects if `signal` aborts. */
