@@ -20,6 +20,20 @@ export function maybe<Schema extends z.ZodType>(schema: Schema) {
   return z.exactOptional(z.nullable(schema));
 }
 
+/** The members with camel-case names: `timeout_ms` becomes `timeoutMs`. */
+export function camelCased<Members extends object>(members: Members): CamelCased<Members> {
+  const named = Object.entries(members).map(([name, value]) => [
+    name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+    value,
+  ]);
+  return Object.fromEntries(named);
+}
+
+type CamelCased<Members> = { [Name in keyof Members as CamelCase<Name & string>]: Members[Name] };
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${CamelCase<Capitalize<Tail>>}`
+  : Name;
+
 export const object = z.custom<JsonObject>(isJsonObject, 'expected an object');
 
 /** A list of parts. A string stands for one part of the type `text`. */

@@ -1,9 +1,8 @@
 import * as z from 'zod';
 import { ROLES } from '../../access/role.ts';
 import { messageOf } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
 import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
-import { fields, optional } from '../fields.ts';
+import { camelCased, fields, optional } from '../fields.ts';
 
 const count = z.int().positive();
 const dollars = z.number().positive();
@@ -17,14 +16,7 @@ const callerLimits = fields({
     dollars,
     'US dollars since midnight UTC, by `prices`. Requires a price for each model.',
   ),
-}).transform(({ concurrent_runs, tokens_per_minute, tokens_per_day, spend_per_day_usd }) =>
-  omitUndefined({
-    concurrentRuns: concurrent_runs,
-    tokensPerMinute: tokens_per_minute,
-    tokensPerDay: tokens_per_day,
-    spendPerDayUsd: spend_per_day_usd,
-  }),
-);
+}).transform(camelCased);
 export type CallerLimits = z.output<typeof callerLimits>;
 
 const text = z.string().min(1).max(256);
@@ -80,12 +72,7 @@ export const serverLimits = fields({
     z.int().min(1).max(10_000).meta({ description: 'Input items of a request to /v1.' }),
     10_000,
   ),
-}).transform(({ concurrent_runs, open_streams, body_bytes, input_items }) => ({
-  concurrentRuns: concurrent_runs,
-  openStreams: open_streams,
-  bodyBytes: body_bytes,
-  inputItems: input_items,
-}));
+}).transform(camelCased);
 export type ServerLimits = z.output<typeof serverLimits>;
 
 export const DEFAULT_CALLER_LIMITS: ServerLimits = serverLimits.parse({});

@@ -1,12 +1,11 @@
 /** The schema of the JSON file of `agentchart serve --config FILE`, which `read-gateway-config.ts` reads. */
 import * as z from 'zod';
-import { STATUS_TOPICS, type WebhookTopic, webhook } from '../../../agent/listening/webhook.ts';
-import { messageOf } from '../../../protocol/error.ts';
+import { STATUS_TOPICS, type WebhookTopic } from '../../../agent/listening/webhook.ts';
 import { listRunEventTypes } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { corsConfig, serverLimits, tokensConfig } from '../../access/access-config.ts';
 import { builtinTools } from '../../builtins/builtin-schemas.ts';
-import { fields } from '../../fields.ts';
+import { camelCased, fields } from '../../fields.ts';
 
 const names = z.array(z.string().min(1));
 const words = z.record(z.string().min(1), z.string());
@@ -35,10 +34,7 @@ const toolOverride = fields({
     ({ retries = 0, side_effect }) => retries === 0 || (side_effect ?? 'once') !== 'once',
     'retries require a side_effect of "none" or "idempotent"',
   )
-  .transform(({ side_effect, timeout_ms, ...rest }) => ({
-    ...rest,
-    ...omitUndefined({ sideEffect: side_effect, timeoutMs: timeout_ms }),
-  }));
+  .transform(camelCased);
 
 const server = fields({
   command: z.exactOptional(z.string().min(1)),
@@ -53,8 +49,7 @@ const server = fields({
   tools: z.exactOptional(z.record(z.string().min(1), toolOverride)),
   timeout_ms: z.exactOptional(z.int().positive()),
 })
-  .transform(({ command, args, env, cwd, url, headers, ...rest }, context) => {
-    const { require_approval, allowed_tools, timeout_ms, ...more } = rest;
+  .transform(({ command, args, env, cwd, url, headers, require_approval: approval, ...rest }, context) => {
     const process = { args, env, cwd };
     const misplaced = Object.entries(url === undefined ? { headers } : process);
     const [wrong] = misplaced.find(([, value]) => value !== undefined) ?? [];
@@ -70,11 +65,7 @@ const server = fields({
       url === undefined
         ? { command: command ?? '', ...omitUndefined(process) }
         : { url, ...omitUndefined({ headers }) };
-    return {
-      transport,
-      ...more,
-      ...omitUndefined({ approval: require_approval, allowedTools: allowed_tools, timeoutMs: timeout_ms }),
-    };
+    return { transport, ...camelCased(rest), ...omitUndefined({ approval }) };
   })
   .refine(
     ({ hidden, approval, tools }) => hidden !== true || !mayAsk(approval, tools),
@@ -95,11 +86,7 @@ const price = fields({
   output: dollars,
   cached_input: z.exactOptional(dollars),
   cache_write: z.exactOptional(dollars),
-}).transform(({ input, output, cached_input, cache_write }) => ({
-  input,
-  output,
-  ...omitUndefined({ cachedInput: cached_input, cacheWrite: cache_write }),
-}));
+}).transform(camelCased);
 
 const topic = z.enum([...STATUS_TOPICS, ...listRunEventTypes()] as WebhookTopic[]);
 
@@ -141,13 +128,7 @@ export const gatewayConfigSchema = fields({
   cors: z.exactOptional(corsConfig),
   webhooks: z.exactOptional(webhooksConfig),
   $schema: z.exactOptional(z.string().meta({ description: 'Where the JSON Schema of this file is.' })),
-}).transform(({ $schema: _, models, mcp_servers, allowed_server_urls, builtin_tools, ...access }) => ({
-  models,
-  mcpServers: mcp_servers,
-  allowedServerUrls: allowed_server_urls,
-  builtinTools: builtin_tools,
-  ...access,
-}));
+}).transform(({ $schema: _, ...config }) => camelCased(config));
 
 export function describeGatewayConfig(): JsonObject {
   const schema = z.toJSONSchema(gatewayConfigSchema, { io: 'input' });
@@ -176,21 +157,4 @@ function mayAsk(
 ): boolean {
   const asks = typeof policy === 'object' ? (policy.always ?? []).length > 0 : policy === 'always';
   return asks || Object.values(tools).some(tool => tool.approval === true);
-}
-
-const SHORTEST_SECRET = 16;
-
-/** What is wrong once the variables are filled in; never shows a value. */
-export function checkWebhook(
-  config: WebhooksConfig[string],
-): { field: 'secret' | 'url'; message: string } | null {
-  if (config.secret.length < SHORTEST_SECRET)
-    return { field: 'secret', message: `expected a secret of at least ${SHORTEST_SECRET} characters` };
-  try {
-    webhook(config);
-    return null;
-  } catch (error) {
-    const message = messageOf(error);
-    return { field: message.includes('secret') ? 'secret' : 'url', message };
-  }
 }

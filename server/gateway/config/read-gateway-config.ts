@@ -2,9 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
 import { providerNames } from '../../../adapters/model-from-env.ts';
+import { webhook } from '../../../agent/listening/webhook.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { mcp } from '../../../tools/mcp.ts';
-import { checkWebhook, type GatewayConfig, gatewayConfigSchema } from './gateway-config.ts';
+import { type GatewayConfig, gatewayConfigSchema } from './gateway-config.ts';
 
 type Path = readonly PropertyKey[];
 type Problem = { path: Path; message: string };
@@ -150,10 +151,21 @@ function checkServers({ mcpServers, builtinTools }: GatewayConfig): Problem[] {
   return problems;
 }
 
+const SHORTEST_SECRET = 16;
+
+/** Of the filled-in values, which no message shows. */
 function checkWebhooks({ webhooks = {} }: GatewayConfig): Problem[] {
   return Object.entries(webhooks).flatMap(([name, config]) => {
-    const problem = checkWebhook(config);
-    return problem === null ? [] : [{ path: ['webhooks', name, problem.field], message: problem.message }];
+    const at = (field: 'secret' | 'url', message: string) => [{ path: ['webhooks', name, field], message }];
+    if (config.secret.length < SHORTEST_SECRET)
+      return at('secret', `expected a secret of at least ${SHORTEST_SECRET} characters`);
+    try {
+      webhook(config);
+      return [];
+    } catch (error) {
+      const message = messageOf(error);
+      return at(message.includes('secret') ? 'secret' : 'url', message);
+    }
   });
 }
 
