@@ -80,7 +80,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const tables: RouteTable[] = [OPEN_ROUTES, PAGE_ROUTES, SERVER_ROUTES];
   for (const api of [runs, ...mounted]) tables.push(api.routes);
   const routes: RouteTable = Object.fromEntries(tables.flatMap(table => Object.entries(table)));
-  const gate = new Gate(tokens, new Sessions(host), new SignInPace(host), routes, options.anyone);
+  const { anyone } = options;
+  const gate = new Gate({ tokens, routes, anyone, sessions: new Sessions(host), pace: new SignInPace(host) });
   const probe = new StoreProbe(store, host, log);
   const app = new Hono<RunsEnv>();
 

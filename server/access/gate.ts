@@ -11,28 +11,22 @@ import type { SignInPace } from './sessions.ts';
 import { closeOn, type Sessions } from './sessions.ts';
 import type { Tokens } from './tokens.ts';
 
+type GateOptions = {
+  tokens: Tokens;
+  sessions: Sessions;
+  pace: SignInPace;
+  routes: RouteTable;
+  anyone?: Caller | undefined;
+};
+
 /** The bearer token may also be in `x-api-key`, which Anthropic's clients send. */
 export class Gate {
-  readonly #tokens: Tokens;
+  readonly #options: GateOptions;
   readonly #isOpen: boolean;
-  readonly #sessions: Sessions;
-  readonly #pace: SignInPace;
-  readonly #anyone: Caller;
-  readonly #routes: RouteTable;
 
-  constructor(
-    tokens: Tokens,
-    sessions: Sessions,
-    pace: SignInPace,
-    routes: RouteTable,
-    anyone: Caller = ANYONE,
-  ) {
-    this.#tokens = tokens;
-    this.#isOpen = tokens.callers.length === 0;
-    this.#sessions = sessions;
-    this.#pace = pace;
-    this.#anyone = anyone;
-    this.#routes = routes;
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#isOpen = options.tokens.callers.length === 0;
   }
 
   /** Throws `forbidden` for a client outside `/v1`, also at routes that need no caller. */
@@ -40,7 +34,7 @@ export class Gate {
     const { caller, ended } = this.#find(c) ?? {};
     if (caller !== undefined) c.set('caller', caller);
     if (ended !== undefined) c.set('sessionEnded', ended);
-    if (caller !== undefined && !may(caller, 'read')) assertMay(c, caller, this.#routes, areaOf(c));
+    if (caller !== undefined && !may(caller, 'read')) assertMay(c, caller, this.#options.routes, areaOf(c));
     await next();
   };
 
@@ -49,7 +43,7 @@ export class Gate {
     const caller: Caller | undefined = c.get('caller');
     const area = areaOf(c);
     if (caller === undefined) throw unauthorized(area);
-    assertMay(c, caller, this.#routes, area);
+    assertMay(c, caller, this.#options.routes, area);
     await next();
     const ended = c.get('sessionEnded');
     if (isStream(c.res) && ended !== undefined && c.res.body !== null)
@@ -59,37 +53,39 @@ export class Gate {
   /** Throws `unauthorized` for a wrong token, `forbidden` for a client's, or `too-many-attempts`. */
   async signIn(c: Context, token: string): Promise<void> {
     if (this.#isOpen) return;
-    const turn = await this.#pace.takeTurn();
+    const { pace, tokens, sessions } = this.#options;
+    const turn = await pace.takeTurn();
     if (turn.type === 'refused') {
       throw new ApiError('too-many-attempts', 'Too many failed sign-ins. Wait, then try again.', {
         retryAfterMs: turn.retryAfterMs,
       });
     }
-    const caller = this.#tokens.find(token);
+    const caller = tokens.find(token);
     if (caller === undefined) throw unauthorized('runs');
-    this.#pace.forget();
+    pace.forget();
     if (!may(caller, 'read')) throw forbidden(caller);
     this.signOut(c);
-    const session = this.#sessions.begin(caller);
+    const session = sessions.begin(caller);
     setCookie(c, cookieName(c), session, { httpOnly: true, sameSite: 'Strict', path: '/' });
   }
 
   signOut(c: Context): void {
     const session = getCookie(c, cookieName(c));
     if (session === undefined) return;
-    this.#sessions.end(session);
+    this.#options.sessions.end(session);
     deleteCookie(c, cookieName(c), { path: '/' });
   }
 
   /** Cookies count for the server's own page only: a page that may use `/v1` must send a token. */
   #find(c: Context<RunsEnv>): { caller: Caller | undefined; ended?: AbortSignal } | undefined {
-    if (this.#isOpen) return { caller: this.#anyone };
+    const { tokens, sessions, anyone = ANYONE } = this.#options;
+    if (this.#isOpen) return { caller: anyone };
     const [, bearer] = /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
     const token = bearer ?? c.req.header('x-api-key');
-    if (token !== undefined) return { caller: this.#tokens.find(token) };
+    if (token !== undefined) return { caller: tokens.find(token) };
     if (isForeign(c.req.header('origin'), c.req.header('host') ?? '')) return undefined;
     const session = getCookie(c, cookieName(c));
-    return session === undefined ? undefined : this.#sessions.find(session);
+    return session === undefined ? undefined : sessions.find(session);
   }
 }
 
