@@ -1,12 +1,11 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
 import { type Caller, sees } from '../../access/caller.ts';
+import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { Host } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/evidence.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
-import type { ModelAdapter } from '../../protocol/adapter.ts';
-import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitNull, toJson } from '../../protocol/json.ts';
 import type { CopySource, Store } from '../../protocol/store.ts';
@@ -51,7 +50,7 @@ export class Conversations {
     const { name, labels } = caller;
     const runId = host.newId('run');
     const request = toJson({ caller: { name, labels } });
-    const agent = createAgent({ name: CONVERSATIONS, model: NO_MODEL, store, host });
+    const agent = createAgent({ name: CONVERSATIONS, model: scripted([]), store, host });
     const run = await agent.start([], { runId, paused: true, labels, launch: { request } });
     await run.cancel({ by: CONVERSATIONS, reason: 'A conversation of the API. It is not driven.' });
     await this.#append(runId, { type: 'metadata', metadata });
@@ -191,27 +190,6 @@ const PREFIXES: Readonly<Record<string, string>> = {
   mcp_call: 'mcp',
   compaction: 'cmp',
 };
-
-const NO_MODEL: ModelAdapter = {
-  provider: 'none',
-  model: 'none',
-  capabilities: {
-    streaming: false,
-    parallelToolCalls: false,
-    reasoningReplay: false,
-    serverTools: false,
-    structuredOutput: 'instructions',
-    continuation: false,
-  },
-  generate: () => Promise.reject(noModel()),
-  stream() {
-    throw noModel();
-  },
-};
-
-function noModel(): EngineError {
-  return new EngineError('model-missing', 'A conversation has no model.');
-}
 
 const MOST_ITEMS = 20;
 
