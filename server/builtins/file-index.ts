@@ -275,18 +275,9 @@ function isAccepted(attributes: FileAttributes, filter: FileFilter): boolean {
   const actual = (attributes as Record<string, string | number>)[filter.key];
   if (actual === undefined) return false;
   const { type, value } = filter;
-  switch (type) {
-    case 'in':
-      return Array.isArray(value) && value.includes(actual);
-    case 'nin':
-      return Array.isArray(value) && !value.includes(actual);
-    case 'eq':
-      return actual === value;
-    case 'ne':
-      return actual !== value;
-    default:
-      return typeof value === typeof actual && ORDERS[type](actual, value as string | number);
-  }
+  if (type === 'in' || type === 'nin') return value.includes(actual) === (type === 'in');
+  if (type === 'eq' || type === 'ne') return (actual === value) === (type === 'eq');
+  return typeof value === typeof actual && ORDERS[type](actual, value as string | number);
 }
 
 const ORDERS: Readonly<

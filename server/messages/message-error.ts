@@ -1,3 +1,4 @@
+import type { ErrorType as SdkErrorType } from '@anthropic-ai/sdk/resources/shared';
 import type * as z from 'zod';
 import type { JsonObject } from '../../protocol/json.ts';
 import { asSentence } from '../../protocol/options/refuse-unknown.ts';
@@ -7,16 +8,8 @@ import { describeResponsesError, invalid, type ResponsesError } from '../openai-
 /** Anthropic's tool runner asks for a thread first, and sends the whole history when it is refused with this code. */
 export const NO_THREADS = 'thread_unsupported_request';
 
-/** The `type` of Anthropic's errors: https://platform.claude.com/docs/en/api/errors */
-type ErrorType =
-  | 'invalid_request_error'
-  | 'authentication_error'
-  | 'permission_error'
-  | 'not_found_error'
-  | 'request_too_large'
-  | 'rate_limit_error'
-  | 'api_error'
-  | 'overloaded_error';
+/** One more is documented than the SDK's type has: https://platform.claude.com/docs/en/api/errors */
+type ErrorType = SdkErrorType | 'request_too_large';
 
 export type MessageFailure = { type: ErrorType; message: string; details?: { error_code: string } };
 

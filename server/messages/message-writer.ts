@@ -12,7 +12,6 @@ import type {
   ToolUseBlock,
   WebSearchToolResultBlock,
 } from '@anthropic-ai/sdk/resources/messages/messages';
-import { jsonIn } from '../../adapters/turn/json-access.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import {
@@ -20,6 +19,7 @@ import {
   type AnswerEvent,
   type AnswerWriter,
   addUsages,
+  argumentsIn,
   NO_USAGE,
   type PlacedCall,
   refusalIn,
@@ -178,12 +178,11 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
   /** Arguments that are not an object cannot be a call's input: the client gets an empty one. */
   #call({ name, arguments: given }: PlacedCall): void {
     const id = this.#options.nameCall(this.#head.id, this.#calls++);
-    const written = given || '{}';
-    const parsed = jsonIn(written);
-    const input = isJsonObject(parsed) ? parsed : undefined;
+    const input = argumentsIn(given);
     const named = { id, name: this.#options.toolName(name) };
     const use = { type: 'tool_use', ...named, input: {}, caller: { type: 'direct' } } as const;
-    this.#writeCall(id, use, input === undefined ? '{}' : written, input ?? {});
+    if (isJsonObject(input)) this.#writeCall(id, use, given || '{}', input);
+    else this.#writeCall(id, use, '{}', {});
   }
 
   #writeCall<Call extends ToolUseBlock | ServerToolUseBlock>(

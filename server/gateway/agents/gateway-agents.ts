@@ -1,7 +1,6 @@
 import { partsOfResult } from '../../../adapters/turn/content.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
-import { textOfParts } from '../../../protocol/content/read-content.ts';
 import { messageOf, ProviderError } from '../../../protocol/error.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -195,42 +194,36 @@ const TOKENS_PER_ITEM = 4;
 const TOKENS_PER_MEDIA = 1_000;
 
 function estimateTokens({ instructions = '', transcript, tools, output }: ModelRequest): number {
-  const items = transcript.map(contentOf);
+  const items = transcript
+    .map(partsIn)
+    .filter(parts => parts.some(part => part.type !== 'text' || part.text !== ''));
+  const parts = items.flat();
   const texts = [
     instructions,
     ...tools.map(tool => JSON.stringify(tool)),
     output === undefined ? '' : JSON.stringify(output.schema),
-    ...items.map(({ text }) => text),
+    ...parts.map(part => (part.type === 'text' ? part.text : '')),
   ];
-  const media = items.reduce((sum, item) => sum + item.media, 0);
-  const entries = items.filter(({ text, media }) => text !== '' || media > 0).length + tools.length;
+  const media = parts.filter(({ type }) => type !== 'text').length;
   const bytes = Buffer.byteLength(texts.join(''));
+  const entries = items.length + tools.length;
   return Math.ceil(bytes / BYTES_PER_TOKEN) + entries * TOKENS_PER_ITEM + media * TOKENS_PER_MEDIA;
 }
 
-function contentOf(item: Item): { text: string; media: number } {
+/** What a model reads of an item. */
+function partsIn(item: Item): readonly Part[] {
   switch (item.type) {
     case 'message':
-      return { text: item.content.map(textOfPart).join(''), media: mediaIn(item.content) };
+      return item.content;
     case 'reasoning':
-      return { text: item.text, media: 0 };
+      return [{ type: 'text', text: item.text }];
     case 'tool_call':
-      return { text: item.name + item.arguments, media: 0 };
-    case 'tool_result': {
-      const parts = partsOfResult(item, () => true);
-      return { text: textOfParts(parts), media: mediaIn(parts) };
-    }
+      return [{ type: 'text', text: item.name + item.arguments }];
+    case 'tool_result':
+      return partsOfResult(item, () => true);
     case 'provider_item':
-      return { text: JSON.stringify(item.opaque.data), media: 0 };
+      return [{ type: 'text', text: JSON.stringify(item.opaque.data) }];
     default:
-      return { text: '', media: 0 };
+      return [];
   }
-}
-
-function textOfPart(part: Part): string {
-  return part.type === 'text' ? part.text : '';
-}
-
-function mediaIn(parts: readonly Part[]): number {
-  return parts.filter(({ type }) => type !== 'text').length;
 }

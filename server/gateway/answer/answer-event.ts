@@ -1,6 +1,6 @@
 import { jsonIn, objectOf, objectsOf } from '../../../adapters/turn/json-access.ts';
 import type { ControlItem, Item } from '../../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { isTooDeep, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { refusalOf } from '../../../protocol/message.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { BuiltinKind } from '../../builtins/builtin-schemas.ts';
@@ -111,9 +111,14 @@ export function annotationsOf(items: readonly Item[]): JsonValue[] {
   return parts.flatMap(part => (part.type === 'text' ? (part.annotations ?? []) : []));
 }
 
+/** The text itself if it is no JSON, or nested too deep: then no call runs. */
+export function argumentsIn(written: string): JsonValue {
+  return isTooDeep(written) ? written : (jsonIn(written || '{}') ?? written);
+}
+
 /** A text among the arguments of a call; `undefined` if the model did not write it. */
 export function argumentOf({ arguments: written }: { arguments: string }, name: string): string | undefined {
-  const text = objectOf(jsonIn(written))[name];
+  const text = objectOf(argumentsIn(written))[name];
   return typeof text === 'string' ? text : undefined;
 }
 

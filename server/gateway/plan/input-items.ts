@@ -1,8 +1,7 @@
-import { jsonIn } from '../../../adapters/turn/json-access.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../../openai-error.ts';
-import { refusalIn } from '../answer/answer-event.ts';
+import { argumentsIn, refusalIn } from '../answer/answer-event.ts';
 import { type ItemPlace, readItemId } from '../answer/wire-ids.ts';
 import { runOfCompaction, summaryMessage, upstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem, SentItem } from '../request/gateway-request.ts';
@@ -193,13 +192,8 @@ function textOf(item: Item): string {
     case 'reasoning':
       return item.text;
     case 'tool_call':
-      return JSON.stringify([item.callId, item.name, withoutSpace(item.arguments)]);
+      return JSON.stringify([item.callId, item.name, argumentsIn(item.arguments)]);
     default:
       return '';
   }
-}
-
-function withoutSpace(text: string): string {
-  const value = jsonIn(text);
-  return value === undefined ? text : JSON.stringify(value);
 }

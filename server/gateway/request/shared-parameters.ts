@@ -4,12 +4,7 @@ import { type JsonObject, type JsonValue, omitNull } from '../../../protocol/jso
 import { maybe, object, openFields } from '../../fields.ts';
 import type { ResponsesError } from '../../openai-error.ts';
 
-/** Those that mean the same in OpenAI's two APIs. */
-export const sharedParameters = {
-  model: maybe(z.string().min(1)),
-  parallel_tool_calls: maybe(z.boolean()),
-  temperature: maybe(z.number().min(0).max(2)),
-  top_p: maybe(z.number().min(0).max(1)),
+const openaiParameters = {
   presence_penalty: maybe(z.number()),
   frequency_penalty: maybe(z.number()),
   metadata: maybe(z.record(z.string().max(64), z.string().max(512))),
@@ -17,6 +12,16 @@ export const sharedParameters = {
   safety_identifier: maybe(z.string()),
   prompt_cache_key: maybe(z.string()),
   user: maybe(z.string()),
+};
+const openai = z.object(openaiParameters);
+
+/** Those that mean the same in OpenAI's two APIs. */
+export const sharedParameters = {
+  model: maybe(z.string().min(1)),
+  parallel_tool_calls: maybe(z.boolean()),
+  temperature: maybe(z.number().min(0).max(2)),
+  top_p: maybe(z.number().min(0).max(1)),
+  ...openaiParameters,
   store: maybe(z.boolean()),
   stream: maybe(z.boolean()),
 };
@@ -27,20 +32,10 @@ export const detail = maybe(z.enum(DETAILS, `expected ${DETAILS.join(', ')}`));
 
 export function readShared(body: z.infer<typeof shared>) {
   const { model, parallel_tool_calls, temperature, top_p, store, stream } = body;
-  const { presence_penalty, frequency_penalty, metadata, user } = body;
-  const { service_tier, prompt_cache_key, safety_identifier } = body;
   return {
     ...omitNull({ model, store, stream }),
     settings: omitNull({ temperature, topP: top_p, parallelToolCalls: parallel_tool_calls }),
-    openai: omitNull({
-      presence_penalty,
-      frequency_penalty,
-      metadata,
-      user,
-      service_tier,
-      prompt_cache_key,
-      safety_identifier,
-    }),
+    openai: omitNull(openai.parse(body)),
   };
 }
 

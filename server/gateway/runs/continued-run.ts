@@ -6,10 +6,10 @@
  * So the id of a call names its response and the history before it, and a request that answers the calls with the same
  * history continues the run. With any other history, and for other ids, a new run starts from the messages.
  */
-import { jsonIn } from '../../../adapters/turn/json-access.ts';
 import { digestOf } from '../../../protocol/content/digest.ts';
-import { isJsonObject, isTooDeep, type JsonValue, toJson } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
+import { argumentsIn } from '../answer/answer-event.ts';
 import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-request.ts';
 import { eventsOf, type FoundResponse, type VisibleResponses } from './response-library.ts';
 import { isCustomTool } from './response-spec.ts';
@@ -97,12 +97,7 @@ function withoutSpace(text: string): string {
 
 function isSameCall(one: ClientCall, other: ClientCall): boolean {
   if (one.isCustom !== other.isCustom || one.name !== other.name) return false;
-  return agree(parsed(one.arguments), parsed(other.arguments));
-}
-
-/** Invalid or too deeply nested JSON is compared as text. */
-function parsed(written: string): JsonValue {
-  return isTooDeep(written) ? written : (jsonIn(written || '{}') ?? written);
+  return agree(argumentsIn(one.arguments), argumentsIn(other.arguments));
 }
 
 /** Apart from members that only one has: clients send back what their schema made of arguments. */

@@ -150,18 +150,10 @@ export function passesBuiltins({ request, exposed }: ResponseSpec): boolean {
 /** The client's by name, else of the same server and target. */
 export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
-  if (!isServerTool(one) || !isServerTool(other))
-    return (
-      isClientTool(one) === isClientTool(other) &&
-      builtinOf(one) === builtinOf(other) &&
-      one.name === other.name
-    );
-  return (
-    one.label === other.label &&
-    one.name === other.name &&
-    one.target === other.target &&
-    one.hidden === other.hidden
-  );
+  if (one.name !== other.name) return false;
+  if (isServerTool(one) && isServerTool(other))
+    return one.label === other.label && one.target === other.target && one.hidden === other.hidden;
+  return isClientTool(one) === isClientTool(other) && builtinOf(one) === builtinOf(other);
 }
 
 export function isHidden(tool: ExposedTool): boolean {

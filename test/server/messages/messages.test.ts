@@ -12,6 +12,12 @@ const usage = {
   reasoningTokens: 1,
 };
 
+function nested(levels: number): JsonObject {
+  let inner: JsonObject = {};
+  for (let level = 1; level < levels; level += 1) inner = { inner };
+  return inner;
+}
+
 let gateway: Gateway;
 let client: Anthropic;
 
@@ -24,6 +30,7 @@ beforeAll(() => {
       filtered: [{ text: 'It was', finishReason: 'content_filter' }],
       secret: [calling('echo', { text: 'x' }), { text: 'I ask.', ...calling('ask') }, { text: 'Done.' }],
       any: [{ text: 'Fine.' }, { text: 'Fine.' }],
+      deep: [calling('ask', nested(201)), calling('ask', nested(1_000)), { text: 'I give up.' }],
     },
     { config: (folder: Folder) => ({ mcp_servers: { desk: folder.server({ hidden: true }) } }) },
   );
@@ -46,6 +53,15 @@ async function lastInput(): Promise<JsonObject[]> {
   if (started?.event.type !== 'run.started') throw new Error('there is no run');
   return started.event.input as unknown as JsonObject[];
 }
+
+it('has no call whose arguments are nested too deep: the model is told, and no client gets them cut', async () => {
+  const { content, stop_reason } = await client.messages.create({ ...base, model: 'deep', tools: [ASK] });
+  expect(content).toMatchObject([{ type: 'text', text: 'I give up.' }]);
+  expect(stop_reason).toBe('end_turn');
+  const entries = await gateway.store.read(await lastRunId());
+  const refused = entries.flatMap(({ event }) => (event.type === 'turn.completed' ? event.calls : []));
+  expect(refused).toMatchObject(Array(2).fill({ error: expect.stringContaining('more than 200 levels') }));
+});
 
 describe('a message', () => {
   it('has every field of Anthropic’s messages', async () => {
