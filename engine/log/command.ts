@@ -1,5 +1,5 @@
 import { findCall } from '../../machines/calls.ts';
-import type { Call, CallStatus, Context } from '../../machines/context.ts';
+import type { Call, Context } from '../../machines/context.ts';
 import { describeCancel } from '../../machines/settled.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
@@ -33,22 +33,6 @@ const MAX_REASON_BYTES = 100_000;
 type Unstamped<Event> = Event extends RunStarted ? never : Omit<Event, 'at'>;
 
 export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.noted' }>>;
-
-export const APPLIES_TO: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
-  approve: ['gated'],
-  reject: ['gated'],
-  answer: ['gated', 'waiting'],
-  resolve: ['doubted'],
-  'edit-call': ['ready', 'gated'],
-};
-
-/** Whether a command is about a call of the run itself rather than of a sub-agent's run. */
-export function isOwnCall(command: CallCommand, ownId: string, context: Context): boolean {
-  if (command.runId !== undefined) return command.runId === ownId;
-  const call = findCall(context, command.callId);
-  if (call === undefined || !APPLIES_TO[command.type].includes(call.status)) return false;
-  return call.childRunId === undefined || ('digest' in command && call.digest === command.digest);
-}
 
 export type MakeCommand = (state: ChartState) => Command;
 

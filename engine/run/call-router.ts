@@ -1,18 +1,27 @@
 import { findCall } from '../../machines/calls.ts';
-import type { Context } from '../../machines/context.ts';
+import type { CallStatus, Context } from '../../machines/context.ts';
+import { callsOf } from '../../protocol/event.ts';
 import type { CallCommand, RunCommand } from '../../protocol/run-command.ts';
-import type { Store } from '../../protocol/store.ts';
-import { readJournal } from '../journal/read-journal.ts';
-import { APPLIES_TO, isOwnCall } from '../log/command.ts';
+import { type JournalStore, readJournal } from '../journal/read-journal.ts';
 import { type Refusal, refuse } from '../log/refusal.ts';
 import type { Children } from '../sub-agents/children.ts';
-import type { RunHandle, SoughtCall } from '../sub-agents/sub-agent-runs.ts';
+import type { RunHandle } from '../sub-agents/sub-agent-runs.ts';
 
 /** Where a command goes: to the run itself, or to a child run, which applies it or passes it on; or why nowhere. */
-export type CallRoute = 'own' | RunHandle | Refusal;
+type CallRoute = 'own' | RunHandle | Refusal;
+
+const APPLIES_TO: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
+  approve: ['gated'],
+  reject: ['gated'],
+  answer: ['gated', 'waiting'],
+  resolve: ['doubted'],
+  'edit-call': ['ready', 'gated'],
+};
+
+const DECISIONS = ['approval.decided', 'result.received', 'doubt.resolved'];
 
 /**
- * Finds the run that a decision belongs to.
+ * Finds the run that a command belongs to.
  *
  * Providers choose call ids, so a run and its sub-agents may have open calls with the same id. A decision goes to
  * the run whose call waits for it, this run first. A call that waits for a sub-agent comes after the sub-agent's
@@ -20,10 +29,10 @@ export type CallRoute = 'own' | RunHandle | Refusal;
  */
 export class CallRouter {
   readonly #runId: string;
-  readonly #store: Store;
+  readonly #store: JournalStore;
   readonly #children: Children;
 
-  constructor({ runId, store }: { runId: string; store: Store }, children: Children) {
+  constructor({ runId, store }: { runId: string; store: JournalStore }, children: Children) {
     this.#runId = runId;
     this.#store = store;
     this.#children = children;
@@ -31,25 +40,55 @@ export class CallRouter {
 
   /** Routes a command. `context` may be outdated; `readContext` includes the entries of other processes. */
   async route(
-    command: Exclude<RunCommand, { type: 'cancel' }>,
+    command: RunCommand,
     context: Context,
     readContext: () => Promise<Context>,
   ): Promise<CallRoute> {
     if ('callId' in command) {
-      const isOwn = isOwnCall(command, this.#runId, context);
-      return isOwn ? 'own' : await this.#find(command, await readContext());
+      if (this.#isOwn(command, context)) return 'own';
+      const latest = await readContext();
+      return this.#isOwn(command, latest) ? 'own' : await this.#routeCall(command, latest);
     }
     if (command.type !== 'unpause' && command.type !== 'step') return 'own';
-    return await this.#findPaused(command.runId, await readContext());
+    const { runId } = command;
+    const latest = await readContext();
+    if (runId === this.#runId || (runId === undefined && latest.paused)) return 'own';
+    const isPaused = ({ id, context: its }: RunHandle) => its.paused && (runId ?? id) === id;
+    const [child] = await this.#findBelow(latest, isPaused);
+    if (child !== undefined) return child;
+    if (runId === undefined) return 'own';
+    const message = `Run ${this.#runId} has no paused sub-agent run ${runId}. Look at what it waits for.`;
+    return refuse('refused', message);
   }
 
-  async #find(command: CallCommand, context: Context): Promise<CallRoute> {
+  /** Refuses a command of a submission if it is for another run; `null` if it is not. */
+  async refuseForeign(command: RunCommand, context: Context): Promise<Refusal | null> {
+    if (!('callId' in command) && !('runId' in command && command.runId !== undefined)) return null;
+    const route = await this.route(command, context, async () => context);
+    if (route === 'own') return null;
+    if ('accepted' in route) return route;
+    const what =
+      'callId' in command ? `Call ${command.callId} belongs to` : `The command ${command.type} is for`;
+    const owner = command.runId ?? route.id;
+    return refuse(
+      'refused',
+      `${what} run ${owner}, but a submission applies to one run, ${this.#runId}. Submit this command to run ${owner}.`,
+    );
+  }
+
+  #isOwn(command: CallCommand, context: Context): boolean {
+    if (command.runId !== undefined) return command.runId === this.#runId;
+    const call = findCall(context, command.callId);
+    if (call === undefined || !APPLIES_TO[command.type].includes(call.status)) return false;
+    return call.childRunId === undefined || ('digest' in command && call.digest === command.digest);
+  }
+
+  async #routeCall(command: CallCommand, context: Context): Promise<CallRoute> {
     const { callId, runId } = command;
-    if (isOwnCall(command, this.#runId, context)) return 'own';
-    const sought = soughtBy(command);
-    const includePast = findCall(context, callId) === undefined || runId !== undefined;
-    const [child, other] = await this.#findChildren(sought, context, { includePast });
-    const isSpecific = sought.digest !== undefined || runId !== undefined;
+    const open = await this.#findOpen(command, context);
+    const mayBePast = findCall(context, callId) === undefined || runId !== undefined;
+    const [child, other] = open.length > 0 || !mayBePast ? open : await this.#findPast(command, context);
+    const isSpecific = runId !== undefined || ('digest' in command && command.digest !== undefined);
     if (child !== undefined && (isSpecific || !(await this.#wasDecided(callId)))) {
       if (other === undefined) return child;
       return refuse(
@@ -62,59 +101,46 @@ export class CallRouter {
     return refuse('call-unknown', message);
   }
 
-  /** The paused run with this id; without one, a paused child at any depth, if this run itself is not paused. */
-  async #findPaused(runId: string | undefined, context: Context): Promise<CallRoute> {
-    if (runId === this.#runId || (runId === undefined && context.paused)) return 'own';
-    const child = await this.#children.findPaused(context, runId);
-    if (child !== undefined) return child;
-    if (runId === undefined) return 'own';
-    const message = `Run ${this.#runId} has no paused sub-agent run ${runId}. Look at what it waits for.`;
-    return refuse('refused', message);
+  /** The children with such an open call, at any depth: by digest if one matches, else by id. */
+  async #findOpen(command: CallCommand, context: Context): Promise<RunHandle[]> {
+    const { type, callId, runId } = command;
+    const find = (digest?: string) =>
+      this.#findBelow(context, child => {
+        if (runId !== undefined) return child.id === runId;
+        const call = findCall(child.context, callId);
+        if (call === undefined || !APPLIES_TO[type].includes(call.status)) return false;
+        return digest === undefined || call.digest === digest;
+      });
+    const digest = 'digest' in command ? command.digest : undefined;
+    const matching = digest === undefined ? [] : await find(digest);
+    return matching.length > 0 ? matching : await find();
   }
 
-  /** Refuses a command of a submission if it is for another run; `null` if it is not. */
-  async refuseForeign(command: RunCommand, context: Context): Promise<Refusal | null> {
-    const owner = await this.#ownerOf(command, context);
-    if (owner === undefined || owner === this.#runId) return null;
-    const what =
-      'callId' in command ? `Call ${command.callId} belongs to` : `The command ${command.type} is for`;
-    return refuse(
-      'refused',
-      `${what} run ${owner}, but a submission applies to one run, ${this.#runId}. Submit this command to run ${owner}.`,
-    );
+  /** The direct children that match, or have a descendant that does. */
+  async #findBelow(context: Context, isMatch: (child: RunHandle) => boolean): Promise<RunHandle[]> {
+    const found: RunHandle[] = [];
+    for await (const child of this.#children.own(context))
+      if (isMatch(child) || (await this.#findBelow(child.context, isMatch)).length > 0) found.push(child);
+    return found;
   }
 
-  async #ownerOf(command: RunCommand, context: Context): Promise<string | undefined> {
-    if (!('callId' in command)) return 'runId' in command ? command.runId : undefined;
-    if (isOwnCall(command, this.#runId, context)) return this.#runId;
-    const [child] = await this.#findChildren(soughtBy(command), context, { includePast: false });
-    return command.runId ?? child?.id;
-  }
-
-  /** The child runs with such an open call; with `includePast`, else one that once had a call with this id. */
-  async #findChildren(
-    sought: SoughtCall,
-    context: Context,
-    { includePast }: { includePast: boolean },
-  ): Promise<RunHandle[]> {
-    const open = await this.#children.findWith(context, sought);
-    if (open.length > 0 || !includePast) return open;
-    const past = await this.#children.findPast(this.#runId, sought);
-    return past === undefined ? [] : [past];
+  /** A child that once made this call, whatever its outcome. */
+  async #findPast({ callId, runId }: CallCommand, context: Context): Promise<RunHandle[]> {
+    for (const { event } of await readJournal(this.#store, this.#runId)) {
+      if (event.type !== 'tool.suspended' || (runId ?? event.childRunId) !== event.childRunId) continue;
+      const child = await this.#children.openOwn(context, event);
+      const journal = child === undefined ? [] : await readJournal(this.#store, event.childRunId);
+      const made = journal.flatMap(({ event: its }) => callsOf(its));
+      if (child !== undefined && made.some(call => call.callId === callId)) return [child];
+    }
+    return [];
   }
 
   /** Whether an earlier call of this run with the same id was decided. */
   async #wasDecided(callId: string): Promise<boolean> {
-    const decisions = ['approval.decided', 'result.received', 'doubt.resolved'];
     const entries = await readJournal(this.#store, this.#runId);
     return entries.some(
-      ({ event }) => decisions.includes(event.type) && 'callId' in event && event.callId === callId,
+      ({ event }) => DECISIONS.includes(event.type) && 'callId' in event && event.callId === callId,
     );
   }
-}
-
-function soughtBy(command: CallCommand): SoughtCall {
-  const { type, callId, runId } = command;
-  const digest = 'digest' in command ? command.digest : undefined;
-  return { callId, fitting: APPLIES_TO[type], runId, digest };
 }

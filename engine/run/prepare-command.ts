@@ -32,9 +32,22 @@ async function makeCommand(
   context: Context,
   surroundings: Surroundings,
 ): Promise<MakeCommand | Refusal> {
-  if (command.type === 'edit-turn') return fixed(await editTurn(command, { ...surroundings, context }));
-  if (!('callId' in command)) return makeInput(command, surroundings);
-  return await boundInput(await prepareDecision(command, context, surroundings), context, surroundings);
+  if (!('callId' in command) && command.type !== 'edit-turn') return makeInput(command, surroundings);
+  return await boundInput(await decide(command, context, surroundings), context, surroundings);
+}
+
+async function decide(
+  command: CallCommand | Extract<RunCommand, { type: 'edit-turn' }>,
+  context: Context,
+  surroundings: Surroundings,
+): Promise<Command | Refusal> {
+  if (command.type === 'edit-turn') return await editTurn(command, { ...surroundings, context });
+  const { callId } = command;
+  if (command.type === 'edit-call') return await editCall(callId, command, { ...surroundings, context });
+  const call = findCall(context, callId);
+  const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
+  const refusal = isRetry && call?.status === 'doubted' ? await refuseSecondRun(call, surroundings) : null;
+  return refusal ?? (await makeDecision(command, call, surroundings.connectTools));
 }
 
 /** Prepares the commands of one submission, or says why the first invalid one is refused. */
@@ -62,11 +75,8 @@ export async function boundInput(
   surroundings: Surroundings,
 ): Promise<MakeCommand | Refusal> {
   if ('accepted' in input) return input;
-  return fixed(await boundCommand(input, context, new RunBlobs(surroundings)));
-}
-
-function fixed(input: Command | Refusal): MakeCommand | Refusal {
-  return 'accepted' in input ? input : () => input;
+  const bound = await boundCommand(input, context, new RunBlobs(surroundings));
+  return () => bound;
 }
 
 /** Refuses to run a call again while an attempt of it may still act; `null` if none can. `attempt` as in `findLiveAttempt`. */
@@ -82,35 +92,14 @@ export async function refuseLive(
   );
 }
 
-async function prepareDecision(
-  command: CallCommand,
-  context: Context,
-  surroundings: Surroundings,
-): Promise<Command | Refusal> {
-  const { connectTools } = surroundings;
-  if (command.type === 'edit-call')
-    return await editCall(command.callId, command, { ...surroundings, context });
-  const call = findCall(context, command.callId);
-  const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
-  const isOnce = isRetry && (await mustNotRunTwice(call, connectTools));
-  const refusal = isOnce && call !== undefined ? await refuseSecondRun(call, surroundings) : null;
-  return refusal ?? (await makeDecision(command, call, connectTools));
-}
-
 async function refuseSecondRun(call: Call, surroundings: Surroundings): Promise<Refusal | null> {
-  const { store, runId } = surroundings;
+  const { store, runId, connectTools } = surroundings;
+  const isOnce = call.sideEffect === 'once' || becameOnce(call, (await connectTools()).get(call.name));
+  if (!isOnce) return null;
   const late = await findLateSuccess(store, runId, call.callId);
   if (late === undefined) return await refuseLive(call, surroundings);
   return refuse(
     'already-happened',
     `An earlier attempt of call ${call.callId} succeeded after the run had given it up. Record that it happened ({ happened: true, output }), or force the retry (--force, { force: true }), which performs the action twice.`,
   );
-}
-
-async function mustNotRunTwice(
-  call: Call | undefined,
-  connectTools: Surroundings['connectTools'],
-): Promise<boolean> {
-  if (call?.status !== 'doubted') return false;
-  return call.sideEffect === 'once' || becameOnce(call, (await connectTools()).get(call.name));
 }

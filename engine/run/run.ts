@@ -442,8 +442,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   readonly #checkForFork: CheckCommands = async (commands, context, { runId, store }) => {
-    const router = new CallRouter({ ...this.#options, runId }, this.#children);
     const where = { ...this.#options, runId, store };
+    const router = new CallRouter(where, this.#children);
     return await prepareCommands(knownCommands(commands), context, where, router);
   };
 

@@ -1,17 +1,14 @@
-/* The children of a run that rest: which one a command is for, their results, and their end with their parent. */
-import { findCall } from '../../machines/calls.ts';
+/* The children of a run that rest: their results, and their end with their parent. */
 import type { Context } from '../../machines/context.ts';
 import { describeWaiting, partsOf } from '../../machines/settled.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { callsOf } from '../../protocol/event.ts';
 import type { CommandOptions } from '../../protocol/run-command.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import { loadRun } from '../journal/load-run.ts';
-import { readJournal } from '../journal/read-journal.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import {
   boundCommand,
@@ -28,7 +25,6 @@ import {
   childIdsOf,
   isAwaitedBy,
   type RunHandle,
-  type SoughtCall,
   type SubAgentRuns,
   type SuspendedCall,
   spentBy,
@@ -79,53 +75,10 @@ export class Children {
     return ended;
   }
 
-  /** The children with such an open call at any depth, by digest if one matches, else by id. Several: it is ambiguous. */
-  async findWith(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
-    const matching = sought.digest === undefined ? [] : await this.#findAll(context, sought);
-    return matching.length > 0 ? matching : await this.#findAll(context, { ...sought, digest: undefined });
-  }
-
-  /** Returns the direct children that have such an open call, or a descendant with one. */
-  async #findAll(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
-    const { callId, fitting, digest, runId } = sought;
-    const found: RunHandle[] = [];
-    for await (const child of this.#own(context)) {
-      const call = findCall(child.context, callId);
-      const fits = call !== undefined && fitting.includes(call.status);
-      const hasDigest = digest === undefined || call?.digest === digest;
-      const isMatch = runId === undefined ? fits && hasDigest : child.id === runId;
-      if (isMatch || (await this.#findAll(child.context, sought)).length > 0) found.push(child);
-    }
-    return found;
-  }
-
-  /** Returns a child that once made this call, whatever its outcome. */
-  async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<RunHandle | undefined> {
-    const { store, subAgents } = this.#environment;
-    for (const { event } of await readJournal(store, parentId)) {
-      if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
-      if (runId !== undefined && runId !== event.childRunId) continue;
-      const made = (await readJournal(store, event.childRunId)).some(({ event: its }) =>
-        callsOf(its).some(call => call.callId === callId),
-      );
-      if (made) return await subAgents.open(event.childRunId).catch(ignoreUnknown);
-    }
-    return undefined;
-  }
-
-  /** Returns a paused child, at any depth: the first, or the one with this id. */
-  async findPaused(context: Context, runId?: string): Promise<RunHandle | undefined> {
-    for await (const child of this.#own(context)) {
-      if (child.context.paused && (runId ?? child.id) === child.id) return child;
-      const below = await this.findPaused(child.context, runId);
-      if (below !== undefined) return below;
-    }
-    return undefined;
-  }
-
-  async *#own(context: Context): AsyncGenerator<RunHandle, void> {
+  /** The children of a run's open calls that this process can open. */
+  async *own(context: Context): AsyncGenerator<RunHandle, void> {
     for (const suspended of suspendedCalls(context)) {
-      const child = await this.#openOwn(context, suspended);
+      const child = await this.openOwn(context, suspended);
       if (child !== undefined) yield child;
     }
   }
@@ -138,7 +91,7 @@ export class Children {
   }
 
   async #settleOne(context: Context, call: SuspendedCall): Promise<Command | undefined> {
-    const child = await this.#openOwn(context, call);
+    const child = await this.openOwn(context, call);
     if (child === undefined) return await this.#resultElsewhere(context, call);
     const settled = await child.settled();
     if (settled.status === 'waiting') return undefined;
@@ -156,7 +109,7 @@ export class Children {
   }
 
   /** Opens a child of this run; a fork must not drive the children of its original. */
-  async #openOwn(context: Context, { childRunId }: SuspendedCall): Promise<RunHandle | undefined> {
+  async openOwn(context: Context, { childRunId }: { childRunId: string }): Promise<RunHandle | undefined> {
     const { store, subAgents } = this.#environment;
     if ((await store.get(childRunId)) === undefined) return undefined;
     const child = await subAgents.open(childRunId).catch(ignoreUnknown);

@@ -1,5 +1,5 @@
 import { callsWith, isOwed } from '../../machines/calls.ts';
-import type { Call, CallStatus, Context } from '../../machines/context.ts';
+import type { Call, Context } from '../../machines/context.ts';
 import { limitsOf } from '../../machines/limits.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
@@ -68,14 +68,6 @@ export function childIdsOf({ calls, runId }: Context): string[] {
     return call.childRunId ?? (call.key === undefined ? [] : childRunIdOf(call.key, runId));
   });
 }
-
-/** Identifies an open call; `digest` and `runId` distinguish it from others with the same id. */
-export type SoughtCall = {
-  callId: string;
-  fitting: readonly CallStatus[];
-  digest?: string | undefined;
-  runId?: string | undefined;
-};
 
 /** A call that waits for its child run. */
 export type SuspendedCall = Call & { childRunId: string };
