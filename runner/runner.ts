@@ -51,8 +51,9 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
 
   /** The parameters of the next request. Throws `refused` before the iteration has opened the run. */
   get params(): RunnerParams {
-    const messages = this.#current?.messages(this.run.context) ?? this.run.context.transcript;
-    return { ...this.run.context.params, ...this.#current?.params, messages };
+    const { context } = this.run;
+    const messages = this.#current === undefined ? context.transcript : messagesOf(this.#current, context);
+    return { ...context.params, ...this.#current?.params, messages };
   }
 
   /**
@@ -152,7 +153,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     if (!(await this.#isPaused())) return;
     const { last, bodyEnded } = await this.#readNewEntries();
     if (last === undefined || bodyEnded) return;
-    yield* this.#yieldTurn(new CurrentTurn(this.run.context, Promise.resolve(last)), from);
+    yield* this.#yieldTurn(beginTurn(this.run.context, Promise.resolve(last)), from);
   }
 
   async *#takeTurn(): AsyncGenerator<Given, void> {
@@ -160,7 +161,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     const from = this.#seq;
     assertAccepted(await this.run.step(RUNNER));
     const completed = this.#completeTurn();
-    yield* this.#yieldTurn(new CurrentTurn(context, completed), from);
+    yield* this.#yieldTurn(beginTurn(context, completed), from);
   }
 
   /** Steps through retries and fallbacks until the turn is complete or the run gives up. */
@@ -228,11 +229,20 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     return status === 'waiting' && this.run.context.next?.type === 'pause';
   }
 
+  /** `last`: the last completed turn, unless it was a draft. `bodyEnded`: the loop body has finished with it. */
   async #readNewEntries(): Promise<{ last: CompletedTurn | undefined; bodyEnded: boolean }> {
-    const progress = await readJournal(this.run, this.#seq, RUNNER.by);
-    this.#seq = progress.seq;
-    this.#turns += progress.turns;
-    return progress;
+    let last: CompletedTurn | undefined;
+    let bodyEnded = false;
+    for await (const entry of this.run.events({ after: this.#seq })) {
+      if (!('seq' in entry)) continue;
+      this.#seq = entry.seq;
+      if (entry.type === 'turn.completed') {
+        this.#turns += 1;
+        last = entry;
+        bodyEnded = false;
+      } else if (entry.type === 'params.changed' && entry.by === RUNNER.by) bodyEnded = true;
+    }
+    return { last: this.run.context.lastTurn?.draft === true ? undefined : last, bodyEnded };
   }
 
   #requireTurn(): CurrentTurn {
@@ -257,59 +267,37 @@ function toItem(message: string | Item): Item {
 }
 
 /** The turn that the loop body is processing, and the changes it made. */
-class CurrentTurn {
-  /** The completed turn; `undefined` if it gave no reply. */
-  readonly completed: Promise<CompletedTurn | undefined>;
+type CurrentTurn = {
+  /** Resolves to `undefined` if the turn gave no reply. */
+  completed: Promise<CompletedTurn | undefined>;
+  reply?: CompletedTurn | undefined;
+  /** The transcript when the turn was requested, or later, with the messages that the turn reads. */
+  requested: readonly Item[];
   /** The transcript that replaces the run's. */
-  edit: readonly Item[] | undefined;
-  /** Parameters for the following turns. */
-  params: RunParams | undefined;
-  /** Results of the turn's calls, once they were requested. */
-  response: Promise<ToolResultItem[] | null> | undefined;
-  readonly #requested: readonly Item[];
-  #reply: CompletedTurn | undefined;
-
-  /** The first argument is the run's context when the turn was requested, or later. */
-  constructor({ transcript, inbox }: Context, completed: Promise<CompletedTurn | undefined>) {
-    this.#requested = [...transcript, ...inbox];
-    this.completed = completed.then(reply => {
-      this.#reply = reply;
-      return reply;
-    });
-    this.completed.catch(() => {});
-  }
-
-  /** Returns the transcript as the loop body sees it: without the reply, unless the body added it. */
-  messages({ transcript }: Context): readonly Item[] {
-    if (this.edit !== undefined) return this.edit;
-    const first = this.#reply?.items[0]?.id;
-    if (first === undefined) return this.#requested;
-    const place = transcript.findIndex(item => item.id === first);
-    return place === -1 ? transcript : transcript.slice(0, place);
-  }
-}
-
-type JournalProgress = {
-  seq: number;
-  turns: number;
-  /** The last completed turn, unless it was a draft. */
-  last: CompletedTurn | undefined;
-  /** Whether the loop body has finished with the last turn. */
-  bodyEnded: boolean;
+  edit?: readonly Item[];
+  params?: RunParams;
+  response?: Promise<ToolResultItem[] | null> | undefined;
 };
 
-/** Reads the entries after `after`. `runner` is the author that the runner's own entries have. */
-async function readJournal(run: Run, after: number, runner: string): Promise<JournalProgress> {
-  const progress: JournalProgress = { seq: after, turns: 0, last: undefined, bodyEnded: false };
-  for await (const entry of run.events({ after })) {
-    if (!('seq' in entry)) continue;
-    progress.seq = entry.seq;
-    if (entry.type === 'turn.completed') {
-      progress.turns += 1;
-      progress.last = entry;
-      progress.bodyEnded = false;
-    } else if (entry.type === 'params.changed' && entry.by === runner) progress.bodyEnded = true;
-  }
-  if (run.context.lastTurn?.draft === true) progress.last = undefined;
-  return progress;
+function beginTurn(
+  { transcript, inbox }: Context,
+  completed: Promise<CompletedTurn | undefined>,
+): CurrentTurn {
+  const current: CurrentTurn = { completed, requested: [...transcript, ...inbox] };
+  completed.then(
+    reply => {
+      current.reply = reply;
+    },
+    () => {},
+  );
+  return current;
+}
+
+/** The transcript as the loop body sees it: without the reply, unless the body added it. */
+function messagesOf({ edit, reply, requested }: CurrentTurn, { transcript }: Context): readonly Item[] {
+  if (edit !== undefined) return edit;
+  const first = reply?.items[0]?.id;
+  if (first === undefined) return requested;
+  const place = transcript.findIndex(item => item.id === first);
+  return place === -1 ? transcript : transcript.slice(0, place);
 }

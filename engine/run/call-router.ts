@@ -63,13 +63,14 @@ export class CallRouter {
 
   /** Refuses a command of a submission if it is for another run; `null` if it is not. */
   async refuseForeign(command: RunCommand, context: Context): Promise<Refusal | null> {
-    if (!('callId' in command) && !('runId' in command && command.runId !== undefined)) return null;
-    const route = await this.route(command, context, async () => context);
-    if (route === 'own') return null;
-    if ('accepted' in route) return route;
+    const named = 'runId' in command ? command.runId : undefined;
+    const isRouted = named === undefined && 'callId' in command;
+    const route = isRouted ? await this.route(command, context, async () => context) : 'own';
+    if (route !== 'own' && 'accepted' in route) return route;
+    const owner = named ?? (route === 'own' ? this.#runId : route.id);
+    if (owner === this.#runId) return null;
     const what =
       'callId' in command ? `Call ${command.callId} belongs to` : `The command ${command.type} is for`;
-    const owner = command.runId ?? route.id;
     return refuse(
       'refused',
       `${what} run ${owner}, but a submission applies to one run, ${this.#runId}. Submit this command to run ${owner}.`,

@@ -49,18 +49,14 @@ export class Children {
   }
 
   /** Drives the children until they rest or have ended; returns the results of those that have ended. */
-  async settle(context: Context): Promise<Command[]> {
-    return await this.#settleAll(context, suspendedCalls(context));
+  async settle(context: Context, calls = suspendedCalls(context)): Promise<Command[]> {
+    const settling = calls.map(call => this.#settleOne(context, call));
+    return (await Promise.all(settling)).filter(command => command !== undefined);
   }
 
   /** Returns the results of the children that have ended, without driving any. */
   async collect(context: Context): Promise<Command[]> {
-    return await this.#settleAll(context, await this.#findEnded(context));
-  }
-
-  async #settleAll(context: Context, calls: readonly SuspendedCall[]): Promise<Command[]> {
-    const settling = calls.map(call => this.#settleOne(context, call));
-    return (await Promise.all(settling)).filter(command => command !== undefined);
+    return await this.settle(context, await this.#findEnded(context));
   }
 
   /** Whether all that the run, a fork, can do is wait: it needs the children of its original, and none has ended. */

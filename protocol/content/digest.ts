@@ -1,4 +1,5 @@
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../json.ts';
+import { oncePer } from '../once-per.ts';
 import type { Tool } from '../tool.ts';
 import { hashText, makeHash } from './hash-text.ts';
 
@@ -38,14 +39,8 @@ export function digestTools(tools: ReadonlyMap<string, Tool>): ToolDigest[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-const cache = new WeakMap<Tool, string>();
-
 /** 16 hex digits over what the model sees of a tool and how recovery treats its calls; not over the code of its functions. */
-export function digestTool(tool: Tool): string {
-  const digest = cache.get(tool) ?? digestOf(describe(tool)).slice(0, 16);
-  cache.set(tool, digest);
-  return digest;
-}
+export const digestTool = oncePer((tool: Tool) => digestOf(describe(tool)).slice(0, 16));
 
 function describe({ name, description, inputSchema, strict, sideEffect, run, reconcile }: Tool): JsonValue {
   return toJson({

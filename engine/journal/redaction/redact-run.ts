@@ -82,25 +82,13 @@ export async function redactRun(store: Store, runId: string, options: RedactRunO
   }
 }
 
-type RedactionPlan = {
-  /** The entries whose event or state hash changes, in their new form. */
-  entries: JournalEntry[];
-  /** The digests of the blobs that no entry names any more. */
-  blobs: string[];
-  state: ChartState;
-  /** JSON Pointers to the values that this plan redacts. */
-  redacted: string[];
-  /** JSON Pointers to copies of the redacted texts that remain in the journal. */
-  elsewhere: string[];
-};
-
 type Originals = ReadonlyMap<string, JsonValue>;
 
 /** In characters. Shorter texts occur within too many others by chance. */
 const MIN_SEARCH_LENGTH = 4;
 
-/** Plans the redaction of the values at `paths`. Throws `input-invalid` and `refused` as `redactRun` does. */
-function planRedaction(journal: WholeJournal, paths: readonly string[]): RedactionPlan {
+/** `entries`: those that change, in their new form. `blobs`: those that no entry names any more. Throws as `redactRun` does. */
+function planRedaction(journal: WholeJournal, paths: readonly string[]) {
   const places = findPlaces(journal, paths);
   const originals = new Map(places.map(({ value }) => [redactionOf(hashOf(value)), value]));
   const matched: WholeJournal = [journal[0], ...withMatches(journal).slice(1)];

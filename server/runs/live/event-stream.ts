@@ -3,6 +3,7 @@ import { jsonOf } from '../../../engine/events/shared-pages.ts';
 import { frameOnce } from '../../../engine/events/streamed-body.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { messageOf } from '../../../protocol/error.ts';
+import { oncePer } from '../../../protocol/once-per.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Hold } from '../run-registry.ts';
 
@@ -110,8 +111,6 @@ export async function* followRun(options: FollowOptions): AsyncGenerator<Portion
   }
 }
 
-const frames = new WeakMap<RunHappening, Frame>();
-
 /** By batch; by its event if it has one. Readers of a run get the same events, and the same pages of its journal. */
 const portions = new WeakMap<RunHappening | readonly RunHappening[], readonly Portion[]>();
 
@@ -141,15 +140,11 @@ function divide(all: readonly Frame[], most: number): Portion[] {
   return part.length === 0 ? divided : [...divided, part];
 }
 
-function frameOf(happening: RunHappening): Frame {
-  const known = frames.get(happening);
-  if (known !== undefined) return known;
+const frameOf = oncePer((happening: RunHappening): Frame => {
   const isEntry = 'seq' in happening;
   const text = write(isEntry ? 'journal' : 'delta', jsonOf(happening));
-  const made = isEntry ? { text, seq: happening.seq } : { text };
-  frames.set(happening, made);
-  return made;
-}
+  return isEntry ? { text, seq: happening.seq } : { text };
+});
 
 /** One `text` event, which replaces the text that the reader has; then the reasoning. */
 function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
