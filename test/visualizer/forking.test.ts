@@ -142,6 +142,15 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(made).toEqual([fork]);
   });
 
+  test('not with invalid JSON: the panel says what is wrong with it', async () => {
+    const page = await visit('Parameters…');
+    await page.getByLabel('Parameters of the next turns').fill('{ temperature: 0 }');
+    await page.getByRole('button', { name: 'Fork with these parameters' }).click();
+    const alert = page.locator('.fork-panel form').getByRole('alert');
+    await expect.poll(() => alert.innerText()).toMatch(/^Invalid JSON: .+ Put text in "quotes"\.$/s);
+    expect(new URL(page.url()).pathname).toBe(`/runs/${run.id}`);
+  });
+
   inAll('with another result of a call that has run, and executes nothing', async () => {
     const before = refunded.length;
     const page = await visit('Change a call…');

@@ -6,7 +6,7 @@ import { useEffect } from 'preact/hooks';
 import { useTitle } from '../app/router.ts';
 import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
-import type { PageSource } from '../data/source.ts';
+import { type PageSource, readStart } from '../data/source.ts';
 import { describeShownEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
 import { formatCost, formatCount, formatNumber, roundNumber, showSafe, showSpan } from '../render/format.ts';
@@ -14,7 +14,6 @@ import { Button, StatusBadge } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { LongText, ProblemText, Safe } from '../ui/text.tsx';
 
-const PAGE = 2_000;
 const MOST = 20_000;
 const ROW_HEIGHT = 32;
 
@@ -75,13 +74,7 @@ const MISSING = 'One of the two runs is not here. It may have been deleted, or b
 
 async function readSide(source: PageSource, runId: string): Promise<Side> {
   const view = await source.view(runId);
-  const events: StreamedEvent[] = [];
-  for (let after = 0; events.length < MOST; ) {
-    const page = await source.entries(runId, { after, limit: PAGE });
-    events.push(...page.entries);
-    after = page.entries.at(-1)?.seq ?? page.last;
-    if (after >= page.last) break;
-  }
+  const events = await readStart(source, runId, MOST);
   const names = new Map(
     events.flatMap(event =>
       event.type === 'turn.completed' ? event.calls.map(({ callId, name }) => [callId, name] as const) : [],

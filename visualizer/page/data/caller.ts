@@ -25,7 +25,6 @@ export function tokenName(): string {
   return UNNAMED.includes(name) ? '' : name;
 }
 
-/** Whether the person may look, but neither decide nor steer. */
 export function mayOnlyRead(): boolean {
   return caller.value?.role === 'viewer';
 }
@@ -34,7 +33,6 @@ export function mayDecide(): boolean {
   return caller.value?.role === 'operator' || caller.value?.role === 'approver';
 }
 
-/** Whether the person may start, steer, edit and fork runs. */
 export function mayOperate(): boolean {
   return caller.value?.role === 'operator';
 }

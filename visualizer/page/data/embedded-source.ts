@@ -15,7 +15,6 @@ export function embeddedSource(): (PageSource & { runId: string }) | null {
   return { ...playedSource(run), runId: run.view.runId };
 }
 
-/** A source of one run, whose journal is complete. */
 export function playedSource({ view, entries }: EmbeddedRun): PageSource {
   const [first, last] = [entries[0]?.seq ?? 1, entries.at(-1)?.seq ?? 0];
   return {

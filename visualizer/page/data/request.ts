@@ -8,7 +8,6 @@ export const runPath = (runId: string): string => `/runs/${encodeURIComponent(ru
 export const comparePath = (left: string, right: string): string =>
   `/compare/${encodeURIComponent(left)}..${encodeURIComponent(right)}`;
 
-/** A journal entry as the event stream sends it. */
 export type StreamedEvent = RunEvent & { runId: string; seq: number };
 
 export function describeThrown(error: unknown): string {

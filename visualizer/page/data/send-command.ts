@@ -12,7 +12,7 @@ export type SendOutcome =
 type CommandPlace = {
   runId: string;
   after: number;
-  onLost(message: string): void;
+  onLost(message: string): unknown;
 };
 
 /** Sends a command, or a list of them as `commands`, once: if the reply is lost, the journal says whether it was taken. */
@@ -70,7 +70,6 @@ async function findInJournal(path: string, after: number, requestId: string): Pr
 
 type Start = { input: string; agent?: string; continues?: string };
 
-/** The start that has no answer yet. */
 let unanswered: { body: string; requestId: string } | undefined;
 
 /** Starts a run. A start whose reply was lost has the same id when it is sent again, so that one run begins. */
@@ -86,6 +85,11 @@ export async function startRun(start: Start): Promise<RunView> {
 function makeId(): string {
   const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
   return bytes.map(byte => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Carries out a request. Resolves to its problem for the person, or `null`. */
+export async function problemOf(request: () => Promise<unknown>): Promise<string | null> {
+  return await request().then(() => null, describeRefusal);
 }
 
 export function describeRefusal(error: unknown): string {

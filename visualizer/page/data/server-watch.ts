@@ -1,6 +1,7 @@
 import { signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
-import { describeThrown } from './request.ts';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { describeThrown, requestServer } from './request.ts';
+import type { ListNews, PageSource } from './source.ts';
 
 const EVERY_MS = 5_000;
 const AGAIN_MS = 1_000;
@@ -38,6 +39,48 @@ async function answers(): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+const GATHER_MS = 250;
+
+/** Calls `hear` some time after the list of runs or the inbox has changed, once for many changes. */
+export function useNews(
+  source: PageSource,
+  types: readonly ListNews['type'][],
+  hear: () => Promise<void>,
+): void {
+  const heard = useRef(hear);
+  heard.current = hear;
+  useLayoutEffect(() => {
+    let soon: ReturnType<typeof setTimeout> | undefined;
+    const end = source.followList(({ type }) => {
+      if (!types.includes(type)) return;
+      clearTimeout(soon);
+      soon = setTimeout(() => void heard.current(), GATHER_MS);
+    });
+    return () => {
+      clearTimeout(soon);
+      end();
+    };
+  }, [source]);
+}
+
+/** Reads at most `most` pages of a list. `next` is the cursor of what is left. */
+export async function readPages<Name extends string, Item>(
+  path: string,
+  most: number,
+  name: Name,
+): Promise<{ found: Item[]; next: string | undefined }> {
+  const found: Item[] = [];
+  let next: string | undefined;
+  for (let page = 0; page < most; page += 1) {
+    const cursor = next === undefined ? '' : `&cursor=${encodeURIComponent(next)}`;
+    const answer = await requestServer<{ next?: string } & Record<Name, Item[]>>(`${path}${cursor}`);
+    found.push(...answer[name]);
+    next = answer.next;
+    if (next === undefined) break;
+  }
+  return { found, next };
 }
 
 type Reading<Answer> = { answer: Answer | null; problem: string; again(): Promise<void> };

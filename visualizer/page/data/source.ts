@@ -20,7 +20,19 @@ export type RunNews =
 /** An event of the stream about the list of runs and the inbox. After `ready`, readers read both again. */
 export type ListNews = { type: 'ready' | 'summary' | 'inbox' | 'removed'; data: unknown };
 
-/** A source of runs: a server, or a journal in this document. */
+const PAGE = 2_000;
+
+/** Reads the first `most` entries of a run, or all if there are fewer. */
+export async function readStart(source: PageSource, runId: string, most: number): Promise<StreamedEvent[]> {
+  const read: StreamedEvent[] = [];
+  while (read.length < most) {
+    const { entries, last } = await source.entries(runId, { after: read.length, limit: PAGE });
+    read.push(...entries);
+    if (entries.length === 0 || read.length >= last) break;
+  }
+  return read.slice(0, most);
+}
+
 export interface PageSource {
   /** Whether the source is a server: commands can be sent, and runs continue. */
   readonly live: boolean;
@@ -28,6 +40,5 @@ export interface PageSource {
   entries(runId: string, place: EntriesPlace): Promise<EntriesPage>;
   /** Follows a run after entry `after`. Returns a function that stops following. */
   follow(runId: string, after: () => number, listen: (news: RunNews) => void): () => void;
-  /** Follows the list of runs and the inbox. Returns what ends it. */
   followList(listen: (news: ListNews) => void): () => void;
 }

@@ -1,15 +1,15 @@
 // visualizer/page/inbox: the open decisions of all runs.
 
-import { computed, type Signal, signal, useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { shortenOwnerName } from '../../../protocol/owner-name.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate, useTitle } from '../app/router.ts';
 import { mayDecide, mayOnlyRead } from '../data/caller.ts';
-import { describeThrown, type RunView, requestServer, runPath, type StreamedEvent } from '../data/request.ts';
+import { type RunView, requestServer, runPath, type StreamedEvent } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
-import { useRead } from '../data/server-watch.ts';
+import { readPages, useNews, useRead } from '../data/server-watch.ts';
 import type { EntriesPage, PageSource } from '../data/source.ts';
 import { formatAgo, formatDay, formatMoment, joinFacts, showSafe, showSpan } from '../render/format.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
@@ -20,25 +20,37 @@ import {
   OvertakenNotes,
   useOvertaken,
 } from '../run/decisions/open-decisions.tsx';
-import { Button } from '../ui/button.tsx';
 import { SeenBox, seenPart } from '../ui/scrolling.tsx';
 import { ProblemText, ReadableValue, Safe } from '../ui/text.tsx';
+import { ActionButton } from '../ui/two-presses.tsx';
 
 const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as const;
 
 export function InboxView({ source }: { source: PageSource }) {
-  const model = useMemo(() => new InboxModel(source), [source]);
-  useLayoutEffect(() => model.follow(), [model]);
+  const pages = useMemo(() => ({ read: 1 }), []);
+  const { answer, problem, again } = useRead(
+    () => readPages<'items', InboxItem>(`/inbox?limit=${ITEMS}`, pages.read, 'items'),
+    [],
+  );
+  useNews(source, ['ready', 'inbox', 'removed'], again);
+  const readMore = (): Promise<void> => {
+    pages.read += 1;
+    return again();
+  };
   const chosen = useSignal<string | null>(null);
   const notice = useSignal('');
   const list = useRef<HTMLUListElement>(null);
-  const items = model.items.value;
+  const items = (answer?.found ?? []).toSorted((left, right) => right.since - left.since);
   const place = useRef(0);
   const found = items.findIndex(item => keyOf(item) === chosen.value);
   const at = found < 0 ? Math.max(0, Math.min(place.current, items.length - 1)) : found;
   if (items.length > 0) place.current = at;
   const item = items[at];
-  useFollowChoice(chosen, item, items, notice);
+  useEffect(() => {
+    const key = chosen.peek();
+    if (key !== null && !items.some(one => keyOf(one) === key)) notice.value = 'Resolved elsewhere.';
+    chosen.value = item === undefined ? null : keyOf(item);
+  }, [answer, item]);
   useOvertaken(
     items.map(({ call }) => call),
     item?.call,
@@ -55,11 +67,11 @@ export function InboxView({ source }: { source: PageSource }) {
     { keys: ['k', 'ArrowUp'], does: 'Previous decision', repeats: true, run: () => choose(at - 1) },
     { keys: ['o'], does: 'Open the run', run: () => item !== undefined && navigate(runPath(item.runId)) },
   ]);
-  const taken = (done: InboxItem, message: string): void => {
+  const taken = async (message: string): Promise<void> => {
     const next = items[at + 1] ?? items[at - 1];
     notice.value = message;
     chosen.value = next === undefined ? null : keyOf(next);
-    model.forget(done);
+    await again();
     requestAnimationFrame(() => {
       if (!focusRow(list.current, chosen.peek())) document.querySelector<HTMLElement>('main h1')?.focus();
     });
@@ -72,7 +84,7 @@ export function InboxView({ source }: { source: PageSource }) {
           {showSafe(notice.value)}
         </p>
         <OvertakenNotes />
-        <ProblemText text={model.problem.value} />
+        <ProblemText text={problem} />
         <ul ref={list} aria-label="Open decisions">
           {items.map(one => (
             <InboxRow
@@ -83,16 +95,12 @@ export function InboxView({ source }: { source: PageSource }) {
             />
           ))}
         </ul>
-        {items.length === 0 && model.isRead.value && (
+        {items.length === 0 && (answer !== null || problem !== '') && (
           <p class="empty">Nothing to decide. Runs that need a person appear here.</p>
         )}
-        {model.next.value !== null && (
-          <Button label="Show more" onClick={() => void model.read(model.next.peek())} />
-        )}
+        {answer?.next !== undefined && <ActionButton label="Show more" act={readMore} />}
       </div>
-      {item && (
-        <Decision key={decisionKey(item.call)} item={item} onTaken={message => taken(item, message)} />
-      )}
+      {item && <Decision key={decisionKey(item.call)} item={item} onTaken={taken} />}
     </main>
   );
 }
@@ -101,75 +109,6 @@ const ITEMS = 100;
 
 function keyOf({ runId, call }: InboxItem): string {
   return `${runId}/${call.callId}`;
-}
-
-/**
- * The open decisions of all runs, kept up to date by the browser's stream.
- *
- * I1 Items are ordered by the time at which their call began to wait, newest first. Calls of one turn keep their order.
- * I2 The stream's items of a run replace its earlier items.
- */
-class InboxModel {
-  readonly #source: PageSource;
-  readonly #runs = signal<ReadonlyMap<string, readonly InboxItem[]>>(new Map());
-  readonly problem = signal('');
-  readonly isRead = signal(false);
-  readonly next = signal<string | null>(null);
-  readonly items = computed(() =>
-    [...this.#runs.value.values()].flat().sort((left, right) => right.since - left.since),
-  );
-
-  constructor(source: PageSource) {
-    this.#source = source;
-  }
-
-  /** Reads the first page and follows changes. Returns a function that stops following. */
-  follow(): () => void {
-    return this.#source.followList(({ type, data }) => {
-      if (type === 'ready') return void this.read();
-      if (type === 'summary') return;
-      const { runId, items = [] } = data as { runId: string; items?: InboxItem[] };
-      this.#runs.value = new Map(this.#runs.peek()).set(runId, items);
-    });
-  }
-
-  /** Reads the next page, or the first one again. */
-  async read(cursor: string | null = null): Promise<void> {
-    try {
-      const place = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-      const page = await requestServer<{ items: InboxItem[]; next?: string }>(
-        `/inbox?limit=${ITEMS}${place}`,
-      );
-      const found = Map.groupBy(page.items, ({ runId }) => runId);
-      this.#runs.value = cursor === null ? found : new Map([...this.#runs.peek(), ...found]);
-      this.next.value = page.next ?? null;
-      this.problem.value = '';
-    } catch (error) {
-      this.problem.value = describeThrown(error);
-    }
-    this.isRead.value = true;
-  }
-
-  /** Removes an item that was decided here, before the stream reports the decision. */
-  forget(item: InboxItem): void {
-    const items = this.#runs.peek().get(item.runId) ?? [];
-    const rest = items.filter(one => keyOf(one) !== keyOf(item));
-    this.#runs.value = new Map(this.#runs.peek()).set(item.runId, rest);
-  }
-}
-
-/** Shows a notice when the selected decision was made elsewhere. The next decision takes its place. */
-function useFollowChoice(
-  chosen: Signal<string | null>,
-  item: InboxItem | undefined,
-  items: readonly InboxItem[],
-  notice: Signal<string>,
-): void {
-  useEffect(() => {
-    const key = chosen.peek();
-    if (key !== null && !items.some(one => keyOf(one) === key)) notice.value = 'Resolved elsewhere.';
-    chosen.value = item === undefined ? null : keyOf(item);
-  }, [item, items, chosen, notice]);
 }
 
 function focusRow(list: HTMLElement | null, key: string | null): boolean {
@@ -207,14 +146,14 @@ const DONE: Readonly<Record<string, string>> = {
   resolve: 'Resolved',
 };
 
-function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string): void }) {
+function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string): Promise<void> }) {
   const { kind, call, title, agent, since, rootId, runId } = item;
   const problem = useSignal('');
   const act: Act = async ({ type, runId: run = runId, ...body }) => {
     problem.value = '';
     const onLost = (message: string) => (problem.value = message);
     const outcome = await sendCommand(type, body, { runId: run, after: 0, onLost });
-    if (outcome.type === 'taken') onTaken(outcome.message ?? `${DONE[type] ?? type}: ${call.name}.`);
+    if (outcome.type === 'taken') await onTaken(outcome.message ?? `${DONE[type] ?? type}: ${call.name}.`);
     else problem.value = outcome.message;
     return outcome.type === 'taken' ? null : outcome.message;
   };

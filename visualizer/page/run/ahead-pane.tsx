@@ -1,14 +1,13 @@
 import { describeToolStart } from '../../describe-exploration.ts';
 import { ExplorerPane, explorationOf, type Play, type ShownReport } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
-import { runPath, type StreamedEvent } from '../data/request.ts';
-import type { PageSource } from '../data/source.ts';
+import { runPath } from '../data/request.ts';
+import { readStart } from '../data/source.ts';
 import { formatCost, formatNumber, showSpan } from '../render/format.ts';
 import { type Fact, Facts } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
 const FIRST_STATES = 3_000;
-const PAGE = 2_000;
 
 export function AheadPane() {
   const { model, source } = useDesk();
@@ -17,7 +16,7 @@ export function AheadPane() {
   const path = runPath(runId);
   const play: Play = (events, told) => {
     const from = explorationOf(path)?.report?.at ?? at;
-    void readPast(source, runId, from).then(past =>
+    void readStart(source, runId, from).then(past =>
       playExample({ ...told, of: model.view.peek()?.title || runId, past, path: events }),
     );
   };
@@ -39,20 +38,9 @@ export function AheadPane() {
   );
 }
 
-/** The states that can come after an entry, as far as they were explored from there. */
 export function statesAhead(runId: string, at: number): readonly string[] {
   const report = explorationOf(runPath(runId))?.report;
   return report?.at === at ? (report.ahead?.map(({ state }) => state) ?? []) : [];
-}
-
-async function readPast(source: PageSource, runId: string, at: number): Promise<StreamedEvent[]> {
-  const past: StreamedEvent[] = [];
-  while (past.length < at) {
-    const { entries } = await source.entries(runId, { after: past.length, limit: PAGE });
-    if (entries.length === 0) break;
-    past.push(...entries);
-  }
-  return past.slice(0, at);
 }
 
 function Ahead({ report, onPlay }: { report: ShownReport; onPlay: Play }) {

@@ -1,7 +1,7 @@
 // visualizer/page/views: the list of runs and the form for a new one.
 
 import { type Signal, useSignal } from '@preact/signals';
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { nameModels } from '../../name-models.ts';
 import { navigate, setQuery, useTitle } from '../app/router.ts';
@@ -14,8 +14,8 @@ import {
   requestServer,
   runPath,
 } from '../data/request.ts';
-import { startRun } from '../data/send-command.ts';
-import { useRead } from '../data/server-watch.ts';
+import { problemOf, startRun } from '../data/send-command.ts';
+import { readPages, useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import {
   formatAgo,
@@ -48,10 +48,10 @@ export function RunsView({ source, query }: { source: PageSource; query: URLSear
   const key = JSON.stringify(filter);
   const pages = useMemo(() => ({ read: 1 }), [key]);
   const { answer, problem, again } = useRead(() => readRuns(filter, pages.read), [key]);
-  useFollow(source, again);
+  useNews(source, ['ready', 'summary', 'removed'], again);
   const chosen = useSignal<ReadonlySet<string>>(new Set());
   const notice = useSignal('');
-  const { waiting, others, next } = answer ?? { waiting: [], others: [] };
+  const { waiting = [], others = [], next } = answer ?? {};
   const runs = [...waiting, ...others];
   useTitle(`${waiting.length === 0 ? '' : `(${waiting.length}) `}Runs`);
   const isRead = answer !== null || problem !== '';
@@ -87,7 +87,7 @@ export function RunsView({ source, query }: { source: PageSource; query: URLSear
           {isMore && <ActionButton class="quiet" label="Show more" act={readMore} />}
         </p>
       </div>
-      {mayOperate() && <NewRun onStarted={runId => navigate(runPath(runId))} />}
+      {mayOperate() && <NewRun />}
     </main>
   );
 }
@@ -229,7 +229,6 @@ function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<Read
   );
 }
 
-/** Why a run is where it is: what it waits for, how it failed, or its state. */
 function describeState({ status, waitsFor, errorCode, incomplete, state }: RunSummary): string {
   if (status === 'failed') return errorCode ?? '';
   if (status === 'finished') return incomplete === undefined ? '' : `incomplete: ${incomplete.reason}`;
@@ -242,7 +241,7 @@ const WAITS = { approval: 'approve', result: 'result of', doubt: 'in doubt:' } a
 
 const DRAFT = 'new-run';
 
-function NewRun({ onStarted }: { onStarted(runId: string): void }) {
+function NewRun() {
   const chosen = useSignal<string | undefined>(undefined);
   const input = useDraft(DRAFT);
   const { answer, problem } = useRead(() => requestServer<{ agents: AgentSummary[] }>('/agents'), [], {
@@ -250,18 +249,13 @@ function NewRun({ onStarted }: { onStarted(runId: string): void }) {
   });
   const agents = answer?.agents ?? [];
   const agent = agents.find(({ name }) => name === chosen.value) ?? agents[0];
-  const start = async (): Promise<string | null> => {
-    try {
-      const run = await startRun({ input: input.value, ...omitUndefined({ agent: agent?.name }) });
-      dropDrafts(DRAFT);
-      onStarted(run.runId);
-      return null;
-    } catch (error) {
-      return describeThrown(error);
-    }
+  const start = async (): Promise<void> => {
+    const run = await startRun({ input: input.value, ...omitUndefined({ agent: agent?.name }) });
+    dropDrafts(DRAFT);
+    navigate(runPath(run.runId));
   };
   return (
-    <Form class="new-run" label="Start" run={start}>
+    <Form class="new-run" label="Start" run={() => problemOf(start)}>
       <h2>New run</h2>
       <div class="field">
         <label for="agent">Agent</label>
@@ -289,19 +283,13 @@ function describeAgent({ version, models, tools }: AgentSummary): string {
 }
 
 const PAGE = 200;
-const GATHER_MS = 250;
 
-type Listed = { runs: RunSummary[]; next?: string };
-
-/** The filter of the list, from the parameters of the address; empty values for all. */
+/** From the parameters of the address; empty for all. `label`: `NAME=VALUE`; `hours`: created in the last that many. */
 type RunFilter = {
   status: string;
-  /** A part of the title. */
   text: string;
   agent: string;
-  /** `NAME=VALUE`. */
   label: string;
-  /** Created in the last this many hours. */
   hours: string;
 };
 
@@ -316,49 +304,19 @@ function readFilter(query: URLSearchParams): RunFilter {
   };
 }
 
-/** Calls `hear` some time after runs have changed, once for many changes. */
-function useFollow(source: PageSource, hear: () => Promise<void>): void {
-  const heard = useRef(hear);
-  heard.current = hear;
-  useLayoutEffect(() => {
-    let soon: ReturnType<typeof setTimeout> | undefined;
-    const end = source.followList(({ type }) => {
-      if (type === 'inbox') return;
-      clearTimeout(soon);
-      soon = setTimeout(() => void heard.current(), GATHER_MS);
-    });
-    return () => {
-      clearTimeout(soon);
-      end();
-    };
-  }, [source]);
-}
-
-type Found = { waiting: readonly RunSummary[]; others: readonly RunSummary[]; next?: string };
-
 /** Reads the runs that wait, and some pages of the others; `next` is the cursor of what is left. */
-async function readRuns(filter: RunFilter, pages: number): Promise<Found> {
+async function readRuns(filter: RunFilter, pages: number) {
   const { status } = filter;
   const takesWaiting = status === 'all' || status === 'waiting';
-  const [waiting, others] = await Promise.all([
-    readPages({ ...filter, status: 'waiting' }, takesWaiting ? Number.POSITIVE_INFINITY : 0),
-    readPages({ ...filter, status: status === 'all' ? '' : status }, status === 'waiting' ? 0 : pages),
+  const [waiting, { found, next }] = await Promise.all([
+    readListed({ ...filter, status: 'waiting' }, takesWaiting ? Number.POSITIVE_INFINITY : 0),
+    readListed({ ...filter, status: status === 'all' ? '' : status }, status === 'waiting' ? 0 : pages),
   ]);
-  return { ...others, waiting: waiting.runs, others: others.runs.filter(run => run.status !== 'waiting') };
+  return { waiting: waiting.found, others: found.filter(run => run.status !== 'waiting'), next };
 }
 
-async function readPages({ hours, ...filter }: RunFilter, most: number): Promise<Listed> {
+async function readListed({ hours, ...filter }: RunFilter, most: number) {
   const since = Number(hours) > 0 ? String(Date.now() - Number(hours) * 3_600_000) : '';
-  const runs: RunSummary[] = [];
-  let next: string | undefined;
-  for (let page = 0; page < most; page += 1) {
-    const query = new URLSearchParams({ limit: String(PAGE) });
-    for (const [name, value] of Object.entries({ ...filter, since, cursor: next ?? '' }))
-      if (value !== '') query.set(name, value);
-    const found: Listed = await requestServer(`/runs?${query}`);
-    runs.push(...found.runs);
-    next = found.next;
-    if (next === undefined) break;
-  }
-  return { runs, ...omitUndefined({ next }) };
+  const chosen = Object.entries({ limit: `${PAGE}`, ...filter, since }).filter(([, value]) => value !== '');
+  return await readPages<'runs', RunSummary>(`/runs?${new URLSearchParams(chosen)}`, most, 'runs');
 }

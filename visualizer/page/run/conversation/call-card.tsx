@@ -87,7 +87,6 @@ export function CallCard({ record }: { record: CallRecord }) {
   );
 }
 
-/** A breakpoint before calls of the tool; it offers the first number of the input to compare with. */
 function breakBefore({ name, edited, input }: CallFacts): Chosen {
   const numbers = Object.entries((edited ?? input) || {}).filter(([, value]) => typeof value === 'number');
   const [path, value] = numbers[0] ?? [];

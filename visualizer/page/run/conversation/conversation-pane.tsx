@@ -1,11 +1,12 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { omitUndefined } from '../../../../protocol/json.ts';
 import { textOf } from '../../../../protocol/message.ts';
 import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
 import { navigate } from '../../app/router.ts';
 import { mayOperate } from '../../data/caller.ts';
 import { runPath } from '../../data/request.ts';
-import { describeRefusal, startRun } from '../../data/send-command.ts';
+import { problemOf, startRun } from '../../data/send-command.ts';
 import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
 import { formatOutput, shortenShown, showClock, showSafe, showSpan } from '../../render/format.ts';
@@ -37,7 +38,6 @@ function inheritedBlocks(model: RunModel): { key: string; who: string; text: str
   });
 }
 
-/** The conversation up to the cursor. It stays at its end while a person does not scroll back. */
 export function ConversationPane() {
   const { model, source } = useDesk();
   const more = useSignal(0);
@@ -178,16 +178,20 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
       )}
       {attempts
         .filter(({ hadText }) => hadText)
-        .map(({ key, seq }) => (
-          <Discarded key={seq} text={model.streamed.get(key) ?? ''} />
-        ))}
+        .map(({ key, seq }) => {
+          const text = model.streamed.get(key) ?? '';
+          if (text === '')
+            return (
+              <p key={seq} class="muted">
+                The streamed text was discarded.
+              </p>
+            );
+          return (
+            <FoldedText key={seq} summary="The streamed text was discarded" text={text} kind="discarded" />
+          );
+        })}
     </div>
   );
-}
-
-function Discarded({ text }: { text: string }) {
-  if (text === '') return <p class="muted">The streamed text was discarded.</p>;
-  return <FoldedText summary="The streamed text was discarded" text={text} kind="discarded" />;
 }
 
 /** The message in an error that a provider sent as JSON; other messages as they are. */
@@ -252,7 +256,6 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
 
 type AsideProps = { kind: 'reasoning' | 'aside'; title: string; text: string; isLive?: true };
 
-/** What unfolds: the model's reasoning as prose, or anything else as it is. */
 function Aside({ kind, title, text, isLive }: AsideProps) {
   const summary = showSafe(title);
   const looks = kind === 'reasoning' ? 'prose' : 'mono';
@@ -307,22 +310,16 @@ function Composer() {
   const send = async (): Promise<string | null> => {
     const message = draft.value.trim();
     if (message === '') return null;
-    const refusal = ended ? await continueRun(message) : await desk.act('send', { message });
+    const refusal = await (ended ? problemOf(() => continueRun(message)) : desk.act('send', { message }));
     if (refusal === null) {
       draft.value = '';
       dropDrafts(key);
     }
     return refusal;
   };
-  const continueRun = async (input: string): Promise<string | null> => {
-    try {
-      const agent = view === null ? {} : { agent: view.agent };
-      const next = await startRun({ ...agent, input, continues: model.runId });
-      navigate(runPath(next.runId));
-      return null;
-    } catch (error) {
-      return describeRefusal(error);
-    }
+  const continueRun = async (input: string): Promise<void> => {
+    const next = await startRun({ ...omitUndefined({ agent: view?.agent }), input, continues: model.runId });
+    navigate(runPath(next.runId));
   };
   return (
     <Form class="composer" isPrimary={false} label={ended ? 'Continue in a new run' : 'Send'} run={send}>

@@ -5,8 +5,8 @@ import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
-import { type RunView, requestServer, runPath, type StreamedEvent } from '../../data/request.ts';
-import { describeRefusal, sendOnce } from '../../data/send-command.ts';
+import { type RunView, requestServer, runPath } from '../../data/request.ts';
+import { problemOf, sendOnce } from '../../data/send-command.ts';
 import { useRead } from '../../data/server-watch.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
 import { shortenShown } from '../../render/format.ts';
@@ -37,8 +37,8 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
   const chosen = useSignal('');
   const problem = useSignal('');
   const draftKey = `${runId}/fork `;
-  const send: Send = async fork => {
-    try {
+  const send: Send = fork =>
+    problemOf(async () => {
       const made = await sendOnce<RunView>(`${runPath(runId)}/fork`, {
         ...fork,
         ...(chosen.peek() !== '' && { model: chosen.peek() }),
@@ -47,39 +47,30 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
       });
       dropDrafts(draftKey);
       navigate(runPath(made.runId));
-      return null;
-    } catch (error) {
-      return describeRefusal(error);
-    }
-  };
+    });
   const plain = async (): Promise<void> => {
     problem.value = (await send({ at })) ?? '';
   };
   const calls = [...model.story.calls.values()].filter(({ seq }) => seq <= at);
-  const reply = lastReply(at, seq => model.entry(seq));
+  const entries = Array.from({ length: at }, (_, place) => model.entry(place + 1));
+  const reply = entries.findLast(event => event?.type === 'turn.completed');
   const panel = (key: string, label: string, make: (draftKey: string) => ComponentChildren): Panel => {
     const own = `${draftKey}${key}`;
     return { label, draftKey: own, form: make(own) };
   };
   const panels = [
-    ...(calls.length === 0
-      ? []
-      : [panel('call', 'Change a call…', own => <CallForms send={send} draftKey={own} calls={calls} />)]),
-    ...(reply === null
-      ? []
-      : [
-          panel('reply', 'Edit reply…', own => (
-            <ReplyEditor
-              submit="Fork with this reply"
-              draftKey={`${own} ${reply.seq}`}
-              reply={reply}
-              tools={toolNames(desk)}
-              send={edit =>
-                send({ at: reply.seq, commands: [{ type: 'edit-turn', ...omitUndefined(edit) }] })
-              }
-            />
-          )),
-        ]),
+    calls.length > 0 &&
+      panel('call', 'Change a call…', own => <CallForms send={send} draftKey={own} calls={calls} />),
+    reply !== undefined &&
+      panel('reply', 'Edit reply…', own => (
+        <ReplyEditor
+          submit="Fork with this reply"
+          draftKey={`${own} ${reply.seq}`}
+          reply={reply}
+          tools={toolNames(desk)}
+          send={edit => send({ at: reply.seq, commands: [{ type: 'edit-turn', ...omitUndefined(edit) }] })}
+        />
+      )),
     panel('message', 'Add a message…', own => (
       <TextForm
         label="Fork with this message"
@@ -100,7 +91,7 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
         run={params => send({ at, commands: [{ type: 'set-params', params }] })}
       />
     )),
-  ];
+  ].filter(one => one !== false);
   return (
     <section
       class="fork-panel"
@@ -144,16 +135,6 @@ function ModelChoice({ chosen }: { chosen: Signal<string> }) {
       />
     </label>
   );
-}
-
-type Turn = Extract<StreamedEvent, { type: 'turn.completed' }>;
-
-function lastReply(at: number, entry: (seq: number) => StreamedEvent | undefined): Turn | null {
-  for (let seq = at; seq > 0; seq -= 1) {
-    const event = entry(seq);
-    if (event?.type === 'turn.completed') return event;
-  }
-  return null;
 }
 
 type CallFormsProps = { send: Send; draftKey: string; calls: readonly CallRecord[] };
