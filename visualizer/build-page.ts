@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { structuralHash } from '../machines/structural-hash.ts';
 import { CHART_STYLE } from './chart-svg.ts';
+import { MARKDOWN_OPTIONS } from './page/render/markdown-options.ts';
 
 /**
  * The files of the page as texts. `runHtml` is `html` for the view of a run, whose files browsers then request at
@@ -19,6 +20,8 @@ export type PageFiles = {
   scripts: Record<string, string>;
   offline: string;
 };
+
+const MARKED = new Map(Object.entries(MARKDOWN_OPTIONS).map(([name, value]) => [name, String(value)]));
 
 const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare', 'ahead'];
 
@@ -94,19 +97,10 @@ const lexerOnly: Plugin = {
         throw new Error(`Expected the lexer and the instance of marked in ${path}; its build has changed.`);
       const lexer = text
         .slice(0, end)
-        .replace(/this\.options\.(\w+)/g, (read, option) => MARKED[option] ?? read);
+        .replace(/this\.options\.(\w+)/g, (read, option) => MARKED.get(option) ?? read);
       return { contents: `${lexer};export{${name} as Lexer}`, loader: 'js' };
     });
   },
-};
-
-/** The options with which the page reads Markdown; what the others need is left out. */
-const MARKED: Readonly<Record<string, string>> = {
-  gfm: 'true',
-  breaks: 'true',
-  pedantic: 'false',
-  silent: 'false',
-  extensions: 'undefined',
 };
 
 /** The hash of the chart is a constant of the page, which needs no SHA-256 then. */
@@ -132,49 +126,22 @@ const compiledOnly: Plugin = {
   },
 };
 
+const functions = (names: string): string[] => names.split(/\s+/).map(name => `function ${name}(`);
+
 /** By module of XState, what only its own steps and actors need. */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   raise: [
     'class Actor {',
-    'function createSystem(',
-    'function checkAnd(',
-    'function evaluateGuard(',
-    'function executeCancel(',
-    'function executeRaise(',
-    'function executeSpawn(',
-    'function executeStop(',
-    'function getPersistedSnapshot(',
-    'function macrostep(',
-    'function matchesState(',
-    'function resolveCancel(',
-    'function resolveRaise(',
-    'function resolveSpawn(',
-    'function resolveStop(',
+    ...functions(`checkAnd createSystem evaluateGuard executeCancel executeRaise executeSpawn executeStop
+      getPersistedSnapshot macrostep matchesState resolveCancel resolveRaise resolveSpawn resolveStop`),
   ],
-  StateMachine: [
-    '  get definition(',
-    '  next(',
-    '  provide(',
-    '  transition(',
-    '  microstep(',
-    '  getTransitionData(',
-    '  start(',
-    '  get on(',
-    '  _getPreInitialState(',
-    '  getInitialSnapshot(',
-    '  restoreSnapshot(',
-  ],
-  assign: ['function createSpawner(', 'function resolveAssign('],
-  log: [
-    'function executeEmit(',
-    'function executeLog(',
-    'function executeSendTo(',
-    'function resolveEmit(',
-    'function resolveEnqueueActions(',
-    'function resolveLog(',
-    'function resolveSendTo(',
-    'function retryResolveSendTo(',
-  ],
+  StateMachine: `get definition, next, provide, transition, microstep, getTransitionData, start, get on,
+    _getPreInitialState, getInitialSnapshot, restoreSnapshot`
+    .split(/,\s+/)
+    .map(name => `  ${name}(`),
+  assign: functions('createSpawner resolveAssign'),
+  log: functions(`executeEmit executeLog executeSendTo resolveEmit resolveEnqueueActions resolveLog resolveSendTo
+    retryResolveSendTo`),
 };
 
 /** The module without a declaration: what uses it throws. */

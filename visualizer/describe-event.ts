@@ -35,7 +35,6 @@ export function describeEvent(event: RunEvent, format: EventFormat): string {
   return line === '' ? `by ${event.by}` : `${line} by ${event.by}`;
 }
 
-/** Describes an event without the call that it is about and, except for ends of runs, who caused it. */
 function describeContent(event: RunEvent, format: EventFormat): string {
   const short = (text: string) => format.shorten(text, SHORT);
   const value = (json: JsonValue) => describeValue(json, format);

@@ -1,4 +1,3 @@
-/** The verdict on an exploration without a breach that is not complete. */
 export const NOT_PROVED =
   'Not proved: no invariant is violated where the walks came, but they stopped before their end.';
 

@@ -16,7 +16,6 @@ function widthOf(labels: readonly string[]): number {
   return Math.max(...labels.map(label => label.length)) * TEXT.labelSize * TEXT.charWidth;
 }
 
-/** The state that all others return to. */
 const HUB = 'deciding';
 const ANYWHERE = 'any';
 const WIDTH = { state: 184, inner: 160, hub: 98 };
@@ -83,12 +82,10 @@ function sortEdges(edges: MergedEdge[], states: readonly GraphState[]): MergedEd
   return edges.toSorted((one, other) => rank(one) - rank(other));
 }
 
-/** The state that an edge ends at: for a frame, its initial state. */
 function enteredBy(id: string, states: readonly GraphState[]): string {
   return states.find(state => state.id === id)?.initial ?? id;
 }
 
-/** Whether the edge connects two states of one frame. */
 function isInside({ from, to }: MergedEdge): boolean {
   const [frame, inner] = from.split('.');
   return inner !== undefined && to.startsWith(`${frame}.`);

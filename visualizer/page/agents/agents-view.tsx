@@ -128,10 +128,8 @@ function describeLimit(limit: string, value: unknown): string {
 function listFacts({ forkModels, models, version, limits, ...agent }: AgentView): Fact[] {
   return [
     ['Models', nameModels(models) || 'none'],
-    ...(forkModels.length > models.length
-      ? [['Models for forks', forkModels.slice(models.length).join(', ')] as const]
-      : []),
-    ...(version === undefined ? [] : [['Version', version] as const]),
+    forkModels.length > models.length && ['Models for forks', forkModels.slice(models.length).join(', ')],
+    version !== undefined && ['Version', version],
     ...Object.entries(limits).map(
       ([limit, value]): Fact => [LIMITS[limit] ?? limit, describeLimit(limit, value)],
     ),

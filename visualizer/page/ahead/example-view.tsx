@@ -7,6 +7,7 @@ import { type EmbeddedRun, playedSource } from '../data/embedded-source.ts';
 import type { RunView, StreamedEvent } from '../data/request.ts';
 import { Folded } from '../model/journal-fold.ts';
 import { formatCount } from '../render/format.ts';
+import { saveFile } from '../run/picture.ts';
 import { RunPane as RunPanes } from '../run/run-view.tsx';
 import { Button } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
@@ -38,11 +39,7 @@ function saveTest({ past, path }: Example, invariant: string): void {
   const split = past.length === 0 ? 1 : events.length - path.length;
   const breaches = [{ invariant, path: events.slice(split) }];
   const text = formatBreachTest({ module: './agent.ts', past: events.slice(0, split), breaches });
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
-  link.download = 'breach.test.ts';
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  saveFile('breach.test.ts', new Blob([text], { type: 'text/plain' }));
 }
 
 export function runOf({ past, path, of: title }: Example): EmbeddedRun {
@@ -86,7 +83,6 @@ export function runOf({ past, path, of: title }: Example): EmbeddedRun {
   return { view, entries };
 }
 
-/** Returns the events that the chart takes, without what the stream adds. */
 export function chartEvents(entries: readonly StreamedEvent[]): (RunStarted | ChartEvent)[] {
   return entries.flatMap(({ seq: _, runId, ...event }): (RunStarted | ChartEvent)[] => {
     switch (event.type) {

@@ -20,7 +20,6 @@ export type Play = (
 type ExplorerProps = {
   path: string;
   query?: string;
-  /** The maximum of states of the first exploration. */
   maxStates: number;
   label: string;
   onPlay: Play;

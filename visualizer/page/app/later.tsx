@@ -2,7 +2,6 @@ import { signal } from '@preact/signals';
 import { type ComponentType, h } from 'preact';
 import { describeThrown } from '../data/request.ts';
 
-/** A component whose code is loaded when it is first drawn. */
 export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
   const loaded = signal<{ view: ComponentType<Props> } | { problem: string } | null>(null);
   let isLoading = false;

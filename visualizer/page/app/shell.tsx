@@ -109,7 +109,6 @@ const NAMES: Readonly<Record<string, string>> = {
   ' ': 'Space',
 };
 
-/** Exchanges a token for a cookie and reloads the page. */
 export function SignIn() {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);

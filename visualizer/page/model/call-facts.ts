@@ -47,7 +47,6 @@ export type CallFacts = QualifiedCall & {
 export type CallSource = {
   folded: Folded;
   progress: ReadonlyMap<string, unknown>;
-  /** Whether the cursor is at the end, where open calls and live progress belong. */
   isAtEnd: boolean;
 };
 
@@ -123,7 +122,6 @@ function addToCall(call: CallFacts, told: CallEvent): void {
   }
 }
 
-/** Ends what the call's time went to, and begins what it goes to now. */
 function spend({ spans }: CallFacts, at: number, kind: ActivityKind | null): void {
   const last = spans.at(-1);
   if (last?.to === null && last.kind === kind) return;

@@ -13,7 +13,6 @@ export type Taken = {
   effects: readonly Effect[];
   /** Edge ids in the drawing, in order. */
   edges: string[];
-  /** The ids of the states entered, in order. */
   entered: string[];
 };
 
@@ -33,7 +32,6 @@ const PLACES = new Map(
  * J2 It stops at an entry that this chart cannot have produced, and sets `problem`; it never guesses.
  */
 export class Folded {
-  /** Before the first entry. */
   static readonly start = new Folded(0, null, new Uint32Array(PLACES.size));
 
   readonly seq: number;

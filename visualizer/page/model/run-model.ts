@@ -37,7 +37,6 @@ export class RunModel {
   readonly told = signal(0);
   readonly at = computed(() => Math.max(0, Math.min(this.chosen.value ?? this.last.value, this.last.value)));
   readonly isAtEnd = computed(() => this.at.value === this.last.value);
-  /** The fold at the cursor, and the one before it. */
   readonly shown = computed(() => this.foldAt(this.at.value));
   readonly before = computed(() => this.foldAt(this.at.value - 1));
   readonly ended = computed(() => {
@@ -113,7 +112,6 @@ export class RunModel {
     this.takeEntries(entries);
   }
 
-  /** Adds the entries before the first loaded one; `retell` then updates the folds and the story. */
   addOlder(entries: readonly StreamedEvent[]): void {
     for (const event of entries) this.#entries[event.seq - 1] ??= event;
   }
@@ -153,7 +151,6 @@ export class RunModel {
     });
   }
 
-  /** Replaces the live output by the full text of the running turn so far. */
   takeTextSoFar(soFar: { turn: number; attempt: number; text: string }): void {
     this.#show(this.#teller.takeTextSoFar(soFar));
   }

@@ -65,17 +65,14 @@ export const attemptKey = ({ turn, attempt }: { turn: number; attempt: number })
 
 const MOST_FOLLOWED = 8;
 
-/** What the page shows of a journal, entry by entry: its folds, and what its story says. */
 export class RunStory {
   readonly folds: FoldedJournal;
   readonly activities: Activity[] = [];
   readonly blocks: Block[] = [];
-  /** The model calls and tool calls, for the waterfall. */
   readonly rows: (TurnRecord | CallRecord)[] = [];
   readonly calls = new Map<string, CallRecord>();
   #crash: Extract<Content, { kind: 'crash' }> | undefined;
 
-  /** `read` returns the entry at a `seq`; `begin` is the fold before the first entry. */
   constructor(read: (seq: number) => StreamedEvent | undefined, begin = Folded.start) {
     this.folds = new FoldedJournal(read, begin);
   }
@@ -201,7 +198,6 @@ export class RunStory {
     else this.#push(told, { kind: 'failure', failure, attempts: [place] });
   }
 
-  /** An edit of the latest turn: the difference, its new text, and its changed and new calls. */
   #editTurn(note: Told<'note'>, event: Of<'turn.edited'>, before: Context, after: Context): void {
     const { seq } = note;
     const { calls, text, items } = event;

@@ -1,14 +1,16 @@
 /** The activity between two entries. `dead`: no process held the run. */
-export type ActivityKind =
-  | 'model'
-  | 'tool'
-  | 'wait'
-  | 'check'
-  | 'person'
-  | 'doubt'
-  | 'paused'
-  | 'dead'
-  | 'none';
+export type ActivityKind = (typeof ACTIVITY_NAMES)[number][0] | 'none';
+
+export const ACTIVITY_NAMES = [
+  ['model', 'model'],
+  ['tool', 'tool'],
+  ['check', 'finisher'],
+  ['person', 'a person'],
+  ['wait', 'waiting'],
+  ['doubt', 'in doubt'],
+  ['paused', 'paused'],
+  ['dead', 'no process'],
+] as const;
 
 /** An entry on the time line. `kind` is the activity from this entry to the next. */
 export type Activity = { seq: number; at: number; kind: ActivityKind };
@@ -90,7 +92,6 @@ export class TimeLine {
     return place + part * ((this.#places[index + 1] ?? place) - place);
   }
 
-  /** Returns the entry nearest to a position, 0 to 1. */
   entryAt(place: number): number {
     const found = this.#countUntil(index => (this.#places[index] ?? 0) >= place);
     const index = Math.min(found, this.#places.length - 1);

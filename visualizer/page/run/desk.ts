@@ -1,4 +1,4 @@
-import { type Signal, signal } from '@preact/signals';
+import { computed, type Signal, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
@@ -22,8 +22,8 @@ export class Desk {
   readonly playing = signal(false);
   /** What the breakpoint editor starts with; `null` if it is closed. */
   readonly breaking = signal<Omit<Breakpoint, 'id'> | null>(null);
+  readonly timeLine = computed(() => new TimeLine(this.model.story.activities));
   readonly #look: () => void;
-  #line: { told: number; line: TimeLine } | null = null;
 
   constructor(model: RunModel, source: PageSource, tab: Tab, look: () => void) {
     this.model = model;
@@ -32,15 +32,8 @@ export class Desk {
     this.#look = look;
   }
 
-  /** Whether the person may steer the run, and it can still be steered. */
   get isSteered(): boolean {
     return this.source.live && mayOperate() && !this.model.ended.value;
-  }
-
-  get timeLine(): TimeLine {
-    const told = this.model.told.value;
-    if (this.#line?.told !== told) this.#line = { told, line: new TimeLine(this.model.story.activities) };
-    return this.#line.line;
   }
 
   /** Submits a command to this run or one of its sub-agents'. Resolves to a problem for the person, or `null`. */
@@ -50,9 +43,7 @@ export class Desk {
     const outcome = await sendCommand(command, body, {
       runId,
       after: runId === model.runId ? model.last.peek() : 0,
-      onLost: text => {
-        notice.value = { tone: 'busy', text };
-      },
+      onLost: text => (notice.value = { tone: 'busy', text }),
     });
     this.#look();
     if (outcome.type === 'refused') {

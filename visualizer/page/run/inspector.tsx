@@ -84,7 +84,6 @@ export function Inspector() {
   );
 }
 
-/** What an entry brought: a text, the calls of a reply, a result. The conversation has a reply's text in full. */
 function Reply({ event, isToldBeside }: { event: StreamedEvent; isToldBeside: boolean }) {
   if ('output' in event && event.output !== undefined && readContent(event.output) === undefined)
     return <ReadableValue value={event.output} />;
@@ -104,7 +103,6 @@ function Reply({ event, isToldBeside }: { event: StreamedEvent; isToldBeside: bo
   );
 }
 
-/** The parts of an entry that are texts. */
 const PARTS = {
   Request: (_, before) => (before === null ? 'Before this entry there was no run.' : describeRequest(before)),
   Effects: ({ taken }) => taken.effects.map(describeEffect).join('\n') || 'The chart requested no effects.',
@@ -113,16 +111,11 @@ const PARTS = {
 const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
 function describeEffect(effect: Effect): string {
-  switch (effect.type) {
-    case 'start':
-      return `start ${effect.service} ${formatJson(effect.input).replace(/\s+/g, ' ')}`;
-    case 'stop':
-      return `stop ${effect.id}`;
-    case 'publish': {
-      const { notice } = effect;
-      return `publish ${notice.type}${notice.type === 'decided' ? `: ${notice.next.type}` : ''}`;
-    }
-  }
+  if (effect.type === 'stop') return `stop ${effect.id}`;
+  if (effect.type === 'start')
+    return `start ${effect.service} ${formatJson(effect.input).replace(/\s+/g, ' ')}`;
+  const { notice } = effect;
+  return `publish ${notice.type}${notice.type === 'decided' ? `: ${notice.next.type}` : ''}`;
 }
 
 function describeRequest({ config, params, turn, transcript, inbox }: Context): string {
@@ -144,13 +137,11 @@ function EntryActions({ event }: { event: StreamedEvent }) {
   const mayFork = desk.source.live && mayOperate();
   const isForking = useSignal(false);
   const buttons = useRef<HTMLDivElement>(null);
-  const fork = async () => (isForking.value = !isForking.peek());
   const leave = (): void => {
     isForking.value = false;
     buttons.current?.querySelector('button')?.focus();
   };
   const next = desk.isSteered ? breakpointBeforeNext(desk) : undefined;
-  const breakHere = async () => (desk.breaking.value = next ?? null);
   const copy = async (): Promise<void> => {
     const url = new URL(location.href);
     url.searchParams.set('at', String(event.seq));
@@ -158,32 +149,22 @@ function EntryActions({ event }: { event: StreamedEvent }) {
     copied.value = true;
     setTimeout(() => (copied.value = false), 1_500);
   };
+  const fork = async () => (isForking.value = !isForking.peek());
+  const breakHere = async () => (desk.breaking.value = next ?? null);
   const actions = [
-    { key: 'f', may: mayFork, does: 'fork here', label: 'Fork here…', act: fork },
-    {
-      key: 'b',
-      may: next !== undefined,
-      does: 'break before the next action',
-      label: 'Break before this',
-      act: breakHere,
-    },
-    {
-      key: 'y',
-      may: true,
-      does: 'copy a link to this entry',
-      label: copied.value ? 'Copied' : 'Copy link',
-      act: copy,
-    },
-  ].filter(({ may }) => may);
+    mayFork && (['f', 'fork here', 'Fork here…', fork] as const),
+    next && (['b', 'break before the next action', 'Break before this', breakHere] as const),
+    ['y', 'copy a link to this entry', copied.value ? 'Copied' : 'Copy link', copy] as const,
+  ].filter(action => action !== false && action !== undefined);
   useShortcuts(
     'Entry',
-    actions.map(({ key, does, act }) => ({ keys: [key], does, run: () => void act() })),
+    actions.map(([key, does, , act]) => ({ keys: [key], does, run: () => void act() })),
   );
   return (
     <>
       {mayFork && isForking.value && <ForkPanel at={event.seq} onLeave={leave} />}
       <div class="buttons entry-actions" ref={buttons}>
-        {actions.map(({ key, label, act }) => (
+        {actions.map(([key, , label, act]) => (
           <ActionButton key={key} label={label} act={act} keys={key} />
         ))}
       </div>
@@ -204,11 +185,11 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
       return [
         ['model', `${provider}:${name}`],
         ['took', showSpan(at - startedAt)],
-        ...(usage === null ? [] : [pair('tokens', tokens)]),
-        ...(cost > 0 ? [pair('cost', formatCost(cost))] : []),
-        ...(calls.length === 0
-          ? [pair('finish', finishReason)]
-          : [pair('calls', calls.map(call => `${call.name}${call.gate ? ' (gated)' : ''}`).join(', '))]),
+        usage !== null && ['tokens', tokens],
+        cost > 0 && ['cost', formatCost(cost)],
+        calls.length === 0
+          ? ['finish', finishReason]
+          : ['calls', calls.map(call => `${call.name}${call.gate ? ' (gated)' : ''}`).join(', ')],
       ];
     }
     case 'turn.failed': {
@@ -217,16 +198,18 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
         ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
         ['took', showSpan(at - startedAt)],
         ['message', shortenShown(error.message, SHORT)],
-        ...(retryAt === undefined ? [] : [pair('retry at', showClock(retryAt))]),
+        retryAt !== undefined && ['retry at', showClock(retryAt)],
       ];
     }
     default:
       return [
-        ...('callId' in event ? [pair('tool', model.story.nameOf(event.callId))] : []),
-        ...Object.entries(event).flatMap(([name, value]) =>
-          HIDDEN.has(name)
-            ? []
-            : [pair(name, shortenShown(typeof value === 'string' ? value : formatState(value, 2), SHORT))],
+        'callId' in event && ['tool', model.story.nameOf(event.callId)],
+        ...Object.entries(event).map(
+          ([name, value]): Fact =>
+            !HIDDEN.has(name) && [
+              name,
+              shortenShown(typeof value === 'string' ? value : formatState(value, 2), SHORT),
+            ],
         ),
       ];
   }
@@ -234,8 +217,6 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
 
 /** The members of entries that are shown elsewhere, or say nothing to a person. */
 const HIDDEN = new Set('type at seq runId generation config tools format chart requestId'.split(' '));
-
-const pair = (name: string, value: string): Fact => [name, value];
 
 function readReply(event: StreamedEvent): string {
   switch (event.type) {

@@ -13,12 +13,15 @@ const LOOKS = [
 /** Saves the strip, the compact chart and the next action's reason as one file, without other contents of the run. */
 export async function savePicture(runId: string, at: number, kind: 'svg' | 'png'): Promise<void> {
   const drawn = new Blob([drawPicture(runId, at)], { type: 'image/svg+xml' });
-  const url = URL.createObjectURL(kind === 'svg' ? drawn : await paint(drawn));
+  saveFile(`${runId}-${at}.${kind}`, kind === 'svg' ? drawn : await paint(drawn));
+}
+
+export function saveFile(name: string, content: Blob): void {
   const link = document.createElement('a');
-  link.href = url;
-  link.download = `${runId}-${at}.${kind}`;
+  link.href = URL.createObjectURL(content);
+  link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 const SCALE = 2;

@@ -35,7 +35,7 @@ export function RunHeader() {
         </h1>
         {view && <Safe text={view.agent} class="agent" />}
         {view && <StatusBadge status={view.status} />}
-        <p class="facts">{view && describeSpent(view, timeLine.restMs)}</p>
+        <p class="facts">{view && describeSpent(view, timeLine.value.restMs)}</p>
         <span class="space" />
         {source.live && mayOperate() && <Buttons />}
         <p class="connection" role="status" data-is={connection.value.type}>
@@ -102,7 +102,6 @@ function Lineage({ view }: { view: RunView }) {
   );
 }
 
-/** The run as files: a page that plays it offline, without its contents, and a test that replays it. */
 function Downloads({ runId }: { runId: string }) {
   const { model } = useDesk();
   const path = runPath(runId);

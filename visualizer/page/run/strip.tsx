@@ -1,5 +1,4 @@
-import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import type { CallEvent } from '../model/call-facts.ts';
 import type { RunStory } from '../model/run-story.ts';
@@ -12,18 +11,6 @@ const WIDTH = 10_000;
 const PLAY_MS = 350;
 const PAGE = 20;
 
-export const ACTIVITY_NAMES: readonly (readonly [ActivityKind, string])[] = [
-  ['model', 'model'],
-  ['tool', 'tool'],
-  ['check', 'finisher'],
-  ['person', 'a person'],
-  ['wait', 'waiting'],
-  ['doubt', 'in doubt'],
-  ['paused', 'paused'],
-  ['dead', 'no process'],
-];
-
-/** The strip: active time by kind, entries as ticks, and the cursor that all panes follow. */
 export function Strip() {
   const desk = useDesk();
   const { model, playing } = desk;
@@ -92,7 +79,10 @@ function usePlaying(): void {
 }
 
 function Track({ onChoose }: { onChoose(seq: number): void }) {
-  const { model, timeLine: line } = useDesk();
+  const {
+    model,
+    timeLine: { value: line },
+  } = useDesk();
   const track = useRef<HTMLDivElement>(null);
   const at = model.at.value;
   const choose = (event: PointerEvent): void => {
@@ -129,8 +119,10 @@ function Track({ onChoose }: { onChoose(seq: number): void }) {
 
 /** Drawn again only when the journal grows: one path for each kind. */
 function Bars({ line, story }: { line: TimeLine; story: RunStory }) {
-  const memo = useRef<{ line: TimeLine; shown: JSX.Element } | null>(null);
-  if (memo.current?.line === line) return memo.current.shown;
+  return useMemo(() => drawBars(line, story), [line]);
+}
+
+function drawBars(line: TimeLine, story: RunStory) {
   const paths = new Map<ActivityKind, string>();
   for (const { kind, from, to } of line.spans) {
     const [x, width] = [Math.round(from * WIDTH), Math.max(8, Math.round((to - from) * WIDTH))];
@@ -139,7 +131,7 @@ function Bars({ line, story }: { line: TimeLine; story: RunStory }) {
   const ticks = new Set(story.activities.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
   const decisions = [...story.calls.values()].flatMap(({ told }) => told.filter(isDecision));
   const crashes = story.blocks.filter(({ kind }) => kind === 'crash');
-  const shown = (
+  return (
     <>
       <svg class="bars" viewBox={`0 0 ${WIDTH} 44`} preserveAspectRatio="none" aria-hidden="true">
         {[...paths].map(([kind, d]) => (
@@ -166,11 +158,8 @@ function Bars({ line, story }: { line: TimeLine; story: RunStory }) {
       ))}
     </>
   );
-  memo.current = { line, shown };
-  return shown;
 }
 
-/** Whether a person decided about the call. */
 function isDecision(told: CallEvent): boolean {
   if (told.type === 'note') return told.event.type === 'doubt.resolved';
   if (told.type !== 'call.settled') return told.type === 'call.decided';

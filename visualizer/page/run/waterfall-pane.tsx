@@ -1,7 +1,7 @@
 import { type CallRecord, factsAt } from '../model/call-facts.ts';
 import type { RunModel } from '../model/run-model.ts';
 import type { TurnRecord } from '../model/run-story.ts';
-import type { ActivityKind, TimeLine } from '../model/time-line.ts';
+import { ACTIVITY_NAMES, type ActivityKind, type TimeLine } from '../model/time-line.ts';
 import {
   formatCost,
   formatNumber,
@@ -12,18 +12,20 @@ import {
 } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
-import { ACTIVITY_NAMES } from './strip.tsx';
 
 const ROW = 28;
 
 export function WaterfallPane() {
-  const { model, timeLine } = useDesk();
+  const {
+    model,
+    timeLine: { value: line },
+  } = useDesk();
   const { story } = model;
   const at = model.at.value;
   const now = story.activities.at(-1)?.at ?? 0;
   const { rows } = story;
   const current = rows.findLastIndex(({ seq }) => seq <= at);
-  const used = new Set(timeLine.spans.map(({ kind }) => kind));
+  const used = new Set(line.spans.map(({ kind }) => kind));
   return (
     <>
       <VirtualList
@@ -47,7 +49,7 @@ export function WaterfallPane() {
             >
               <span class="name mono">{name}</span>
               <span class="what">{what}</span>
-              <Bars line={timeLine} spans={spans} label={label} />
+              <Bars line={line} spans={spans} label={label} />
             </button>
           );
         }}

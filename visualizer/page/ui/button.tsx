@@ -3,7 +3,6 @@ import type { RunSummary } from '../data/request.ts';
 
 type ButtonProps = JSX.IntrinsicElements['button'] & { label: ComponentChildren };
 
-/** A button that acts at once. */
 export function Button({ label, ...rest }: ButtonProps) {
   return (
     <button type="button" {...rest}>

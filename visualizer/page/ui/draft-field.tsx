@@ -86,7 +86,6 @@ export function jsonRows(text: string): number {
   return Math.min(16, Math.max(3, text.split('\n').length));
 }
 
-/** The initial text for a JSON editor. */
 export function editableJson(value: JsonValue): string {
   return typeof value === 'string' ? JSON.stringify(value) : formatJson(value);
 }
@@ -109,17 +108,14 @@ export function keepDraft(key: string, text: string): void {
 const namesOf = (key: string): string[] =>
   Object.keys(sessionStorage).filter(name => name.startsWith(PREFIX + key));
 
-/** The unsent texts of the fields whose keys begin with `key`. */
 export function readDrafts(key: string): string[] {
   return namesOf(key).map(name => sessionStorage.getItem(name) ?? '');
 }
 
-/** Whether there is unsent text in fields whose keys begin with `key`. */
 export function hasDrafts(key: string): boolean {
   return namesOf(key).length > 0;
 }
 
-/** Forgets the drafts whose keys begin with `key`. */
 export function dropDrafts(key: string): void {
   for (const name of namesOf(key)) sessionStorage.removeItem(name);
 }
@@ -141,7 +137,6 @@ export function Flag({ flag, ...rest }: { flag: Signal<boolean>; label: string; 
 
 type ChoiceProps = {
   value: string;
-  /** The values, with their names where those differ. */
   options: readonly (string | readonly [value: string, name: string])[];
   onChoose(value: string): void;
   id?: string;
@@ -149,7 +144,6 @@ type ChoiceProps = {
   'aria-label'?: string;
 };
 
-/** One of some texts from a list. The caller labels it. */
 export function Choice({ options, onChoose, ...rest }: ChoiceProps) {
   return (
     <select {...rest} onChange={event => onChoose(event.currentTarget.value)}>

@@ -2,6 +2,7 @@ import { Lexer, type Token, type Tokens } from 'marked';
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { cutShownText, showSafe } from '../render/format.ts';
+import { MARKDOWN_OPTIONS } from '../render/markdown-options.ts';
 import { LongText, MoreButton } from './text.tsx';
 
 const FIRST = 20_000;
@@ -33,7 +34,7 @@ function readTokens(text: string): Token[] | null {
   const safe = showSafe(text);
   if (!MARKED.test(safe)) return [{ type: 'text', raw: safe, text: safe }];
   try {
-    return new Lexer({ gfm: true, breaks: true }).lex(safe);
+    return new Lexer(MARKDOWN_OPTIONS).lex(safe);
   } catch {
     return null;
   }

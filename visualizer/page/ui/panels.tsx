@@ -11,7 +11,6 @@ export type Panel = { label: string; draftKey: string; form: ComponentChildren }
 
 type PanelsProps = {
   panels: readonly Panel[];
-  /** The label of the open panel, or `null`. */
   open: Pick<Signal<string | null>, 'value' | 'peek'>;
   /** The label of a panel beside which there is no other way on than *Discard*. */
   alone?: string;

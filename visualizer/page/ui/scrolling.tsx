@@ -13,7 +13,6 @@ export function seenPart(id: string): Signal<number> {
   return known;
 }
 
-/** A scrolling box that shows how much of its content was not seen yet. */
 export function SeenBox({ id, label, children }: { id: string; label: string; children: ComponentChildren }) {
   const box = useRef<HTMLElement>(null);
   const part = seenPart(id);

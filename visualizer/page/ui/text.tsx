@@ -31,17 +31,21 @@ export function ProblemText({ text = '' }: { text?: string | undefined }) {
 export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]; class?: string }) {
   return (
     <dl class={name}>
-      {of.map(([fact, value], index) => (
-        <div key={index}>
-          <dt>{showSafe(fact)}</dt>
-          <Safe in="dd" text={value} />
-        </div>
-      ))}
+      {of.map(
+        (fact, index) =>
+          fact && (
+            <div key={index}>
+              <dt>{showSafe(fact[0])}</dt>
+              <Safe in="dd" text={fact[1]} />
+            </div>
+          ),
+      )}
     </dl>
   );
 }
 
-export type Fact = readonly [name: string, value: string];
+/** `false`: there is no such fact. */
+export type Fact = readonly [name: string, value: string] | false;
 
 type LongTextProps = { text: string; kind: keyof typeof FIRST };
 
@@ -99,7 +103,6 @@ type DetailsProps = {
   children(): ComponentChildren;
 };
 
-/** A part that unfolds; its content is made when it is first opened. */
 export function Details({ summary, open = false, children, ...rest }: DetailsProps) {
   const [isOpen, setOpen] = useState(open);
   return (
@@ -112,7 +115,6 @@ export function Details({ summary, open = false, children, ...rest }: DetailsPro
 
 const MARKS = { same: '  ', removed: '− ', added: '+ ' } as const;
 
-/** The lines that differ between two texts, in their places. */
 export function Diff({ before, after }: { before: string; after: string }) {
   const lines = diffLines(before, after);
   if (lines.every(({ kind }) => kind === 'same')) return <p class="muted">No changes yet.</p>;

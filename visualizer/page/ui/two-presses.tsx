@@ -78,7 +78,6 @@ type ActionButtonProps = {
   keys?: string;
 };
 
-/** A button for an asynchronous action. */
 export function ActionButton({ label, act, confirm, keys, class: name = '' }: ActionButtonProps) {
   const { asked, isBusy, press, scope } = useTwoPresses<HTMLSpanElement>(0);
   return (

@@ -32,17 +32,6 @@ export const SKETCH_ARROWS: readonly SketchArrow[] = [
   { x: 261, ...ABOVE, states: ['executingTools'], back: true },
   { x: 396, ...ABOVE, states: ['backingOff'], back: true },
   { x: 504, ...ABOVE, states: ['finishing'], back: true },
-  {
-    x: 204,
-    ...BELOW,
-    back: true,
-    states: [
-      'resting',
-      'resting.awaitingApproval',
-      'resting.awaitingResults',
-      'resting.inDoubt',
-      'resting.paused',
-    ],
-  },
+  { x: 204, ...BELOW, states: Object.keys(SKETCH_BOXES).filter(id => id.startsWith('resting')), back: true },
   { x: 485, ...BELOW, states: ['finished', 'failed'], back: false },
 ];

@@ -31,7 +31,6 @@ export function DecisionForms(props: FormsProps) {
   }
 }
 
-/** The form of a way to decide: what it says, what it asks, and the answer that it sends. */
 type Way = {
   /** The label of the button that opens the form; `label` is the one that sends it. */
   opens: string;

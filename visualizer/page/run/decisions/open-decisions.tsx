@@ -35,7 +35,6 @@ const overtaken = signal<readonly Overtaken[]>([]);
 
 const sending = new Set<string>();
 
-/** The beginning of the keys of a call's drafts. */
 export const draftOf = ({ runId, callId }: JsonOpenCall): string => `${runId}/${callId}/`;
 
 /** Runs what sends a decision about a call, which is this page's own then. */
@@ -49,7 +48,6 @@ export async function sendOwn(call: JsonOpenCall, send: () => Promise<string | n
   }
 }
 
-/** Notes the calls that were decided elsewhere: the one that is shown, and those about which something was typed. */
 export function useOvertaken(open: readonly JsonOpenCall[], shown: JsonOpenCall | undefined): void {
   const before = useRef<{ open: readonly JsonOpenCall[]; shown?: string }>({ open: [] });
   useEffect(() => {
@@ -112,7 +110,6 @@ function describe({ by, at }: Deed, did: string, how: string, { name, input }: J
   return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeShownCall(name, input)}${how || '.'}`;
 }
 
-/** Who decided what before this page did, and what was typed here. */
 export function OvertakenNotes() {
   return (
     <div class="overtaken" role="status">

@@ -138,7 +138,6 @@ function draftOf({ text, calls }: Reply): Draft {
   return { text, rows };
 }
 
-/** The call with its input formatted, if that is JSON. */
 function tidy({ name, input }: Row): { name: string; input: string } {
   const read = readDraftJson(input);
   return { name, input: 'problem' in read ? input : editableJson(read.value) };

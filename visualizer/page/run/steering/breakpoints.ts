@@ -32,7 +32,6 @@ export function actionTo(state: string): BreakAction | undefined {
   return BREAK_ACTIONS.find(action => STATES[action] === state);
 }
 
-/** The states before which one of the breakpoints can hold the run. */
 export function brokenStates(breakpoints: readonly Breakpoint[]): ReadonlySet<string> {
   return new Set(
     breakpoints.flatMap(({ next, tool, where }) => {
@@ -51,7 +50,6 @@ export function breakpointBeforeNext({ model }: Desk): Chosen | undefined {
   return { next: next.type, ...(call === undefined ? {} : { tool: model.story.nameOf(call) }) };
 }
 
-/** The breakpoints of the run as the journal has them; none after its end. */
 export function breakpointsOf({ model }: Desk): readonly Breakpoint[] {
   return (!model.ended.value && model.fold.context?.breakpoints) || [];
 }
@@ -71,7 +69,6 @@ export function heldAt({ model }: Desk): Held | null {
   return { next, by: context.breakpoints.find(({ id }) => id === breakpoint), context, key };
 }
 
-/** Adds a breakpoint. Resolves to a problem for the person, or `null`. */
 export async function addBreakpoint(desk: Desk, chosen: Chosen): Promise<string | null> {
   return await desk.act('breakpoints', { breakpoints: withOne(breakpointsOf(desk), chosen) });
 }
