@@ -6,7 +6,7 @@ import { useEffect } from 'preact/hooks';
 import { useTitle } from '../app/router.ts';
 import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
-import { type PageSource, readStart } from '../data/source.ts';
+import { type PageSource, readFirstEntries } from '../data/source.ts';
 import { describeShownEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
 import { formatCost, formatCount, formatNumber, roundNumber, showSafe, showSpan } from '../render/format.ts';
@@ -74,7 +74,7 @@ const MISSING = 'One of the two runs is not here. It may have been deleted, or b
 
 async function readSide(source: PageSource, runId: string): Promise<Side> {
   const view = await source.view(runId);
-  const events = await readStart(source, runId, MOST);
+  const events = await readFirstEntries(source, runId, MOST);
   const names = new Map(
     events.flatMap(event =>
       event.type === 'turn.completed' ? event.calls.map(({ callId, name }) => [callId, name] as const) : [],

@@ -66,7 +66,7 @@ export function useNews(
 }
 
 /** Reads at most `most` pages of a list. `next` is the cursor of what is left. */
-export async function readPages<Name extends string, Item>(
+export async function readListPages<Name extends string, Item>(
   path: string,
   most: number,
   name: Name,

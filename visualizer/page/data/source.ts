@@ -23,7 +23,11 @@ export type ListNews = { type: 'ready' | 'summary' | 'inbox' | 'removed'; data: 
 const PAGE = 2_000;
 
 /** Reads the first `most` entries of a run, or all if there are fewer. */
-export async function readStart(source: PageSource, runId: string, most: number): Promise<StreamedEvent[]> {
+export async function readFirstEntries(
+  source: PageSource,
+  runId: string,
+  most: number,
+): Promise<StreamedEvent[]> {
   const read: StreamedEvent[] = [];
   while (read.length < most) {
     const { entries, last } = await source.entries(runId, { after: read.length, limit: PAGE });

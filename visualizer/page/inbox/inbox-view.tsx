@@ -9,7 +9,7 @@ import { navigate, useTitle } from '../app/router.ts';
 import { mayDecide, mayOnlyRead } from '../data/caller.ts';
 import { type RunView, requestServer, runPath, type StreamedEvent } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
-import { readPages, useNews, useRead } from '../data/server-watch.ts';
+import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { EntriesPage, PageSource } from '../data/source.ts';
 import { formatAgo, formatDay, formatMoment, joinFacts, showSafe, showSpan } from '../render/format.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
@@ -29,7 +29,7 @@ const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as co
 export function InboxView({ source }: { source: PageSource }) {
   const pages = useMemo(() => ({ read: 1 }), []);
   const { answer, problem, again } = useRead(
-    () => readPages<'items', InboxItem>(`/inbox?limit=${ITEMS}`, pages.read, 'items'),
+    () => readListPages<'items', InboxItem>(`/inbox?limit=${ITEMS}`, pages.read, 'items'),
     [],
   );
   useNews(source, ['ready', 'inbox', 'removed'], again);

@@ -2,7 +2,7 @@ import { describeToolStart } from '../../describe-exploration.ts';
 import { ExplorerPane, explorationOf, type Play, type ShownReport } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { runPath } from '../data/request.ts';
-import { readStart } from '../data/source.ts';
+import { readFirstEntries } from '../data/source.ts';
 import { formatCost, formatNumber, showSpan } from '../render/format.ts';
 import { type Fact, Facts } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
@@ -16,7 +16,7 @@ export function AheadPane() {
   const path = runPath(runId);
   const play: Play = (events, told) => {
     const from = explorationOf(path)?.report?.at ?? at;
-    void readStart(source, runId, from).then(past =>
+    void readFirstEntries(source, runId, from).then(past =>
       playExample({ ...told, of: model.view.peek()?.title || runId, past, path: events }),
     );
   };

@@ -15,7 +15,7 @@ import {
   runPath,
 } from '../data/request.ts';
 import { problemOf, startRun } from '../data/send-command.ts';
-import { readPages, useNews, useRead } from '../data/server-watch.ts';
+import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import {
   formatAgo,
@@ -318,5 +318,5 @@ async function readRuns(filter: RunFilter, pages: number) {
 async function readListed({ hours, ...filter }: RunFilter, most: number) {
   const since = Number(hours) > 0 ? String(Date.now() - Number(hours) * 3_600_000) : '';
   const chosen = Object.entries({ limit: `${PAGE}`, ...filter, since }).filter(([, value]) => value !== '');
-  return await readPages<'runs', RunSummary>(`/runs?${new URLSearchParams(chosen)}`, most, 'runs');
+  return await readListPages<'runs', RunSummary>(`/runs?${new URLSearchParams(chosen)}`, most, 'runs');
 }
