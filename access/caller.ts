@@ -1,7 +1,6 @@
 import { messageOf } from '../protocol/error.ts';
 import { isJsonObject } from '../protocol/json.ts';
-import { hasLabels, type Labels } from '../protocol/listing/label.ts';
-import { readGivenLabels } from '../protocol/listing/reserved-label.ts';
+import { hasLabels, type Labels, readGivenLabels } from '../protocol/listing/label.ts';
 import { may, ROLES, type Role } from './role.ts';
 
 /** Who sent a request: the name, role and labels of its token, or of what `authorize` returned. */

@@ -3,10 +3,7 @@
 export const ROLES = ['operator', 'approver', 'viewer', 'client'] as const;
 export type Role = (typeof ROLES)[number];
 
-/**
- * What a role may do: `read` runs and chats, `decide` open calls, `command` runs in every other way (also start, continue
- * and delete them), and `generate` responses with `/v1`.
- */
+/** `command`: every other way to change runs: start, continue and delete them too. `generate`: responses with `/v1`. */
 export type Right = 'read' | 'decide' | 'command' | 'generate';
 
 const RIGHTS: Readonly<Record<Role, { rights: readonly Right[]; words: string }>> = {

@@ -10,8 +10,13 @@ import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { type Item, itemSchema } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
-import { type Labels, readTitle } from '../protocol/listing/label.ts';
-import { chatLabels, givenLabelsOf, readGivenLabels } from '../protocol/listing/reserved-label.ts';
+import {
+  chatLabels,
+  givenLabelsOf,
+  type Labels,
+  readGivenLabels,
+  readTitle,
+} from '../protocol/listing/label.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';

@@ -20,9 +20,8 @@ import {
 export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
 /**
- * Returns a key of everything in a state that can affect what follows. Left out: values that only grow (times,
- * generations, texts, usage, spending far from a limit), values that the next turn overwrites, and members of
- * a call that its status makes irrelevant. The reference model's part differs only if the chart has a defect.
+ * A key of everything in a state that can affect what follows: no values that only grow, no members that the status or the
+ * next turn makes irrelevant. The reference model's part differs only if the chart has a defect.
  */
 export function abstractState(
   state: ChartState,

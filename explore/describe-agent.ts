@@ -153,9 +153,8 @@ function hasOneAnswer({ calls }: ExploredTool): boolean {
 }
 
 /**
- * Calls a pure approval function as a run would. Returns `undefined` if there is none, or if the tool's schema refuses
- * the input or is asynchronous. As in a run, a function that throws requires approval. Throws `agent-invalid` for an
- * answer that is no approval.
+ * Asks as a run would: a function that throws requires approval. `undefined` if there is none, or if the tool's schema
+ * refuses the input or is asynchronous.
  */
 function askPure(tool: Tool, input: JsonValue, given: JsonValue | undefined): Approval | undefined {
   if (tool.pureApproval === undefined) return undefined;

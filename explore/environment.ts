@@ -102,6 +102,11 @@ export function listCalls({ tools }: ExploredAgent): CallTemplate[] {
   );
 }
 
+/** Returns the first call of each tool. */
+export function firstCalls(agent: ExploredAgent): CallTemplate[] {
+  return agent.tools.flatMap(tool => listCalls({ ...agent, tools: [tool] }).slice(0, 1));
+}
+
 /** Returns one call of each kind that the chart distinguishes. */
 export function listKinds(agent: ExploredAgent): CallTemplate[] {
   const kinds = new Map<string, CallTemplate>();
@@ -118,9 +123,9 @@ export function listKinds(agent: ExploredAgent): CallTemplate[] {
 }
 
 function listPairs(agent: ExploredAgent, distinguishesTools: boolean): Round[] {
-  const ofTools = agent.tools.flatMap(tool => listCalls({ ...agent, tools: [tool] }).slice(0, 1));
   const kinds = listKinds(agent);
-  const all = distinguishesTools && agent.tools.length <= FEW_TOOLS ? [...kinds, ...ofTools] : kinds;
+  const all =
+    distinguishesTools && agent.tools.length <= FEW_TOOLS ? [...kinds, ...firstCalls(agent)] : kinds;
   const texts = all.map(call => JSON.stringify(call));
   const calls = all.filter((_, index) => texts.indexOf(texts[index] ?? '') === index);
   const [first] = calls;
@@ -130,7 +135,7 @@ function listPairs(agent: ExploredAgent, distinguishesTools: boolean): Round[] {
 }
 
 /** Returns a call of an unknown tool, and a call with invalid arguments. */
-export function invalidCalls({ tools }: ExploredAgent): CallTemplate[] {
+export function invalidCalls({ tools }: ExploredAgent): [CallTemplate, ...CallTemplate[]] {
   const refused = {
     sideEffect: 'none',
     reconcilable: false,

@@ -1,7 +1,7 @@
 /*
  * `explore()`: a model checker for an agent. `explorer.ts` walks the chart breadth first and checks every step, and
  * `walks.ts` says which walks prove what. `environment.ts` says what the model, the tools and people may do;
- * `generate-events.ts` lists the events to offer in a state, valid and invalid; `follow-reference.ts` computes from the
+ * `generate-events.ts` lists the events to offer in a state, valid and invalid; `reference-model.ts` computes from the
  * events alone what the run should be; `built-in-invariants.ts` compares the two.
  */
 
@@ -12,7 +12,7 @@ import { listEdges } from '../machines/step.ts';
 import { type ChartEvent, JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
-import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { BUILT_IN } from './built-in-invariants.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
@@ -49,7 +49,7 @@ export type ExploreOptions = {
 const NAMES = optionNames<ExploreOptions>()(
   'machine invariants tools samples runContext maxStates maxMs now onProgress',
 );
-const SAMPLE_NAMES: NamesOf<ToolSamples> = { calls: true, outputs: true };
+const SAMPLE_NAMES = optionNames<ToolSamples>()('calls outputs');
 
 /** Throws `input-invalid` for an unknown option of `explore`, `exploreFrom` or `checkPath`. */
 export function refuseUnknownExploreOptions(

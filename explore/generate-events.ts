@@ -19,10 +19,7 @@ import {
   type UntimedOf,
 } from './make-events.ts';
 
-/**
- * Returns the events to offer in a state; `isEnabled` decides which of them the chart must accept. Decisions are
- * left out while the run is being cancelled: they have no effect.
- */
+/** `isEnabled` decides which of them the chart must accept. No decisions during a cancellation: they have no effect. */
 export function generateEvents(state: ChartState, environment: Environment): ChartEvent[] {
   const { context } = state;
   const place = statePath(state);
@@ -182,10 +179,7 @@ function listClientEvents(context: Context, { mostUnread = 1 }: Environment): Un
   ];
 }
 
-/**
- * Returns edits of the parameters, the transcript, the latest turn and the calls. A transcript is edited at rest, and
- * keeps every call that may have run. Edits of calls that have started must be ignored.
- */
+/** A transcript is edited at rest and keeps every call that may have run. Edits of started calls must be ignored. */
 function listEdits(place: string, context: Context, environment: Environment): UntimedEvent[] {
   const { calls, turn, lastTurn, edited } = context;
   const isResting = place.startsWith('resting');

@@ -4,7 +4,9 @@ import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Detail } from './abstract-state.ts';
 import type { ExploredAgent } from './describe-agent.ts';
 import {
+  type CallTemplate,
   type Environment,
+  firstCalls,
   invalidCalls,
   listCalls,
   listKinds,
@@ -123,10 +125,7 @@ function* listPlans(
   const withBreakpoints: Environment = { ...withEdits, edits: false, breakpoints: true };
   const withoutClients: Environment = { ...environment, clientEvents: false };
 
-  const drive = new Drive(explorer, agent, environment);
-  drive.goDeep();
-  drive.tryProbes();
-  const near = drive.listPlacesNearLimits();
+  const near = followDeepPaths(explorer, agent, environment);
 
   const pastLimits = { name: 'paths past the limits', detail: 'chart', share: 0.4 } as const;
   yield { ...pastLimits, from: near, environment: narrow };
@@ -223,142 +222,106 @@ function reportStuckPlace(explorer: Explorer, walk: Walk): void {
 /** The maximum of events of one path; far more than the usual limits allow. */
 const MAX_EVENTS = 5_000;
 
-/** Follows single paths deep into a run. Every step is checked, but alternatives are not explored. */
-class Drive {
-  readonly #explorer: Explorer;
-  readonly #agent: ExploredAgent;
-  readonly #environment: Environment;
-  readonly #start: WalkPlace;
-
-  constructor(explorer: Explorer, agent: ExploredAgent, environment: Environment) {
-    this.#explorer = explorer;
-    this.#agent = agent;
-    this.#environment = environment;
-    this.#start = this.#finishRound(explorer.start);
-  }
-
-  /** Returns places from which one more turn, call or failure reaches a limit. */
-  listPlacesNearLimits(): WalkPlace[] {
-    const start = this.#start;
-    const { limits } = this.#agent.config;
-    const { turns, toolCalls } = start.reference.spending;
-    const places = [this.#spendTurns(limits.turns - 1 - turns)];
-    const call = listCalls(this.#agent).find(({ executedBy }) => executedBy === 'engine');
-    if (call !== undefined && limits.toolCalls - 1 - toolCalls < MAX_EVENTS) {
-      const all = Array.from({ length: Math.max(0, limits.toolCalls - 1 - toolCalls) }, () => call);
-      if (all.length > 0) places.push(this.#round(start, all));
+/**
+ * Follows single paths deep into a run, up to each limit and past it: every step is checked, but alternatives are not
+ * explored. Returns places from which one more turn, call or failure reaches a limit.
+ */
+function followDeepPaths(explorer: Explorer, agent: ExploredAgent, environment: Environment): WalkPlace[] {
+  const take = (place: WalkPlace, event: UntimedEvent): WalkPlace | null =>
+    explorer.take(place, stamp(place.state.context, event))?.place ?? null;
+  const callIn = (place: WalkPlace, round: Round): WalkPlace | null =>
+    isInTurn(place) ? take(place, makeCallingTurn(round, place.state.context, environment)) : null;
+  /** Takes every event up to the next turn; of a run that cannot get there, as many as it can. */
+  const finishRound = (from: WalkPlace, calls: number): WalkPlace => {
+    let place = from;
+    const deepest = place.depth + 4 * calls + 20;
+    while (place.state.status === 'active' && !isInTurn(place)) {
+      const events = listAdvances(place, environment);
+      const after = events.map(event => take(place, event)).find(taken => taken !== null);
+      if (after === undefined || after.depth > deepest) return place;
+      place = after;
     }
-    if (limits.repeatedFailures !== undefined) places.push(this.#fail(limits.repeatedFailures - 1));
-    return places.filter((place, index) => places.indexOf(place) === index);
-  }
-
-  /** Follows paths up to each limit and past it: each tool repeatedly, all tools in turn, turns without a tool. */
-  goDeep(): void {
-    const { turns } = this.#agent.config.limits;
-    const rounds = Math.min(turns, MAX_EVENTS) + 3;
-    const byTool = this.#agent.tools.map(tool => listCalls({ ...this.#agent, tools: [tool] }).slice(0, 1));
-    const calls = byTool.flat();
-    for (const call of calls) this.#repeat(rounds, () => [call]);
-    if (calls.length > 1) this.#repeat(rounds, index => calls.slice(index % calls.length).slice(0, 1));
-    this.#spendTurns(rounds);
-    this.#fail(rounds);
-  }
-
-  /** Checks rounds that are not explored further: more calls at once than the run may make. */
-  tryProbes(): void {
-    for (const round of this.#environment.probes) this.#callIn(this.#start, round);
-  }
-
-  /** Takes turns that only call an unknown tool, the cheapest: each with another input, so that no failure repeats. */
-  #spendTurns(count: number): WalkPlace {
-    return this.#callUnknown(count, turn => ({ try: turn }));
-  }
-
-  #fail(count: number): WalkPlace {
-    return this.#callUnknown(count, () => ({}));
-  }
-
-  #callUnknown(count: number, inputOf: (turn: number) => JsonValue): WalkPlace {
-    const [unknown] = invalidCalls(this.#agent);
-    let place = this.#start;
-    for (let turn = 0; turn < count && turn < MAX_EVENTS && unknown !== undefined; turn += 1) {
-      const after = this.#callIn(place, [{ ...unknown, input: inputOf(turn) }]);
+    return place;
+  };
+  const start = finishRound(explorer.start, explorer.start.state.context.calls.length);
+  const follow = (count: number, step: (place: WalkPlace, index: number) => WalkPlace | null): WalkPlace => {
+    let place = start;
+    for (let index = 0; index < count; index += 1) {
+      const after = step(place, index);
       if (after === null) return place;
       place = after;
     }
     return place;
-  }
+  };
+  const takeRound = (from: WalkPlace, round: Round): WalkPlace | null => {
+    const called = callIn(from, round);
+    return called && finishRound(called, round.length);
+  };
+  const [unknown] = invalidCalls(agent);
+  const callUnknown = (count: number, inputOf: (turn: number) => JsonValue): WalkPlace =>
+    follow(Math.min(count, MAX_EVENTS), (place, turn) =>
+      callIn(place, [{ ...unknown, input: inputOf(turn) }]),
+    );
+  /** Turns that only call an unknown tool, the cheapest: each with another input, so that no failure repeats. */
+  const spendTurns = (count: number) => callUnknown(count, turn => ({ try: turn }));
+  const fail = (count: number) => callUnknown(count, () => ({}));
 
-  #repeat(count: number, roundOf: (index: number) => Round): void {
-    let place = this.#start;
-    for (let index = 0; index < count; index += 1) {
-      const after = this.#round(place, roundOf(index));
-      if (after === place) return;
-      place = after;
-    }
-  }
+  const { limits } = agent.config;
+  const rounds = Math.min(limits.turns, MAX_EVENTS) + 3;
+  const calls = firstCalls(agent);
+  for (const call of calls) follow(rounds, place => takeRound(place, [call]));
+  if (calls.length > 1)
+    follow(rounds, (place, index) => takeRound(place, calls.slice(index % calls.length).slice(0, 1)));
+  spendTurns(rounds);
+  fail(rounds);
+  for (const round of environment.probes) callIn(start, round);
 
-  /** Takes a turn with these calls, and every event up to the next turn. */
-  #round(from: WalkPlace, round: Round): WalkPlace {
-    const called = this.#callIn(from, round);
-    if (called === null) return from;
-    return this.#finishRound(called, round.length);
-  }
+  const { turns, toolCalls } = start.reference.spending;
+  const places = [spendTurns(limits.turns - 1 - turns)];
+  const call = listCalls(agent).find(({ executedBy }) => executedBy === 'engine');
+  const left = limits.toolCalls - 1 - toolCalls;
+  if (call !== undefined && left > 0 && left < MAX_EVENTS)
+    places.push(takeRound(start, new Array<CallTemplate>(left).fill(call)) ?? start);
+  if (limits.repeatedFailures !== undefined) places.push(fail(limits.repeatedFailures - 1));
+  return [...new Set(places)];
+}
 
-  /** Takes every event up to the next turn; of a run that cannot get there, as many as it can. */
-  #finishRound(from: WalkPlace, calls = from.state.context.calls.length): WalkPlace {
-    let place = from;
-    const deepest = place.depth + 4 * calls + 20;
-    while (place.state.status === 'active' && !statePath(place.state).startsWith('turn')) {
-      const after = this.#advance(place);
-      if (after === null || after.depth > deepest) return place;
-      place = after;
-    }
-    return place;
-  }
+function isInTurn({ state }: WalkPlace): boolean {
+  return state.status === 'active' && statePath(state).startsWith('turn');
+}
 
-  #callIn(place: WalkPlace, round: Round): WalkPlace | null {
-    const { context } = place.state;
-    if (place.state.status !== 'active' || !statePath(place.state).startsWith('turn')) return null;
-    return this.#take(place, makeCallingTurn(round, context, this.#environment));
+/** The events that may advance the run; every call is approved and succeeds. */
+function* listAdvances({ state }: WalkPlace, environment: Environment): Generator<UntimedEvent, undefined> {
+  const { calls, paused, timer, now } = state.context;
+  for (const call of calls) {
+    const event = answerTo(call, environment);
+    if (event !== null) yield event;
   }
+  if (paused) yield { type: 'run.unpaused' };
+  else if (timer !== null) yield { type: 'timer.fired', at: Math.max(timer, now + 1) };
+  else if (statePath(state) === 'finishing') yield { type: 'finishers.completed' };
+}
 
-  /** Takes the first event that advances the run; every call is approved and succeeds. */
-  #advance(place: WalkPlace): WalkPlace | null {
-    const { context } = place.state;
-    for (const call of context.calls) {
-      const event = this.#answer(call);
-      const after = event === null ? null : this.#take(place, event);
-      if (after !== null) return after;
-    }
-    if (context.paused) return this.#take(place, { type: 'run.unpaused' });
-    if (context.timer !== null)
-      return this.#take(place, { type: 'timer.fired', at: Math.max(context.timer, context.now + 1) });
-    return statePath(place.state) === 'finishing' ? this.#take(place, { type: 'finishers.completed' }) : null;
-  }
-
-  #answer({ callId, name, digest, status, attempt, childRunId }: Call): UntimedEvent | null {
-    const [output = null] = this.#environment.outputs(name);
-    switch (status) {
-      case 'gated':
-        return { type: 'approval.decided', callId, digest, decision: { type: 'approve' } };
-      case 'queued':
-        return starting(callId, attempt + 1);
-      case 'running':
-      case 'reconciling':
-        return { type: 'tool.settled', callId, output, isError: false };
-      case 'waiting':
-        return { ...receiving(callId, output), ...omitUndefined({ childRunId }) };
-      case 'doubted':
-        return { type: 'doubt.resolved', callId, resolution: { type: 'happened', output } };
-      case 'ready':
-      case 'settled':
-        return null;
-    }
-  }
-
-  #take(place: WalkPlace, event: UntimedEvent): WalkPlace | null {
-    return this.#explorer.take(place, stamp(place.state.context, event))?.place ?? null;
+function answerTo(
+  { callId, name, digest, status, attempt, childRunId }: Call,
+  environment: Environment,
+): UntimedEvent | null {
+  const [output = null] = environment.outputs(name);
+  switch (status) {
+    case 'gated':
+      return { type: 'approval.decided', callId, digest, decision: { type: 'approve' } };
+    case 'queued':
+      return starting(callId, attempt + 1);
+    case 'running':
+    case 'reconciling':
+      return { type: 'tool.settled', callId, output, isError: false };
+    case 'waiting':
+      return { ...receiving(callId, output), ...omitUndefined({ childRunId }) };
+    case 'doubted':
+      return { type: 'doubt.resolved', callId, resolution: { type: 'happened', output } };
+    case 'ready':
+    case 'settled':
+      return null;
   }
 }
 

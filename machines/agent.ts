@@ -6,17 +6,9 @@
 import { assign, emit, enqueueActions, fromCallback, type SnapshotFrom, setup, stopChild } from 'xstate';
 import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
+import { callsWith, queueReadyCalls } from './calls.ts';
 import { type Context, createContext, replaces } from './context.ts';
-import { decideNextAction } from './decide-next-action.ts';
-import {
-  beginBackOff,
-  beginBatch,
-  beginFinishing,
-  beginRest,
-  beginTurn,
-  decideNext,
-  endWait,
-} from './entry-actions.ts';
+import { chooseFailureWay, decideNextAction, type FailureWay } from './decide-next-action.ts';
 import { fold, takes } from './fold.ts';
 import {
   describeCancel,
@@ -39,10 +31,7 @@ export const serviceInput = ({ context }: { context: Context }): ServiceInput =>
   ...(context.timer === null ? {} : { until: context.timer }),
 });
 
-/**
- * Ends a resting run that is being cancelled. Only an XState actor carries it out: at rest, no service is there to do
- * it. It is no effect, because a driver ends the run itself.
- */
+/** For XState actors, which have no service at rest to end the run. It is no effect: a driver ends the run itself. */
 export function endCancelled({
   context,
   self,
@@ -271,3 +260,75 @@ export type AgentMachine = typeof agentMachine;
 
 /** The chart's state as an XState snapshot; `machines/snapshot.ts` converts it to JSON and back. */
 export type ChartState = SnapshotFrom<AgentMachine>;
+
+/* The entry actions of the states. Each runs before the service of the state starts. */
+
+/** Stores the next action. A run that a breakpoint holds is paused. */
+export function decideNext(context: Context): Context {
+  const next = decideNextAction(context);
+  const isHeld = next.type === 'pause' && next.breakpoint !== undefined;
+  return { ...context, next, paused: context.paused || isHeld };
+}
+
+/** Starts a new turn, or the next attempt of a failed one. Unread messages move into the transcript. */
+export function beginTurn(context: Context): Context {
+  const spent = spend(context);
+  const { turn, failure, next, inbox } = spent;
+  const way = failure === null ? null : chooseFailureWay(context);
+  const final = next?.type === 'streamFinal';
+  const limit = next?.type === 'streamFinal' ? next.limit : undefined;
+  return {
+    ...spent,
+    generation: context.generation + 1,
+    failure: null,
+    inbox: [],
+    transcript: inbox.length === 0 ? context.transcript : [...context.transcript, ...inbox],
+    closing: limit ?? context.closing,
+    finishersDone: false,
+    sentBack: null,
+    edited: false,
+    turn: {
+      number: way === null ? turn.number + 1 : turn.number,
+      attempt: attemptAfter(turn.attempt, way),
+      model: way === 'fallback' ? turn.model + 1 : turn.model,
+      final,
+      shown: false,
+    },
+  };
+}
+
+function attemptAfter(attempt: number, way: FailureWay | null): number {
+  if (way === 'retry') return attempt + 1;
+  return way === 'resume' ? attempt : 1;
+}
+
+export function beginBatch(context: Context): Context {
+  return { ...queueReadyCalls(spend(context)), generation: context.generation + 1, activeSince: null };
+}
+
+function beginFinishing(context: Context): Context {
+  return { ...spend(context), generation: context.generation + 1 };
+}
+
+function beginBackOff(context: Context): Context {
+  const until = context.next?.type === 'backOff' ? context.next.until : context.now;
+  return { ...context, generation: context.generation + 1, timer: until };
+}
+
+/** Sets a timer for the earliest expiry of an open approval, unless the run is being cancelled. */
+function beginRest(context: Context): Context {
+  if (context.cancelling !== null) return { ...context, timer: null };
+  const due = callsWith(context, 'gated')
+    .map(call => call.expiresAt)
+    .filter(expiresAt => expiresAt !== undefined);
+  const timer = due.length === 0 ? null : Math.min(...due);
+  return { ...context, generation: timer === null ? context.generation : context.generation + 1, timer };
+}
+
+function endWait(context: Context): Context {
+  return context.timer === null ? context : { ...context, timer: null };
+}
+
+function spend(context: Context): Context {
+  return context.paused ? { ...context, steps: Math.max(0, context.steps - 1) } : context;
+}

@@ -67,10 +67,7 @@ function withOpenCalls(context: Context): NextAction {
   return { type: 'awaitResults', calls: ids(waiting), why: `waiting for results of ${count(waiting)}` };
 }
 
-/**
- * How to continue after a failed turn: retry on the same model, fall back to the next model, or give up. `resume`
- * repeats an interrupted attempt.
- */
+/** After a failed turn: the same model again, the next model, or the end. `resume` repeats an interrupted attempt. */
 export type FailureWay = 'retry' | 'fallback' | 'give-up' | 'resume';
 
 export function chooseFailureWay(context: Context): FailureWay {

@@ -433,10 +433,7 @@ function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): nu
   return place === 0 || place === items.length ? null : place;
 }
 
-/**
- * Replaces the items and the calls of the latest turn. A call that keeps its id and digest keeps its status; the others
- * are admitted like new ones, and those that they replace no longer count.
- */
+/** A call with the same id and digest keeps its status; others are admitted as new, and replaced ones do not count. */
 function editTurn(context: Context, event: Of<'turn.edited'>): Context {
   const { lastTurn, transcript, config } = context;
   if (lastTurn?.from === undefined) return context;

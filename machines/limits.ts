@@ -6,9 +6,8 @@ import type { Context } from './context.ts';
 type ReachedLimit = { limit: string; why: string };
 
 /**
- * Returns the first limit that the run has reached, in the order turns, toolCalls, tokens, cost, activeMs,
- * repeatedFailures. `toolCalls` is reached only when a call was refused because of it, so a run that made exactly the
- * allowed number of calls continues.
+ * The first limit that the run has reached. `toolCalls` is reached only once a call was refused because of it: a run that
+ * made exactly the allowed number of calls continues.
  */
 export function findReachedLimit(context: Context): ReachedLimit | null {
   const { turns, toolCalls, tokens, cost, activeMs, repeatedFailures } = limitsOf(context);

@@ -7,7 +7,7 @@ import type { JsonValue } from './json.ts';
 import { labelsSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
 import { contentSchema, isContentOf } from './schemas/content.ts';
-import { lazySchema } from './schemas/lazy-schema.ts';
+import { lazyObject, lazySchema, lazyUnion } from './schemas/lazy-schema.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
 /** zod/mini is a fifth of zod's size and has no error messages without a locale. */
@@ -29,9 +29,12 @@ const optionalContent = lazySchema(() => z.exactOptional(contentText));
 const contentJson = lazySchema(() => contentSchema(json));
 /** If present, `output` holds only the head and the tail of a larger result. */
 const blob = lazySchema(() => z.exactOptional(blobSchema));
-const continuation = lazySchema(() =>
-  z.object({ provider: text, model: text, instructions: contentText, token: json }),
-);
+const continuation = lazyObject(() => ({
+  provider: text,
+  model: text,
+  instructions: contentText,
+  token: json,
+}));
 
 function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
@@ -47,50 +50,44 @@ function report<Type extends string, Shape extends z.core.$ZodShape>(type: Type,
 }
 
 /** A tool call after tool lookup, parsing, validation and the approval predicate. */
-const qualifiedCallSchema = lazySchema(() =>
-  z.object({
-    callId: text,
-    name: text,
-    input: contentJson,
-    /** Binds decisions to this tool and this input. */
-    digest: text,
-    sideEffect: z.enum(['none', 'idempotent', 'once']),
-    reconcilable: z.boolean(),
-    executedBy: z.enum(['engine', 'client']),
-    /** A person must decide before it runs. */
-    gate: z.boolean(),
-    reason: optionalContent,
-    /** When the approval expires, in ms since the epoch. */
-    expiresAt: z.exactOptional(z.number()),
-    /** The tool's own limit, in bytes; see `RunConfig`. */
-    maxResultBytes: z.exactOptional(z.int().check(z.positive())),
-    /** Why the call cannot run; the model reads it as the result. */
-    error: optionalContent,
-  }),
-);
+const qualifiedCallSchema = lazyObject(() => ({
+  callId: text,
+  name: text,
+  input: contentJson,
+  /** Binds decisions to this tool and this input. */
+  digest: text,
+  sideEffect: z.enum(['none', 'idempotent', 'once']),
+  reconcilable: z.boolean(),
+  executedBy: z.enum(['engine', 'client']),
+  /** A person must decide before it runs. */
+  gate: z.boolean(),
+  reason: optionalContent,
+  /** When the approval expires, in ms since the epoch. */
+  expiresAt: z.exactOptional(z.number()),
+  /** The tool's own limit, in bytes; see `RunConfig`. */
+  maxResultBytes: z.exactOptional(z.int().check(z.positive())),
+  /** Why the call cannot run; the model reads it as the result. */
+  error: optionalContent,
+}));
 export type QualifiedCall = z.infer<typeof qualifiedCallSchema>;
 
-const failureSchema = lazySchema(() =>
-  z.object({
-    code: text,
-    message: contentText,
-    status: z.exactOptional(z.number()),
-    provider: optionalText,
-    model: optionalText,
-  }),
-);
+const failureSchema = lazyObject(() => ({
+  code: text,
+  message: contentText,
+  status: z.exactOptional(z.number()),
+  provider: optionalText,
+  model: optionalText,
+}));
 export type Failure = z.infer<typeof failureSchema>;
 
 /** What a child run spent on the call that started it; times in ms. */
-const spentSchema = lazySchema(() =>
-  z.object({
-    turns: z.int(),
-    toolCalls: z.int(),
-    usage: z.nullable(usageSchema),
-    cost: z.number(),
-    activeMs: z.number(),
-  }),
-);
+const spentSchema = lazyObject(() => ({
+  turns: z.int(),
+  toolCalls: z.int(),
+  usage: z.nullable(usageSchema),
+  cost: z.number(),
+  activeMs: z.number(),
+}));
 export type Spent = z.infer<typeof spentSchema>;
 
 const runStartedSchema = lazySchema(() =>
@@ -123,170 +120,164 @@ const runStartedSchema = lazySchema(() =>
 export type RunStarted = z.infer<typeof runStartedSchema>;
 
 /** Events from people and clients. Any process may append one, not only the driver. */
-export const inputEventSchema = lazySchema(() =>
-  z.discriminatedUnion('type', [
-    runStartedSchema,
-    input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalContent }),
-    input('approval.decided', {
-      callId: text,
-      decision: z.discriminatedUnion('type', [
-        /** `input` is the validated edited input, and `editDigest` its digest. */
-        z.object({
-          type: z.literal('approve'),
-          input: z.exactOptional(contentJson),
-          editDigest: optionalText,
-        }),
-        z.object({ type: z.literal('reject'), reason: optionalContent }),
-        z.object({
-          type: z.literal('answer'),
-          output: contentJson,
-          isError: z.exactOptional(z.boolean()),
-          blob,
-        }),
-      ]),
-      digest: text,
-      /** Also applies to later calls of the same tool. */
-      sticky: z.exactOptional(z.boolean()),
-      by: optionalContent,
-    }),
-    input('result.received', {
-      callId: text,
-      output: contentJson,
-      blob,
-      isError: z.boolean(),
-      /** The sub-agent's run that gave the result: only that run can. */
-      childRunId: optionalText,
-      spent: z.exactOptional(spentSchema),
-      by: optionalContent,
-    }),
-    input('doubt.resolved', {
-      callId: text,
-      resolution: z.discriminatedUnion('type', [
-        /** `force`: retry even though an earlier attempt may still be running. */
-        z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
-        z.object({ type: z.literal('happened'), output: contentJson, blob }),
-        z.object({ type: z.literal('failed'), reason: contentText }),
-      ]),
-      by: optionalContent,
-    }),
-    /**
-     * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
-     * in it, and `results` are their known results. All results are placed directly after that turn.
-     */
-    input('transcript.edited', {
-      items: z.array(itemSchema),
-      calls: z.array(qualifiedCallSchema),
-      results: z.exactOptional(
-        z.array(
-          z.object({ callId: text, output: contentJson, isError: z.boolean(), shown: optionalContent, blob }),
-        ),
+export const inputEventSchema = lazyUnion(() => [
+  runStartedSchema,
+  input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalContent }),
+  input('approval.decided', {
+    callId: text,
+    decision: z.discriminatedUnion('type', [
+      /** `input` is the validated edited input, and `editDigest` its digest. */
+      z.object({
+        type: z.literal('approve'),
+        input: z.exactOptional(contentJson),
+        editDigest: optionalText,
+      }),
+      z.object({ type: z.literal('reject'), reason: optionalContent }),
+      z.object({
+        type: z.literal('answer'),
+        output: contentJson,
+        isError: z.exactOptional(z.boolean()),
+        blob,
+      }),
+    ]),
+    digest: text,
+    /** Also applies to later calls of the same tool. */
+    sticky: z.exactOptional(z.boolean()),
+    by: optionalContent,
+  }),
+  input('result.received', {
+    callId: text,
+    output: contentJson,
+    blob,
+    isError: z.boolean(),
+    /** The sub-agent's run that gave the result: only that run can. */
+    childRunId: optionalText,
+    spent: z.exactOptional(spentSchema),
+    by: optionalContent,
+  }),
+  input('doubt.resolved', {
+    callId: text,
+    resolution: z.discriminatedUnion('type', [
+      /** `force`: retry even though an earlier attempt may still be running. */
+      z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
+      z.object({ type: z.literal('happened'), output: contentJson, blob }),
+      z.object({ type: z.literal('failed'), reason: contentText }),
+    ]),
+    by: optionalContent,
+  }),
+  /**
+   * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
+   * in it, and `results` are their known results. All results are placed directly after that turn.
+   */
+  input('transcript.edited', {
+    items: z.array(itemSchema),
+    calls: z.array(qualifiedCallSchema),
+    results: z.exactOptional(
+      z.array(
+        z.object({ callId: text, output: contentJson, isError: z.boolean(), shown: optionalContent, blob }),
       ),
-      by: optionalContent,
-    }),
-    /**
-     * Accepted at rest, before a call of the turn has started. `items` and `calls` replace those of the latest turn, and
-     * `text` is its new text. A call that keeps its id and its digest keeps its approval.
-     */
-    input('turn.edited', {
-      turn: z.int(),
-      text: contentText,
-      items: z.array(itemSchema),
-      calls: z.array(qualifiedCallSchema),
-      by: optionalContent,
-    }),
-    /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
-    input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalContent }),
-    input('breakpoints.set', { breakpoints: breakpointsSchema, matched: matchedSchema, by: optionalContent }),
-    /** Applies to the following turns; replaces earlier parameters. */
-    input('params.changed', { params: runParamsSchema, by: optionalContent }),
-    input('pause.requested', { by: optionalContent }),
-    /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
-    input('cancel.requested', { by: optionalContent, reason: optionalContent, deadline: z.number() }),
-    input('step.requested', { by: optionalContent }),
-    input('run.unpaused', { by: optionalContent }),
-    /** The engine paused the run: several processes in a row died while they drove it, or an actor's snapshot could not be stored. */
-    input('run.quarantined', { reason: contentText }),
-    /** `unsettled`: the ids of the calls without a result. */
-    input('run.cancelled', { by: optionalContent, reason: optionalContent, unsettled: z.array(text) }),
-  ]),
-);
+    ),
+    by: optionalContent,
+  }),
+  /**
+   * Accepted at rest, before a call of the turn has started. `items` and `calls` replace those of the latest turn, and
+   * `text` is its new text. A call that keeps its id and its digest keeps its approval.
+   */
+  input('turn.edited', {
+    turn: z.int(),
+    text: contentText,
+    items: z.array(itemSchema),
+    calls: z.array(qualifiedCallSchema),
+    by: optionalContent,
+  }),
+  /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
+  input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalContent }),
+  input('breakpoints.set', { breakpoints: breakpointsSchema, matched: matchedSchema, by: optionalContent }),
+  /** Applies to the following turns; replaces earlier parameters. */
+  input('params.changed', { params: runParamsSchema, by: optionalContent }),
+  input('pause.requested', { by: optionalContent }),
+  /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
+  input('cancel.requested', { by: optionalContent, reason: optionalContent, deadline: z.number() }),
+  input('step.requested', { by: optionalContent }),
+  input('run.unpaused', { by: optionalContent }),
+  /** The engine paused the run: several processes in a row died while they drove it, or an actor's snapshot could not be stored. */
+  input('run.quarantined', { reason: contentText }),
+  /** `unsettled`: the ids of the calls without a result. */
+  input('run.cancelled', { by: optionalContent, reason: optionalContent, unsettled: z.array(text) }),
+]);
 export type InputEvent = z.infer<typeof inputEventSchema>;
 
 /** Events from services about the effects they carry out. */
-export const reportEventSchema = lazySchema(() =>
-  z.discriminatedUnion('type', [
-    /** The first text has been streamed to readers. */
-    report('text.started', {}),
-    report('calls.started', {}),
-    /** `captured`: the requests to the provider and their replies, as `CapturedExchange[]`. */
-    report('turn.completed', {
-      provider: text,
-      model: text,
-      finishReason: finishReasonSchema,
-      text: contentText,
-      items: z.array(itemSchema),
-      calls: z.array(qualifiedCallSchema),
-      usage: z.nullable(usageSchema),
-      /** Ids of items sent without their opaque data, because it belongs to another provider. */
-      dropped: z.exactOptional(z.array(text)),
-      /** The provider's continuation token; valid while the other members are unchanged. */
-      continuation: z.exactOptional(continuation),
-      captured: blob,
-      startedAt: z.number(),
-    }),
-    /** `retryAt`: when to try again, including jitter, in ms since the epoch. */
-    report('turn.failed', {
-      error: failureSchema,
-      retryable: z.boolean(),
-      retryAt: z.exactOptional(z.number()),
-      captured: blob,
-      startedAt: z.number(),
-    }),
-    /** Durable before the tool's function is called. */
-    report('tool.started', { callId: text, attempt: z.int(), key: text }),
-    report('tool.settled', {
-      callId: text,
-      output: contentJson,
-      isError: z.boolean(),
-      shown: optionalContent,
-      blob,
-      spent: z.exactOptional(spentSchema),
-      /** The tool was not executed: the result is that of this entry of the run that was forked. */
-      played: z.exactOptional(z.object({ runId: text, seq: z.int() })),
-    }),
-    /** A new process found the call started and without a result. */
-    report('tool.interrupted', { callId: text }),
-    /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
-    report('tool.doubted', { callId: text, reason: contentText, returned: z.exactOptional(z.literal(true)) }),
-    report('tool.suspended', { callId: text, childRunId: text }),
-    report('timer.fired', {}),
-    report('finishers.completed', { text: optionalContent, output: z.exactOptional(contentJson) }),
-    /** `code`: the failure code of the run if the answer is rejected too often. */
-    report('finishers.rejected', { feedback: contentText, code: optionalText }),
-  ]),
-);
+export const reportEventSchema = lazyUnion(() => [
+  /** The first text has been streamed to readers. */
+  report('text.started', {}),
+  report('calls.started', {}),
+  /** `captured`: the requests to the provider and their replies, as `CapturedExchange[]`. */
+  report('turn.completed', {
+    provider: text,
+    model: text,
+    finishReason: finishReasonSchema,
+    text: contentText,
+    items: z.array(itemSchema),
+    calls: z.array(qualifiedCallSchema),
+    usage: z.nullable(usageSchema),
+    /** Ids of items sent without their opaque data, because it belongs to another provider. */
+    dropped: z.exactOptional(z.array(text)),
+    /** The provider's continuation token; valid while the other members are unchanged. */
+    continuation: z.exactOptional(continuation),
+    captured: blob,
+    startedAt: z.number(),
+  }),
+  /** `retryAt`: when to try again, including jitter, in ms since the epoch. */
+  report('turn.failed', {
+    error: failureSchema,
+    retryable: z.boolean(),
+    retryAt: z.exactOptional(z.number()),
+    captured: blob,
+    startedAt: z.number(),
+  }),
+  /** Durable before the tool's function is called. */
+  report('tool.started', { callId: text, attempt: z.int(), key: text }),
+  report('tool.settled', {
+    callId: text,
+    output: contentJson,
+    isError: z.boolean(),
+    shown: optionalContent,
+    blob,
+    spent: z.exactOptional(spentSchema),
+    /** The tool was not executed: the result is that of this entry of the run that was forked. */
+    played: z.exactOptional(z.object({ runId: text, seq: z.int() })),
+  }),
+  /** A new process found the call started and without a result. */
+  report('tool.interrupted', { callId: text }),
+  /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
+  report('tool.doubted', { callId: text, reason: contentText, returned: z.exactOptional(z.literal(true)) }),
+  report('tool.suspended', { callId: text, childRunId: text }),
+  report('timer.fired', {}),
+  report('finishers.completed', { text: optionalContent, output: z.exactOptional(contentJson) }),
+  /** `code`: the failure code of the run if the answer is rejected too often. */
+  report('finishers.rejected', { feedback: contentText, code: optionalText }),
+]);
 export type ReportEvent = z.infer<typeof reportEventSchema>;
 
 /** Events that are journaled but never folded into the chart's state. */
-const bookkeepingEventSchema = lazySchema(() =>
-  z.discriminatedUnion('type', [
-    /** `replaces`: the previous owner, if it did not release its lease. */
-    event('run.claimed', { by: text, epoch: z.int(), replaces: optionalText }),
-    /** The late result of an attempt, kept as evidence. `contradicts`: what the run has recorded instead, for a person. */
-    event('tool.late', {
-      callId: text,
-      output: contentJson,
-      blob,
-      isError: z.boolean(),
-      attempt: z.exactOptional(z.int()),
-      contradicts: optionalContent,
-    }),
-    /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. */
-    event('run.noted', { by: text, note: json }),
-    /** Values of earlier entries were replaced by digests. A path is a JSON Pointer that begins with the entry's seq. */
-    event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalContent }),
-  ]),
-);
+const bookkeepingEventSchema = lazyUnion(() => [
+  /** `replaces`: the previous owner, if it did not release its lease. */
+  event('run.claimed', { by: text, epoch: z.int(), replaces: optionalText }),
+  /** The late result of an attempt, kept as evidence. `contradicts`: what the run has recorded instead, for a person. */
+  event('tool.late', {
+    callId: text,
+    output: contentJson,
+    blob,
+    isError: z.boolean(),
+    attempt: z.exactOptional(z.int()),
+    contradicts: optionalContent,
+  }),
+  /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. */
+  event('run.noted', { by: text, note: json }),
+  /** Values of earlier entries were replaced by digests. A path is a JSON Pointer that begins with the entry's seq. */
+  event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalContent }),
+]);
 export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
 
 /** The events that the chart accepts after `run.started`. */

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
 import { contentSchema } from './schemas/content.ts';
-import { lazySchema } from './schemas/lazy-schema.ts';
+import { lazyObject, lazySchema, lazyUnion } from './schemas/lazy-schema.ts';
 
 const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined));
 const contentText = lazySchema(() => contentSchema(z.string()));
@@ -12,136 +12,118 @@ const id = lazySchema(() => z.exactOptional(z.string().check(z.minLength(1))));
  * Data that must go back to the provider unchanged: Anthropic signatures, OpenAI encrypted reasoning, Gemini thought
  * signatures. An adapter sends it only if `provider` is its own.
  */
-const opaqueSchema = lazySchema(() => z.object({ provider: z.string(), data: contentJson }));
+const opaqueSchema = lazyObject(() => ({ provider: z.string(), data: contentJson }));
 export type Opaque = z.infer<typeof opaqueSchema>;
 const opaque = lazySchema(() => z.exactOptional(opaqueSchema));
 
-const partSchema = lazySchema(() =>
-  z.discriminatedUnion('type', [
-    z.object({
-      type: z.literal('text'),
-      text: contentText,
-      annotations: z.exactOptional(z.array(contentJson)),
-    }),
-    /** `url` may be a `data:` URL. `detail`: the resolution at which the model sees it, in OpenAI's words. */
-    z.object({ type: z.literal('image'), url: contentText, detail: z.exactOptional(z.string()) }),
-    z.object({
-      type: z.literal('file'),
-      url: contentText,
-      name: z.exactOptional(contentText),
-      mediaType: z.exactOptional(z.string()),
-    }),
-  ]),
-);
+const partSchema = lazyUnion(() => [
+  z.object({
+    type: z.literal('text'),
+    text: contentText,
+    annotations: z.exactOptional(z.array(contentJson)),
+  }),
+  /** `url` may be a `data:` URL. `detail`: the resolution at which the model sees it, in OpenAI's words. */
+  z.object({ type: z.literal('image'), url: contentText, detail: z.exactOptional(z.string()) }),
+  z.object({
+    type: z.literal('file'),
+    url: contentText,
+    name: z.exactOptional(contentText),
+    mediaType: z.exactOptional(z.string()),
+  }),
+]);
 export type Part = z.infer<typeof partSchema>;
 
-const messageSchema = lazySchema(() =>
-  z.object({
-    type: z.literal('message'),
-    id,
-    role: z.enum(['user', 'assistant', 'system', 'developer']),
-    content: z.array(partSchema),
-    opaque,
-  }),
-);
+const messageSchema = lazyObject(() => ({
+  type: z.literal('message'),
+  id,
+  role: z.enum(['user', 'assistant', 'system', 'developer']),
+  content: z.array(partSchema),
+  opaque,
+}));
 export type MessageItem = z.infer<typeof messageSchema>;
 
-const reasoningSchema = lazySchema(() =>
-  z.object({ type: z.literal('reasoning'), id, text: contentText, opaque }),
-);
+const reasoningSchema = lazyObject(() => ({ type: z.literal('reasoning'), id, text: contentText, opaque }));
 export type ReasoningItem = z.infer<typeof reasoningSchema>;
 
 /** A tool call. `arguments` is the model's text and may be invalid JSON. */
-const toolCallItemSchema = lazySchema(() =>
-  z.object({
-    type: z.literal('tool_call'),
-    id,
-    callId: z.string().check(z.minLength(1)),
-    name: z.string(),
-    arguments: contentText,
-    opaque,
-  }),
-);
+const toolCallItemSchema = lazyObject(() => ({
+  type: z.literal('tool_call'),
+  id,
+  callId: z.string().check(z.minLength(1)),
+  name: z.string(),
+  arguments: contentText,
+  opaque,
+}));
 export type ToolCallItem = z.infer<typeof toolCallItemSchema>;
 
 /** Refers to a large result, whose JSON text is stored among the run's blobs. */
-export const blobSchema = lazySchema(() =>
-  z.object({
-    /** SHA-256 of the output's canonical JSON, as 64 hex digits. */
-    digest: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
-    /** The size of that JSON text in UTF-8. */
-    bytes: z.int().check(z.nonnegative()),
-  }),
-);
+export const blobSchema = lazyObject(() => ({
+  /** SHA-256 of the output's canonical JSON, as 64 hex digits. */
+  digest: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
+  /** The size of that JSON text in UTF-8. */
+  bytes: z.int().check(z.nonnegative()),
+}));
 export type BlobReference = z.infer<typeof blobSchema>;
 
 /**
  * The result of a tool call. The model reads `shown`, if present, instead of an `output` that is too long for it. With
  * `blob`, `output` holds only the head and the tail of a larger result, with a note between them.
  */
-const toolResultItemSchema = lazySchema(() =>
-  z.object({
-    type: z.literal('tool_result'),
-    id,
-    callId: z.string().check(z.minLength(1)),
-    output: contentJson,
-    isError: z.boolean(),
-    shown: z.exactOptional(contentText),
-    blob: z.exactOptional(blobSchema),
-  }),
-);
+const toolResultItemSchema = lazyObject(() => ({
+  type: z.literal('tool_result'),
+  id,
+  callId: z.string().check(z.minLength(1)),
+  output: contentJson,
+  isError: z.boolean(),
+  shown: z.exactOptional(contentText),
+  blob: z.exactOptional(blobSchema),
+}));
 export type ToolResultItem = z.infer<typeof toolResultItemSchema>;
 
 /** An item that the provider executed or needs back unchanged; `kind` is its name there, e.g. `web_search_call`. */
-const providerItemSchema = lazySchema(() =>
-  z.object({
-    type: z.literal('provider_item'),
-    id,
-    kind: z.string(),
-    opaque: opaqueSchema,
-  }),
-);
+const providerItemSchema = lazyObject(() => ({
+  type: z.literal('provider_item'),
+  id,
+  kind: z.string(),
+  opaque: opaqueSchema,
+}));
 export type ProviderItem = z.infer<typeof providerItemSchema>;
 
 /** Control items are for clients, e.g. of the gateway; they are never sent to a model. */
-const controlItemSchema = lazySchema(() =>
-  z.discriminatedUnion('type', [
-    z.object({
-      type: z.literal('approval_request'),
-      id,
-      callId: z.string(),
-      name: z.string(),
-      arguments: contentText,
-      label: z.exactOptional(z.string()),
-    }),
-    z.object({
-      type: z.literal('approval_response'),
-      id,
-      callId: z.string(),
-      approve: z.boolean(),
-      reason: z.exactOptional(contentText),
-    }),
-    /** `error`: why listing the server's tools failed. */
-    z.object({
-      type: z.literal('tool_list'),
-      id,
-      label: z.string(),
-      tools: z.array(json),
-      error: z.exactOptional(z.string()),
-    }),
-  ]),
-);
+const controlItemSchema = lazyUnion(() => [
+  z.object({
+    type: z.literal('approval_request'),
+    id,
+    callId: z.string(),
+    name: z.string(),
+    arguments: contentText,
+    label: z.exactOptional(z.string()),
+  }),
+  z.object({
+    type: z.literal('approval_response'),
+    id,
+    callId: z.string(),
+    approve: z.boolean(),
+    reason: z.exactOptional(contentText),
+  }),
+  /** `error`: why listing the server's tools failed. */
+  z.object({
+    type: z.literal('tool_list'),
+    id,
+    label: z.string(),
+    tools: z.array(json),
+    error: z.exactOptional(z.string()),
+  }),
+]);
 export type ControlItem = z.infer<typeof controlItemSchema>;
 
 /** One item of a transcript. */
-export const itemSchema = lazySchema(() =>
-  z.discriminatedUnion('type', [
-    messageSchema,
-    reasoningSchema,
-    toolCallItemSchema,
-    toolResultItemSchema,
-    providerItemSchema,
-    controlItemSchema,
-  ]),
-);
+export const itemSchema = lazyUnion(() => [
+  messageSchema,
+  reasoningSchema,
+  toolCallItemSchema,
+  toolResultItemSchema,
+  providerItemSchema,
+  controlItemSchema,
+]);
 export type Item = z.infer<typeof itemSchema>;

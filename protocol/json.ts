@@ -42,10 +42,7 @@ function toJsonText(value: unknown): string {
   return text ?? 'null';
 }
 
-/**
- * The maximum nesting depth of external values: arguments, results, schemas. Recursive code is safe up to this depth;
- * at some thousand levels it would exhaust the stack.
- */
+/** For arguments, results and schemas. Recursive code is safe to this depth; some thousand levels exhaust the stack. */
 export const DEEPEST_JSON = 200;
 
 /** Whether a JSON text is nested deeper than `DEEPEST_JSON`. */
@@ -85,9 +82,8 @@ export function toBoundedJson(value: unknown): JsonValue {
 const DEEPEST_MESSAGE = DEEPEST_JSON + 100;
 
 /**
- * Returns the value with everything nested deeper than 300 levels replaced by a note, which makes it safe for
- * recursive code. Arguments, results and schemas that were cut are still deeper than `DEEPEST_JSON`, so they are
- * rejected and never used in part.
+ * Replaces everything deeper than 300 levels by a note, which makes the value safe for recursive code. Arguments, results
+ * and schemas that were cut are still deeper than `DEEPEST_JSON`, so they are rejected and never used in part.
  */
 export function cutDeep(value: JsonValue, levels = DEEPEST_MESSAGE): JsonValue {
   if (typeof value !== 'object' || value === null) return value;

@@ -3,10 +3,7 @@ import type { Owner } from './store.ts';
 /** The process of a lease or a claim, as recorded in a journal. `host` is for display only. */
 export type NamedProcess = Pick<Owner, 'host' | 'pid' | 'startedAt' | 'space' | 'instance'>;
 
-/**
- * Returns the owner's name for `by` and `replaces` of `run.claimed`: `host:pid`, followed by `@` and a unique process
- * identity if the identity is known.
- */
+/** For `by` and `replaces` of `run.claimed`: `host:pid`, then `@` and the identity of the process if it is known. */
 export function nameOwner({ host, pid, startedAt, space, instance }: NamedProcess): string {
   if (space === undefined || instance === undefined) return `${host}:${pid}`;
   return `${host}:${pid}@${[space, instance, startedAt].map(encodeURIComponent).join('/')}`;

@@ -1,8 +1,8 @@
-import type { Limits } from './config.ts';
+import type { Limits, RunConfig } from './config.ts';
 import type { NextAction } from './effect.ts';
 import type { ToolResultOf } from './finisher.ts';
 import type { Item } from './item.ts';
-import type { JsonObject, JsonValue } from './json.ts';
+import type { JsonValue } from './json.ts';
 import type { RunRecord } from './store.ts';
 import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { Usage } from './turn.ts';
@@ -214,12 +214,10 @@ export type InboxItem = {
   call: JsonOpenCall;
 };
 
-export type ToolSummary = {
-  name: string;
-  description: string;
-  /** The JSON Schema of the input, as the model gets it. */
-  inputSchema: JsonObject;
-  sideEffect: SideEffect;
+export type ToolSummary = Pick<
+  Tool,
+  'name' | 'description' | 'inputSchema' | 'sideEffect' | 'retries' | 'timeoutMs'
+> & {
   /** Whether calls need approval; `depends`: a function of the agent decides for each call. */
   approval: 'always' | 'never' | 'depends';
   /** Why calls need approval, if it is always the same. */
@@ -229,26 +227,21 @@ export type ToolSummary = {
   /** `client`: the caller of the run gives the result. `agent`: each call is a run of a sub-agent of this name. */
   executedBy: 'engine' | 'client' | 'agent';
   agent?: string;
-  retries: number;
-  timeoutMs?: number;
   /** The label of the tool server that has it. */
   server?: string;
 };
 
-export type AgentView = Omit<AgentSummary, 'tools'> & {
-  /** The models that its runs can be forked on, as `provider:model`: its own, then those only for forks. */
-  forkModels: string[];
-  /** The system prompt; `null` if a function writes it for each run. Absent without one. */
-  instructions?: string | null;
-  tools: ToolSummary[];
-  /** How many tool servers it has, whose tools are known only once they are connected. */
-  sources: number;
-  limits: Limits;
-  onLimit: 'answer' | 'stop';
-  finalAnswer: 'live' | 'held' | 'separate';
-  onMessage: 'queue' | 'supersede';
-  toolConcurrency: number;
-  /** Whether `start` requires a run context, and whether the answer has a schema. */
-  needsRunContext: boolean;
-  hasOutput: boolean;
-};
+export type AgentView = Omit<AgentSummary, 'tools'> &
+  Pick<RunConfig, 'limits' | 'onLimit' | 'finalAnswer' | 'onMessage'> & {
+    /** The models that its runs can be forked on, as `provider:model`: its own, then those only for forks. */
+    forkModels: string[];
+    /** The system prompt; `null` if a function writes it for each run. Absent without one. */
+    instructions?: string | null;
+    tools: ToolSummary[];
+    /** How many tool servers it has, whose tools are known only once they are connected. */
+    sources: number;
+    toolConcurrency: number;
+    /** Whether `start` requires a run context, and whether the answer has a schema. */
+    needsRunContext: boolean;
+    hasOutput: boolean;
+  };

@@ -3,7 +3,7 @@ import { EngineError } from './error.ts';
 import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import { isJsonObject, type JsonValue } from './json.ts';
 import { type Labels, labelsSchema } from './listing/label.ts';
-import { lazySchema } from './schemas/lazy-schema.ts';
+import { lazyObject, lazySchema } from './schemas/lazy-schema.ts';
 
 /** The driver that holds a lease. */
 export type Owner = {
@@ -27,37 +27,35 @@ const runStatusSchema = lazySchema(() => z.enum(['running', 'waiting', 'finished
 export type RunStatus = z.infer<typeof runStatusSchema>;
 
 /** What lists show of a run's course; written with its appends, so that no list reads a journal. */
-export const progressSchema = lazySchema(() =>
-  z.object({
-    /** The path of the current state, such as `resting.awaitingApproval`. */
-    state: z.string(),
-    /** Why the chart decided so, in words. */
-    why: z.exactOptional(z.string()),
-    /** The calls that a waiting run waits for: the first 20. */
-    waitsFor: z.exactOptional(
-      z.array(
-        z.object({
-          type: z.enum(['approval', 'result', 'doubt']),
-          callId: z.string(),
-          name: z.string(),
-          /** The sub-agent's run that provides the result. */
-          runId: z.exactOptional(z.string()),
-        }),
-      ),
+export const progressSchema = lazyObject(() => ({
+  /** The path of the current state, such as `resting.awaitingApproval`. */
+  state: z.string(),
+  /** Why the chart decided so, in words. */
+  why: z.exactOptional(z.string()),
+  /** The calls that a waiting run waits for: the first 20. */
+  waitsFor: z.exactOptional(
+    z.array(
+      z.object({
+        type: z.enum(['approval', 'result', 'doubt']),
+        callId: z.string(),
+        name: z.string(),
+        /** The sub-agent's run that provides the result. */
+        runId: z.exactOptional(z.string()),
+      }),
     ),
-    turns: z.number(),
-    /** Input and output tokens. */
-    tokens: z.number(),
-    cost: z.number(),
-    activeMs: z.number(),
-    /** When the run ended, in ms since the epoch. */
-    endedAt: z.exactOptional(z.number()),
-    /** The error code of a failed run. */
-    errorCode: z.exactOptional(z.string()),
-    /** Why the answer of a finished run is incomplete. */
-    incomplete: z.exactOptional(z.object({ reason: z.string() })),
-  }),
-);
+  ),
+  turns: z.number(),
+  /** Input and output tokens. */
+  tokens: z.number(),
+  cost: z.number(),
+  activeMs: z.number(),
+  /** When the run ended, in ms since the epoch. */
+  endedAt: z.exactOptional(z.number()),
+  /** The error code of a failed run. */
+  errorCode: z.exactOptional(z.string()),
+  /** Why the answer of a finished run is incomplete. */
+  incomplete: z.exactOptional(z.object({ reason: z.string() })),
+}));
 export type Progress = z.infer<typeof progressSchema>;
 
 /** The longest page of a list. */
@@ -156,12 +154,9 @@ export type CopySource = Pick<RunRecord, 'runId' | 'redactions'>;
  * The initial events after `run.started`, and the run after them, as in `Standing`. `source`: the run that the events are
  * a copy of. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs, at most one of each.
  */
-export type JournalRest = {
+export type JournalRest = Pick<Standing, 'status' | 'progress' | 'wakeAt'> & {
   events: readonly RunEvent[];
   blobs?: readonly { digest: string; text: string }[];
-  status: RunStatus;
-  progress?: Progress;
-  wakeAt?: number;
   beside?: readonly StandingChange[];
   source?: CopySource;
 };
@@ -183,32 +178,25 @@ export type Page = {
 
 export type StoredSnapshot = { seq: number; state: JsonValue };
 
-export type AdoptedRun = {
-  runId: string;
-  agent: string;
-  title: string;
-  labels: Labels;
-  parent?: { runId: string; callId: string };
-  status: RunStatus;
-  progress?: Progress;
-  createdAt: number;
-  seq: number;
-  state: JsonValue;
-  agentVersion?: string;
-  chart?: ChartIdentity;
-  wakeAt?: number;
-};
+export type AdoptedRun = Pick<
+  RunRecord,
+  'runId' | 'agent' | 'title' | 'labels' | 'parent' | 'createdAt' | 'seq' | 'agentVersion' | 'chart'
+> &
+  Pick<Standing, 'status' | 'progress' | 'wakeAt'> & { state: JsonValue };
 
-export type DeleteOptions = {
-  /** Also deletes the runs that continue this one or wait for one of its children. Default: refuse. */
-  cascade?: boolean;
+type LeaseCheck = {
   /** The time for lease checks, in ms since the epoch. Default: the system time. */
   now?: number;
   /** Whether an owner with an unexpired lease is known to be dead. Default: none is. */
   isDead?(owner: Owner): boolean;
 };
 
-export type PruneOptions = {
+export type DeleteOptions = LeaseCheck & {
+  /** Also deletes the runs that continue this one or wait for one of its children. Default: refuse. */
+  cascade?: boolean;
+};
+
+export type PruneOptions = LeaseCheck & {
   /** Only runs that ended before this time, in ms since the epoch. Required. */
   before: number;
   /** Only runs with this status: `finished`, `failed` or `cancelled`. */
@@ -217,10 +205,6 @@ export type PruneOptions = {
   labels?: Labels;
   /** Deletes nothing: returns what would be deleted. */
   dryRun?: boolean;
-  /** As for `delete`. */
-  now?: number;
-  /** As for `delete`. */
-  isDead?(owner: Owner): boolean;
 };
 
 /** The run after an append. */
@@ -273,12 +257,10 @@ export type ClaimResult =
  * A change of a run's record without an entry. It is made only if the run's journal ends at `after` and its epoch is
  * `epoch`. `wakeAt` as in `Standing`.
  */
-export type StandingChange = {
+export type StandingChange = Pick<Standing, 'status' | 'wakeAt'> & {
   runId: string;
   after: number;
   epoch: number;
-  status: RunStatus;
-  wakeAt?: number;
 };
 
 /**

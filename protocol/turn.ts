@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import type { Item } from './item.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import { lazySchema } from './schemas/lazy-schema.ts';
+import { lazyObject, lazySchema } from './schemas/lazy-schema.ts';
 
 /** Why a turn ended: `tool_calls` if it has calls, even if the provider reports `stop`. Provider tools do not count. */
 export const finishReasonSchema = lazySchema(() =>
@@ -13,15 +13,13 @@ export type FinishReason = z.infer<typeof finishReasonSchema>;
  * Tokens of one model call. `inputTokens` counts all prompt tokens, including cached and cache-write tokens;
  * `outputTokens` includes reasoning; the others are sub-counts. `null`: not reported by the provider.
  */
-export const usageSchema = lazySchema(() =>
-  z.object({
-    inputTokens: z.number(),
-    outputTokens: z.number(),
-    cachedInputTokens: z.nullable(z.number()),
-    cacheWriteTokens: z.nullable(z.number()),
-    reasoningTokens: z.nullable(z.number()),
-  }),
-);
+export const usageSchema = lazyObject(() => ({
+  inputTokens: z.number(),
+  outputTokens: z.number(),
+  cachedInputTokens: z.nullable(z.number()),
+  cacheWriteTokens: z.nullable(z.number()),
+  reasoningTokens: z.nullable(z.number()),
+}));
 export type Usage = z.infer<typeof usageSchema>;
 
 /** Which tools the model may or must call. */
@@ -44,15 +42,13 @@ export type ToolDefinition = {
 };
 
 /** Sampling and length settings that every provider supports in some form. */
-export const settingsSchema = lazySchema(() =>
-  z.object({
-    temperature: z.exactOptional(z.number()),
-    topP: z.exactOptional(z.number()),
-    maxOutputTokens: z.exactOptional(z.int().check(z.positive())),
-    parallelToolCalls: z.exactOptional(z.boolean()),
-    reasoningEffort: z.exactOptional(z.string()),
-  }),
-);
+export const settingsSchema = lazyObject(() => ({
+  temperature: z.exactOptional(z.number()),
+  topP: z.exactOptional(z.number()),
+  maxOutputTokens: z.exactOptional(z.int().check(z.positive())),
+  parallelToolCalls: z.exactOptional(z.boolean()),
+  reasoningEffort: z.exactOptional(z.string()),
+}));
 export type Settings = z.infer<typeof settingsSchema>;
 
 export type OutputFormat = { name: string; schema: JsonObject; strict?: boolean };

@@ -7,7 +7,7 @@ import { endOn } from '../../engine/events/stoppable.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import type { Item, Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
-import { chatLabels, chatOf } from '../../protocol/listing/reserved-label.ts';
+import { chatLabels, chatOf } from '../../protocol/listing/label.ts';
 import { textOf } from '../../protocol/message.ts';
 import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';

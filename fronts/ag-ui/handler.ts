@@ -11,7 +11,7 @@ import { hasEnded } from '../../machines/status.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
-import { chatLabels } from '../../protocol/listing/reserved-label.ts';
+import { chatLabels } from '../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';

@@ -21,7 +21,7 @@ import {
  * functions.
  *
  * C1 Supported: nested states, `entry`, `exit`, `invoke`, `on` (including `*`), `always`, tags, final states of the
- *    root, `output`, and the actions and guards of `compile-action.ts`. Any other feature throws a `Refusal` that
+ *    root, `output`, and the actions and guards of `compile-action.ts`. Any other feature throws a `NotCompiled` that
  *    names it.
  * C2 A step through these tables (`macrostep.ts`) equals the machine's own transition.
  */
@@ -46,7 +46,7 @@ type Node = AnyStateMachine['root'];
 type Transition = NonNullable<Node['always']>[number];
 type DraftPlace = CompiledState & { on: Map<string, readonly CompiledEdge[]> };
 
-/** Compiles a machine. Throws a `Refusal` that names the first unsupported feature. */
+/** Compiles a machine. Throws a `NotCompiled` that names the first unsupported feature. */
 export function compile(machine: AnyStateMachine): CompiledMachine {
   const { root } = machine;
   const nodes = listNodes(root);

@@ -2,7 +2,7 @@
 
 import * as z from 'zod/mini';
 import { contentSchema } from '../schemas/content.ts';
-import { lazySchema } from '../schemas/lazy-schema.ts';
+import { lazyObject, lazySchema } from '../schemas/lazy-schema.ts';
 
 const text = lazySchema(() => z.string().check(z.minLength(1), z.maxLength(200)));
 const scalar = lazySchema(() =>
@@ -26,31 +26,29 @@ const heldActionSchema = lazySchema(() => z.enum(HELD_ACTIONS));
  * A predicate on the next action of a run, as data. All members that are present must match; without `next`, it
  * matches only actions that spend (model calls, tools, finishers).
  */
-export const breakpointSchema = lazySchema(() =>
-  z.object({
-    id: text,
-    next: z.exactOptional(heldActionSchema),
-    tool: z.exactOptional(text),
-    /** The turn that the action belongs to; a model call belongs to the turn that it begins. Counts from 1. */
-    turn: z.exactOptional(z.int().check(z.positive())),
-    /** The run has cost more than this, in the unit of its prices. */
-    costOver: z.exactOptional(z.number().check(z.nonnegative())),
-    /**
-     * Compares a value of one of the action's calls, of `tool` if that is present. `path` begins with `input`, and names
-     * own members and places of lists, separated by dots: `input.items.0.cents`. A missing value matches nothing. Order
-     * is defined between two numbers and between two strings.
-     */
-    where: z.exactOptional(
-      z.object({
-        path: z.string().check(z.maxLength(500), z.regex(/^input(?:\.|$)/)),
-        op: z.enum(['=', '!=', '<', '<=', '>', '>=']),
-        value: contentSchema(scalar),
-      }),
-    ),
-    /** It is removed when the run continues from it: "run to here". */
-    once: z.exactOptional(z.literal(true)),
-  }),
-);
+export const breakpointSchema = lazyObject(() => ({
+  id: text,
+  next: z.exactOptional(heldActionSchema),
+  tool: z.exactOptional(text),
+  /** The turn that the action belongs to; a model call belongs to the turn that it begins. Counts from 1. */
+  turn: z.exactOptional(z.int().check(z.positive())),
+  /** The run has cost more than this, in the unit of its prices. */
+  costOver: z.exactOptional(z.number().check(z.nonnegative())),
+  /**
+   * Compares a value of one of the action's calls, of `tool` if that is present. `path` begins with `input`, and names
+   * own members and places of lists, separated by dots: `input.items.0.cents`. A missing value matches nothing. Order
+   * is defined between two numbers and between two strings.
+   */
+  where: z.exactOptional(
+    z.object({
+      path: z.string().check(z.maxLength(500), z.regex(/^input(?:\.|$)/)),
+      op: z.enum(['=', '!=', '<', '<=', '>', '>=']),
+      value: contentSchema(scalar),
+    }),
+  ),
+  /** It is removed when the run continues from it: "run to here". */
+  once: z.exactOptional(z.literal(true)),
+}));
 export type Breakpoint = z.infer<typeof breakpointSchema>;
 
 /** The breakpoints of a run, at most 50. */

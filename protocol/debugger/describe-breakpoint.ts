@@ -1,9 +1,6 @@
 import type { Breakpoint } from './breakpoint.ts';
 
-/**
- * A breakpoint in words: `before executeTools of refund, where input.cents > 10000, once`. A value that was left out of a
- * shared run is `…`.
- */
+/** `before executeTools of refund, where input.cents > 10000, once`. A value left out of a shared run is `…`. */
 export function describeBreakpoint({
   next,
   tool,

@@ -51,10 +51,7 @@ export const ANSWER_EXAMPLES: Readonly<Record<Open['kind'], readonly JsonObject[
   pause: [{ approved: true }],
 };
 
-/**
- * Reads an answer to an open thing of this kind. Ignores members that it does not know; `null` if the value has no answer
- * that fits the kind. A paused run that is not approved stays paused, which is no answer.
- */
+/** Ignores unknown members; `null` without an answer that fits. To leave a run paused is no answer. */
 export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): Answer | null {
   if (!isJsonObject(value)) return null;
   const { approved, input, output, reason, failed } = value;

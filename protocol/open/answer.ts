@@ -90,10 +90,7 @@ function unfit(open: OpenReference, { type }: Answer): EngineError {
   );
 }
 
-/**
- * The id of an open call for clients of the run `ownId`: the call's id, with the run before it in a sub-agent's run,
- * because models of different runs may use the same call ids.
- */
+/** For clients of the run `ownId`. A sub-agent's call has its run in front: models of two runs may use the same ids. */
 export function callIdFor(ownId: string, { runId, callId }: { runId: string; callId: string }): string {
   return runId === ownId ? callId : `${runId}/${callId}`;
 }

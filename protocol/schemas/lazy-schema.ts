@@ -1,3 +1,5 @@
+import * as z from 'zod/mini';
+
 /**
  * Returns a schema that is built at its first use. Building all schemas of the protocol takes a fifth of the time
  * of an import, and most programs use few of them. Bundlers leave out schemas that nothing uses.
@@ -14,4 +16,16 @@
       return Reflect.has(built, name);
     },
   });
+}
+
+/** The lazy schema of an object with these members. */
+/* @__NO_SIDE_EFFECTS__ */ export function lazyObject<Shape extends z.core.$ZodShape>(shape: () => Shape) {
+  return lazySchema(() => z.object(shape()));
+}
+
+type Options = readonly [z.core.$ZodTypeDiscriminable, ...z.core.$ZodTypeDiscriminable[]];
+
+/** The lazy schema of objects that their `type` tells apart. */
+/* @__NO_SIDE_EFFECTS__ */ export function lazyUnion<const Types extends Options>(options: () => Types) {
+  return lazySchema(() => z.discriminatedUnion('type', options()));
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { ROLES } from '../../access/role.ts';
 import { messageOf } from '../../protocol/error.ts';
-import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
+import { readGivenLabels } from '../../protocol/listing/label.ts';
 import { camelCased, fields, optional } from '../fields.ts';
 
 const count = z.int().positive();

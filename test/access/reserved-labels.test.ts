@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/index.ts';
 import { agentInput } from '../../agent/loop.ts';
-import { RESERVED_LABELS } from '../../protocol/listing/reserved-label.ts';
+import { RESERVED_LABELS } from '../../protocol/listing/label.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import { tokensConfig } from '../../server/access/access-config.ts';
 import { memory } from '../../stores/memory.ts';

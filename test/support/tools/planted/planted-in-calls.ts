@@ -1,5 +1,5 @@
 import { assign } from 'xstate';
-import { beginBatch } from '../../../../machines/entry-actions.ts';
+import { beginBatch } from '../../../../machines/agent.ts';
 import { canDecide, fold, takes } from '../../../../machines/fold.ts';
 import { mapCalls, type Planted, recording, withActions, withGuards } from './planted.ts';
 

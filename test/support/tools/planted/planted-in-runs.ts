@@ -1,6 +1,6 @@
 import { assign } from 'xstate';
+import { beginTurn, decideNext } from '../../../../machines/agent.ts';
 import type { Context } from '../../../../machines/context.ts';
-import { beginTurn, decideNext } from '../../../../machines/entry-actions.ts';
 import { fold, takes } from '../../../../machines/fold.ts';
 import { type Planted, recording, withActions, withGuards } from './planted.ts';
 
