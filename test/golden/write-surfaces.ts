@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { RECORDED, SURFACES } from './surfaces/all-surfaces.ts';
 
 /**
- * Rewrites the golden streams: `node test/golden/write-surfaces.ts`, or with the names of surfaces. `git diff` then shows
+ * Rewrites the golden streams: `npx node test/golden/write-surfaces.ts`, or with the names of surfaces. `git diff` then shows
  * what readers will get otherwise.
  */
 

@@ -12,7 +12,7 @@ import { SCENARIOS } from './scenarios.ts';
 /** Where the golden streams are: a folder for each surface, a file for each scenario. */
 export const RECORDED = fileURLToPath(new URL('recorded', import.meta.url));
 
-export const REWRITE = 'node test/golden/write-surfaces.ts';
+export const REWRITE = 'npx node test/golden/write-surfaces.ts';
 
 /** What each surface shows: by surface, how to record each scenario. */
 export const SURFACES: Readonly<Record<string, Readonly<Record<string, () => Promise<string>>>>> = {
