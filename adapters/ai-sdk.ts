@@ -6,7 +6,7 @@ import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-un
 import type { ModelRequest, ModelTurn, TurnDelta } from '../protocol/turn.ts';
 import { errorFromModel } from './ai-sdk/errors.ts';
 import { callOptionsOf, type ProviderTools } from './ai-sdk/prompt.ts';
-import { orAborted, TimeLimits } from './ai-sdk/time-limits.ts';
+import { limitTime, orAborted } from './ai-sdk/time-limits.ts';
 import { readParts, turnOf } from './ai-sdk/turn.ts';
 import { callLimits, secretsIn } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
@@ -79,7 +79,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
     { signal: caller }: CallOptions,
     { stream }: { stream: boolean },
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
-    const limits = new TimeLimits(caller, context, callLimits(options));
+    const limits = limitTime(caller, context, callLimits(options));
     const { signal } = limits;
     try {
       signal.throwIfAborted();
@@ -94,7 +94,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
       const parts = await orAborted(started, signal, late => late.stream.cancel());
       return turnOf(yield* readParts(parts.stream, limits, context), request, context);
     } catch (thrown) {
-      throw errorFromModel(limits.timeout ?? thrown, context, caller, now());
+      throw errorFromModel(limits.timeout() ?? thrown, context, caller, now());
     } finally {
       limits.stop();
     }

@@ -23,7 +23,7 @@ import {
 import { sumOfSnapshot } from './sql/checksum.ts';
 import { escapeText, newRunOf, readRedaction, toLease, toRunList, toSnapshot } from './sql/rows.ts';
 import { Connection } from './sqlite/connection.ts';
-import { ChangeWatcher, sqliteDeltas, sqliteFeed } from './sqlite/feed.ts';
+import { sqliteDeltas, sqliteFeed, watchChanges } from './sqlite/feed.ts';
 import {
   changeStanding,
   readEntryRows,
@@ -81,7 +81,7 @@ export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}
  */
 function makeStore(connection: Connection): Store {
   const watchers = new Watchers();
-  const changes = new ChangeWatcher(connection, watchers);
+  const changes = watchChanges(connection, watchers);
   const store: Store = {
     deltas: sqliteDeltas(connection),
     feed: sqliteFeed(connection),

@@ -8,47 +8,33 @@ import { type ProviderContext, stalled, tookTooLong } from '../http/provider-err
  * P2 A slow reader does not count: the wait for a part begins when the part is requested.
  * P3 The limit of the whole call is never restarted.
  */
-export class TimeLimits {
-  readonly signal: AbortSignal;
-  /** The error for the limit that was exceeded; `undefined` while none was. */
-  timeout: Error | undefined;
-  readonly #controller = new AbortController();
-  readonly #context: ProviderContext;
-  readonly #idleMs: number;
-  readonly #deadline: NodeJS.Timeout;
-  #timer: NodeJS.Timeout;
-
-  constructor(
-    caller: AbortSignal,
-    context: ProviderContext,
-    { timeoutMs, idleTimeoutMs, totalTimeoutMs }: Omit<ReturnType<typeof callLimits>, 'maxResponseBytes'>,
-  ) {
-    this.signal = AbortSignal.any([caller, this.#controller.signal]);
-    this.#context = context;
-    this.#idleMs = idleTimeoutMs;
-    this.#deadline = setTimeout(() => this.#fail(tookTooLong(totalTimeoutMs, context)), totalTimeoutMs);
-    this.#timer = setTimeout(() => this.#fail(new DOMException('timed out', 'TimeoutError')), timeoutMs);
-  }
-
-  async forPart<Part>(read: () => Promise<Part>): Promise<Part> {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#fail(stalled(this.#idleMs, this.#context)), this.#idleMs);
-    try {
-      return await read();
-    } finally {
-      clearTimeout(this.#timer);
-    }
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#deadline);
-  }
-
-  #fail(error: Error): void {
-    this.timeout = error;
-    this.#controller.abort(error);
-  }
+export function limitTime(
+  caller: AbortSignal,
+  context: ProviderContext,
+  { timeoutMs, idleTimeoutMs, totalTimeoutMs }: Omit<ReturnType<typeof callLimits>, 'maxResponseBytes'>,
+) {
+  const controller = new AbortController();
+  const failAfter = (ms: number, error: () => Error) => setTimeout(() => controller.abort(error()), ms);
+  const deadline = failAfter(totalTimeoutMs, () => tookTooLong(totalTimeoutMs, context));
+  let timer = failAfter(timeoutMs, () => new DOMException('timed out', 'TimeoutError'));
+  return {
+    signal: AbortSignal.any([caller, controller.signal]),
+    /** The error for the limit that was exceeded; `undefined` while none was. */
+    timeout: (): unknown => controller.signal.reason,
+    async forPart<Part>(read: () => Promise<Part>): Promise<Part> {
+      clearTimeout(timer);
+      timer = failAfter(idleTimeoutMs, () => stalled(idleTimeoutMs, context));
+      try {
+        return await read();
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    stop(): void {
+      clearTimeout(timer);
+      clearTimeout(deadline);
+    },
+  };
 }
 
 /** Rejects with the signal's reason on abort; a value that arrives later is passed to `giveUp`. */

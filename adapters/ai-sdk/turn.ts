@@ -14,7 +14,7 @@ import { TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { base64Of, keptWith, providerItem } from './prompt.ts';
-import type { TimeLimits } from './time-limits.ts';
+import type { limitTime } from './time-limits.ts';
 
 /** The result of a model call. The shapes of usage and finish reason depend on the model's specification. */
 type Ended = {
@@ -131,7 +131,7 @@ function sum(...counts: (JsonValue | undefined)[]): number | undefined {
 /** Yields the deltas and returns the result. A time limit and a reader that stops early cancel the stream. */
 export async function* readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  limits: TimeLimits,
+  limits: ReturnType<typeof limitTime>,
   context: ProviderContext,
 ): AsyncGenerator<TurnDelta, Ended, undefined> {
   const { signal } = limits;

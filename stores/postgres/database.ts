@@ -43,7 +43,7 @@ export type DatabaseOptions = {
  *
  * 1. Statements are unnamed and locks end with their transaction, so that a transaction pooler may sit in between.
  * 2. Once the server was reached, calls wait for it to come back, for up to `patienceMs`.
- * 3. A call with a lost reply is repeated only if it is idempotent.
+ * 3. A call with a lost reply is repeated only if it is idempotent, or does nothing once it was committed.
  */
 export class Database {
   /** Set when a statement is refused because the disk is full; reset when a write finds room again. */
@@ -65,17 +65,17 @@ export class Database {
     return await this.#run(text, values, () => true);
   }
 
-  /** Runs one statement once. After a lost reply, `find` looks for what it did. */
+  /**
+   * Runs a statement that returns no rows once it was committed. If a reply was lost, `find` then looks for what it did:
+   * not before it ran again, because a commit of a server that crashes is seen only after the recovery.
+   */
   async queryOnce(text: string, values: readonly unknown[], find: () => Promise<Row[]>): Promise<Row[]> {
-    for (;;) {
-      try {
-        return await this.#run(text, values, error => !mayBeCommitted(error));
-      } catch (error) {
-        if (!(error instanceof EngineError) || !mayBeCommitted(error.cause)) throw error;
-        const found = await find();
-        if (found.length > 0) return found;
-      }
-    }
+    let isReplyLost = false;
+    const rows = await this.#run(text, values, error => {
+      isReplyLost ||= mayBeCommitted(error);
+      return true;
+    });
+    return rows.length === 0 && isReplyLost ? await find() : rows;
   }
 
   async #run(
@@ -83,11 +83,8 @@ export class Database {
     values: readonly unknown[],
     mayRepeat: (error: unknown) => boolean,
   ): Promise<Row[]> {
-    const { rows } = await this.#persist(
-      async pool => await pool.query(this.#inSchema(text), [...values]),
-      mayRepeat,
-    );
-    return rows;
+    const sql = this.#inSchema(text);
+    return (await this.#persist(async pool => await pool.query(sql, [...values]), mayRepeat)).rows;
   }
 
   /** Runs `work` in one transaction, which is repeated if it surely was not committed. */

@@ -54,49 +54,45 @@ const rowSchema = z.object({ seq: z.number(), sums: z.number() });
 const LOOK_MS = 50;
 
 /** Calls the watchers when another process commits, which changes a number that costs microseconds to read. */
-export class ChangeWatcher {
-  readonly #connection: Connection;
-  readonly #watchers: Watchers;
-  #version: unknown;
-  #position: number | undefined;
-  #timer: NodeJS.Timeout | undefined;
+export function watchChanges(connection: Connection, watchers: Watchers) {
+  let known: unknown;
+  let position: number | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
-  constructor(connection: Connection, watchers: Watchers) {
-    this.#connection = connection;
-    this.#watchers = watchers;
-  }
-
-  start(): void {
-    if (this.#timer !== undefined) return;
-    this.#position = undefined;
-    void this.#look();
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  async #look(): Promise<void> {
-    this.#timer = setTimeout(() => void this.#look(), LOOK_MS).unref();
-    if (this.#watchers.isEmpty) return this.stop();
+  const stop = () => {
+    clearTimeout(timer);
+    timer = undefined;
+  };
+  const findChanges = () =>
+    connection.query(sql => {
+      const version = sql.dataVersion.get()?.data_version;
+      if (version === known && position !== undefined) return undefined;
+      known = version;
+      const from = position;
+      position = Number(sql.feedEnd.get()?.position ?? 0);
+      return from === undefined ? 'anything' : sql.changedRuns.all(from);
+    });
+  const look = async () => {
+    timer = setTimeout(look, LOOK_MS).unref();
+    if (watchers.isEmpty) return stop();
     try {
-      const changed = await this.#connection.query(sql => {
-        const version = sql.dataVersion.get()?.data_version;
-        if (version === this.#version && this.#position !== undefined) return undefined;
-        this.#version = version;
-        const from = this.#position;
-        this.#position = Number(sql.feedEnd.get()?.position ?? 0);
-        return from === undefined ? 'anything' : sql.changedRuns.all(from);
-      });
+      const changed = await findChanges();
       if (changed === undefined) return;
-      if (changed === 'anything') return this.#watchers.notifyAll();
-      for (const { run_id } of changed) this.#watchers.notifyRun(unescapeText(String(run_id)));
-      this.#watchers.notifyWork();
+      if (changed === 'anything') return watchers.notifyAll();
+      for (const { run_id } of changed) watchers.notifyRun(unescapeText(String(run_id)));
+      watchers.notifyWork();
     } catch {
       // The file cannot be read now; the next look comes.
     }
-  }
+  };
+  return {
+    start(): void {
+      if (timer !== undefined) return;
+      position = undefined;
+      void look();
+    },
+    stop,
+  };
 }
 
 /** How long a run keeps its row after its last follower has left, in ms. */
