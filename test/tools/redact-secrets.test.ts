@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { redactServerText, showCommand } from '../../tools/mcp/redact-secrets.ts';
+import { maskSecrets, showCommand } from '../../tools/mcp/redact-secrets.ts';
 
 describe('what error messages show of a server', () => {
   it('omits values of secret flags and credentials of URLs', () => {
@@ -19,7 +19,7 @@ describe('what error messages show of a server', () => {
 
   it('omits values of the environment anywhere in a text, longer values first', () => {
     const env = { SHORT: 'ab', KEY: 'abcdef', LONG: 'abcdef-ghi' };
-    expect(redactServerText('bad key abcdef-ghi, not abcdef; ab stays', env)).toBe(
+    expect(maskSecrets('bad key abcdef-ghi, not abcdef; ab stays', env)).toBe(
       'bad key ***, not ***; ab stays',
     );
   });

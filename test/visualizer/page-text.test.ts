@@ -6,13 +6,13 @@ import { sketchValue } from '../../visualizer/page/model/state-diff.ts';
 import { describeShownCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
 import {
-  cutShownText,
   formatCost,
   formatEvent,
+  formatLine,
   formatOutput,
   formatState,
-  shortenShown,
   showSafe,
+  takeCharacters,
 } from '../../visualizer/page/render/format.ts';
 
 test('controls, terminal commands and marks that reorder text are escaped; letters and emoji are not', () => {
@@ -24,10 +24,10 @@ test('controls, terminal commands and marks that reorder text are escaped; lette
 });
 
 test('a text is never cut inside a surrogate pair, and a cut text is marked as cut', () => {
-  expect(cutShownText('ab😀', 3)).toBe('ab');
-  expect(cutShownText('ab😀', 4)).toBe('ab😀');
-  expect(shortenShown('x'.repeat(1_000_000), 10)).toBe(`${'x'.repeat(10)}…`);
-  expect(shortenShown('one\n two', 10)).toBe('one two');
+  expect(takeCharacters('ab😀', 3)).toBe('ab');
+  expect(takeCharacters('ab😀', 4)).toBe('ab😀');
+  expect(formatLine('x'.repeat(1_000_000), 10)).toBe(`${'x'.repeat(10)}…`);
+  expect(formatLine('one\n two', 10)).toBe('one two');
 });
 
 test('a diff keeps equal values and names each changed line', () => {

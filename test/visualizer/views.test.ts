@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { showSpan } from '../../visualizer/page/render/format.ts';
+import { formatDuration } from '../../visualizer/page/render/format.ts';
 import { inAll, sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
@@ -175,7 +175,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(names).toContain('At work');
     expect(names, 'the model has no price').not.toContain('Cost');
     await page.goto(new URL(`/runs/${run.id}`, page.url()).href);
-    const worked = showSpan((await demo.store.get(run.id))?.activeMs ?? -1);
+    const worked = formatDuration((await demo.store.get(run.id))?.activeMs ?? -1);
     await page.locator('header .facts', { hasText: ` ${worked} at work` }).waitFor();
     expect(watched.problems).toEqual([]);
   });

@@ -34,7 +34,7 @@ import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import { keepLast } from '../../text/trim-transcript.ts';
 import { describeHttpFailure } from '../../tools/mcp/http-server.ts';
-import { redactServerText } from '../../tools/mcp/redact-secrets.ts';
+import { maskSecrets } from '../../tools/mcp/redact-secrets.ts';
 import { readResult } from '../../tools/mcp/server-tool.ts';
 import { randomCases, sampled } from '../support/sample.ts';
 import { countWork } from '../support/work/count-work.ts';
@@ -48,7 +48,7 @@ const CONTEXT = {
   secrets: ['conformance-key', 'aaaa'],
 };
 const ENV = { KEY: 'aaaaaa', OTHER: 'secret-of-six' };
-const redact = (text: string) => redactServerText(text, ENV);
+const redact = (text: string) => maskSecrets(text, ENV);
 const turnText = (text: string): FinisherInput => ({
   runId: 'r',
   runContext: undefined,

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
-import { redactServerText, showServerText } from './redact-secrets.ts';
+import { maskSecrets, quoteServerText } from './redact-secrets.ts';
 import { CLIENT_INFO, type RequestOutcome, type Start, startSession } from './session.ts';
 
 /** An MCP server that is reached over Streamable HTTP. */
@@ -38,7 +38,7 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
     query: url.search.slice(1),
     ...Object.fromEntries(url.searchParams),
   };
-  const redact = (text: string) => redactServerText(text, secrets);
+  const redact = (text: string) => maskSecrets(text, secrets);
 
   const reasonOf = (cause: unknown) => describeHttpFailure(cause, redact);
 
@@ -103,7 +103,7 @@ function classifyHttpFailure(error: unknown, hadSession: boolean): RequestOutcom
 /** Returns a short reason without the URL; text from the server is redacted and shortened. */
 export function describeHttpFailure(error: unknown, redact: (text: string) => string): string {
   const shorten = (text: string) =>
-    showServerText(text, MAX_SHOWN, line => redact(line).replaceAll(/\s+/g, ' ').trim());
+    quoteServerText(text, MAX_SHOWN, line => redact(line).replaceAll(/\s+/g, ' ').trim());
   const { status, text } = readResponse(error);
   if (status !== null) {
     const advice = status === 401 || status === 403 ? '; check `headers`' : '';

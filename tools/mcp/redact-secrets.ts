@@ -23,13 +23,13 @@ function secretFlag(arg: string): RegExpExecArray | null {
 const MAX_READ = 100_000;
 
 /** Returns the beginning of a server's text for an error: masked by `redact`, then cut to `length` characters. */
-export function showServerText(text: string, length: number, redact: (text: string) => string): string {
+export function quoteServerText(text: string, length: number, redact: (text: string) => string): string {
   const shown = redact(text.slice(0, MAX_READ));
   return shown.length > length ? `${shown.slice(0, length)}…` : shown;
 }
 
 /** Masks the values of `env` (of 6 characters or more) and credentials in URLs. */
-export function redactServerText(text: string, env: Readonly<Record<string, string>>): string {
+export function maskSecrets(text: string, env: Readonly<Record<string, string>>): string {
   const secrets = Object.values(env).filter(value => value.length >= MIN_SECRET_LENGTH);
   secrets.sort((a, b) => b.length - a.length);
   return maskUrlCredentials(secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '***'), text));

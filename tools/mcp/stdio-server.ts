@@ -2,7 +2,7 @@ import type { Stream } from 'node:stream';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
-import { redactServerText, showCommand, showServerText } from './redact-secrets.ts';
+import { maskSecrets, quoteServerText, showCommand } from './redact-secrets.ts';
 import { CLIENT_INFO, type Start, startSession } from './session.ts';
 
 /** An MCP server that is started as a process and reached over its stdin and stdout. */
@@ -37,11 +37,11 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
     maxBufferSize: LARGEST_MESSAGE_BYTES,
   });
   const readStderr = keepTail(transport.stderr);
-  const redact = (text: string) => redactServerText(text, env);
+  const redact = (text: string) => maskSecrets(text, env);
 
   function reasonOf(cause: unknown): string {
     const wasClosed = SdkError.isInstance(cause) && cause.code === SdkErrorCode.ConnectionClosed;
-    return wasClosed ? 'it ended before it answered' : showServerText(messageOf(cause), MAX_SHOWN, redact);
+    return wasClosed ? 'it ended before it answered' : quoteServerText(messageOf(cause), MAX_SHOWN, redact);
   }
 
   function explain(cause: unknown): EngineError {

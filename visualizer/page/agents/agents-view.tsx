@@ -5,7 +5,14 @@ import { playExample } from '../app/played.ts';
 import { useTitle } from '../app/router.ts';
 import { type AgentSummary, requestServer } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
-import { formatCost, formatCount, formatJson, formatNumber, joinFacts, showSpan } from '../render/format.ts';
+import {
+  formatCost,
+  formatCount,
+  formatDuration,
+  formatJson,
+  formatNumber,
+  joinFacts,
+} from '../render/format.ts';
 import { Markdown } from '../ui/markdown.tsx';
 import { type Fact, Facts, FoldedText, ProblemText, Safe } from '../ui/text.tsx';
 
@@ -121,7 +128,7 @@ const LIMITS: Readonly<Record<string, string>> = {
 
 function describeLimit(limit: string, value: unknown): string {
   if (typeof value !== 'number') return String(value);
-  if (limit === 'activeMs') return showSpan(value);
+  if (limit === 'activeMs') return formatDuration(value);
   return limit === 'cost' ? formatCost(value) : formatNumber(value);
 }
 
@@ -159,7 +166,7 @@ function ToolCard({ tool }: { tool: ToolSummary }) {
     EXECUTORS[tool.executedBy],
     tool.reconcilable && 'can find out the outcome of a call in doubt',
     retries > 0 && formatCount(retries, 'retry', 'retries'),
-    timeoutMs !== undefined && `times out after ${showSpan(timeoutMs)}`,
+    timeoutMs !== undefined && `times out after ${formatDuration(timeoutMs)}`,
     server !== undefined && `from ${server}`,
   );
   return (

@@ -139,24 +139,24 @@ export type ShownReport = {
   left?: Record<'turns' | 'toolCalls' | 'tokens' | 'cost' | 'activeMs', Spending>;
 };
 
-export type ShownExploration = {
+type Exploration = {
   states: number | null;
   report: ShownReport | null;
   problem: string;
   stop(): void;
 };
 
-const explorations = signal<Readonly<Record<string, ShownExploration>>>({});
+const explorations = signal<Readonly<Record<string, Exploration>>>({});
 
 /** The latest exploration of an agent or a run, by its path; they outlive the views. */
-export function explorationOf(path: string): ShownExploration | undefined {
+export function explorationOf(path: string): Exploration | undefined {
   return explorations.value[path];
 }
 
 async function explore(path: string, query: string): Promise<void> {
   const stopped = new AbortController();
-  const begun: ShownExploration = { states: 0, report: null, problem: '', stop: () => stopped.abort() };
-  const tell = (news: Partial<ShownExploration>): void => {
+  const begun: Exploration = { states: 0, report: null, problem: '', stop: () => stopped.abort() };
+  const tell = (news: Partial<Exploration>): void => {
     explorations.value = { ...explorations.peek(), [path]: { ...begun, ...news } };
   };
   tell({});

@@ -5,7 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { tokenName } from '../data/caller.ts';
 import { describeThrown, RequestError, requestServer } from '../data/request.ts';
 import { lostSince } from '../data/server-watch.ts';
-import { showClock, showSafe } from '../render/format.ts';
+import { formatTimeOfDay, showSafe } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { Form, NameField } from '../ui/two-presses.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
@@ -60,7 +60,8 @@ function LostServer() {
   const since = lostSince.value;
   return (
     <p class="lost" role="status">
-      {since !== null && `The server has not answered since ${showClock(since)}; the page keeps trying.`}
+      {since !== null &&
+        `The server has not answered since ${formatTimeOfDay(since)}; the page keeps trying.`}
     </p>
   );
 }

@@ -9,7 +9,14 @@ import { useRead } from '../data/server-watch.ts';
 import { type PageSource, readFirstEntries } from '../data/source.ts';
 import { describeShownEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
-import { formatCost, formatCount, formatNumber, roundNumber, showSafe, showSpan } from '../render/format.ts';
+import {
+  formatCost,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  roundNumber,
+  showSafe,
+} from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { LongText, ProblemText, Safe } from '../ui/text.tsx';
@@ -96,7 +103,7 @@ const FACTS = [
   ['Calls', 'toolCalls', formatNumber],
   ['Tokens', 'tokens', formatNumber],
   ['Cost', 'cost', formatCost],
-  ['At work', 'activeMs', showSpan],
+  ['At work', 'activeMs', formatDuration],
 ] as const;
 
 function modelsOf({ events }: Side): string {

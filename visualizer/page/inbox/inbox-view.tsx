@@ -11,7 +11,7 @@ import { type RunView, requestServer, runPath, type StreamedEvent } from '../dat
 import { sendCommand } from '../data/send-command.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { EntriesPage, PageSource } from '../data/source.ts';
-import { formatAgo, formatDay, formatMoment, joinFacts, showSafe, showSpan } from '../render/format.ts';
+import { formatAgo, formatDay, formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
 import {
   type Act,
@@ -160,7 +160,7 @@ function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string)
   const facts = joinFacts(
     showSafe(agent),
     `waits since ${formatMoment(since)}`,
-    call.expiresAt !== undefined && `expires in ${showSpan(Math.max(0, call.expiresAt - Date.now()))}`,
+    call.expiresAt !== undefined && `expires in ${formatDuration(Math.max(0, call.expiresAt - Date.now()))}`,
   );
   return (
     <article class="decision" aria-label={`${KINDS[kind]}: ${showSafe(call.name)}`}>

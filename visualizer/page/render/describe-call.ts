@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
-import { shortenShown, showAnyValue } from './format.ts';
+import { formatLine, formatPreview } from './format.ts';
 
 const MOST_INPUTS = 3;
 const LONGEST = 40;
@@ -9,8 +9,8 @@ const ID = /^id$|[a-z]I[dD]$|_id$/;
 
 /** `refund of $42.00 for B-2` for an amount in cents and at most one id, else `deploy (version 2.4.0, region eu)`. */
 export function describeShownCall(name: string, input: JsonValue): string {
-  const tool = shortenShown(name, LONGEST);
-  if (!isJsonObject(input)) return `${tool} (${showAnyValue(input, LONGEST)})`;
+  const tool = formatLine(name, LONGEST);
+  if (!isJsonObject(input)) return `${tool} (${formatPreview(input, LONGEST)})`;
   return `${tool}${describeAmount(input) ?? listInputs(input)}`;
 }
 
@@ -23,7 +23,7 @@ function describeAmount(input: JsonObject): string | undefined {
   const of = formatAmount(Number(cents) / 100, input.currency);
   return of === undefined
     ? undefined
-    : ` of ${of}${id === undefined ? '' : ` for ${showAnyValue(id, LONGEST)}`}`;
+    : ` of ${of}${id === undefined ? '' : ` for ${formatPreview(id, LONGEST)}`}`;
 }
 
 function formatAmount(amount: number, currency: JsonValue = 'USD'): string | undefined {
@@ -37,6 +37,6 @@ function listInputs(input: JsonObject): string {
   if (members.length === 0) return '';
   const shown = members
     .slice(0, MOST_INPUTS)
-    .map(([name, value]) => `${shortenShown(name, LONGEST)} ${showAnyValue(value, LONGEST)}`);
+    .map(([name, value]) => `${formatLine(name, LONGEST)} ${formatPreview(value, LONGEST)}`);
   return ` (${[...shown, ...(members.length > MOST_INPUTS ? ['…'] : [])].join(', ')})`;
 }

@@ -1,16 +1,16 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import * as shared from '../../describe-event.ts';
-import { shortenShown, showClock, showSpan } from './format.ts';
+import { formatDuration, formatLine, formatTimeOfDay } from './format.ts';
 
 const LONGEST = 300;
 
 /** Describes an event in one line that is safe to show. `nameCall` names a call by its tool. */
 export function describeShownEvent(event: RunEvent, nameCall: (callId: string) => string): string {
   const line = shared.describeEvent(event, {
-    shorten: shortenShown,
+    shorten: formatLine,
     nameCall,
-    formatSpan: showSpan,
-    formatClock: showClock,
+    formatSpan: formatDuration,
+    formatClock: formatTimeOfDay,
   });
-  return shortenShown(line, LONGEST);
+  return formatLine(line, LONGEST);
 }

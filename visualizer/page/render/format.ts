@@ -18,17 +18,17 @@ export function showSafe(text: string): string {
 }
 
 /** The text on one line of at most `length` characters, safe to show. */
-export function shortenShown(text: string, length: number): string {
+export function formatLine(text: string, length: number): string {
   const line = text
     .slice(0, length * 4)
     .replace(/\s+/gu, ' ')
     .trim();
   const cut = line.length > length || text.length > length * 4;
-  return showSafe(cut ? `${cutShownText(line, length).trimEnd()}…` : line);
+  return showSafe(cut ? `${takeCharacters(line, length).trimEnd()}…` : line);
 }
 
 /** The first `length` characters, without splitting a surrogate pair. */
-export function cutShownText(text: string, length: number): string {
+export function takeCharacters(text: string, length: number): string {
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? length - 1 : length);
 }
@@ -43,7 +43,7 @@ const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle:
 const number = new Intl.NumberFormat('en');
 
 /** The local time of day of a time in ms since the epoch: `14:05:09`. */
-export function showClock(at: number): string {
+export function formatTimeOfDay(at: number): string {
   return clock.format(at);
 }
 
@@ -54,7 +54,7 @@ export function formatDay(at: number): string {
 /** The local time of a time in ms since the epoch; with the date if that is not today's. */
 export function formatMoment(at: number): string {
   const isToday = new Date(at).toDateString() === new Date().toDateString();
-  return isToday ? showClock(at) : formatDay(at);
+  return isToday ? formatTimeOfDay(at) : formatDay(at);
 }
 
 export function formatNumber(value: number): string {
@@ -73,7 +73,7 @@ export function roundNumber(value: number): number {
 }
 
 /** A duration in ms: `12 ms`, `3.4 s`, `5 min`, `2 h`, `3 d`. */
-export function showSpan(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
@@ -83,7 +83,7 @@ export function showSpan(ms: number): string {
 
 /** How long before `now` a time was, both in ms since the epoch. */
 export function formatAgo(at: number, now: number): string {
-  return now - at < 5_000 ? 'just now' : `${showSpan(now - at).replace(/\.\d/, '')} ago`;
+  return now - at < 5_000 ? 'just now' : `${formatDuration(now - at).replace(/\.\d/, '')} ago`;
 }
 
 /** `1 event`, `2 events`; `many` for words with another plural. */
@@ -137,7 +137,7 @@ export function formatReply(text: string, calls: readonly { name: string; input:
   return [...(text === '' ? [] : [text]), ...lines].join('\n');
 }
 
-export function showAnyValue(value: JsonValue, length: number): string {
-  if (typeof value === 'string') return shortenShown(value, length);
-  return shortenShown(JSON.stringify(value, null, 1), length);
+export function formatPreview(value: JsonValue, length: number): string {
+  if (typeof value === 'string') return formatLine(value, length);
+  return formatLine(JSON.stringify(value, null, 1), length);
 }

@@ -3,7 +3,7 @@ import { ExplorerPane, explorationOf, type Play, type ShownReport } from '../ahe
 import { playExample } from '../app/played.ts';
 import { runPath } from '../data/request.ts';
 import { readFirstEntries } from '../data/source.ts';
-import { formatCost, formatNumber, showSpan } from '../render/format.ts';
+import { formatCost, formatDuration, formatNumber } from '../render/format.ts';
 import { type Fact, Facts } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
@@ -91,5 +91,5 @@ const SPENDING = [
   ['toolCalls', 'tool calls', formatNumber],
   ['tokens', 'tokens', formatNumber],
   ['cost', 'cost', formatCost],
-  ['activeMs', 'time at work', showSpan],
+  ['activeMs', 'time at work', formatDuration],
 ] as const;

@@ -12,17 +12,17 @@ import type { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import {
   formatCost,
+  formatDuration,
   formatEvent,
   formatJson,
   formatLength,
+  formatLine,
   formatNumber,
   formatOutput,
   formatReply,
   formatState,
-  shortenShown,
-  showClock,
+  formatTimeOfDay,
   showSafe,
-  showSpan,
 } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { type Fact, Facts, LongText, ReadableValue, Safe } from '../ui/text.tsx';
@@ -40,7 +40,7 @@ export function Inspector() {
   return (
     <aside class="pane inspector" aria-label="Inspector">
       <h2>
-        Entry {at} · <span class="mono">{event.type}</span> · <time>{showClock(event.at)}</time>
+        Entry {at} · <span class="mono">{event.type}</span> · <time>{formatTimeOfDay(event.at)}</time>
       </h2>
       {taken.decisions.map(({ type, why }) => (
         <p key={`${type} ${why}`} class="decided">
@@ -184,7 +184,7 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
       const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
       return [
         ['model', `${provider}:${name}`],
-        ['took', showSpan(at - startedAt)],
+        ['took', formatDuration(at - startedAt)],
         usage !== null && ['tokens', tokens],
         cost > 0 && ['cost', formatCost(cost)],
         calls.length === 0
@@ -196,9 +196,9 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
       const { error, at, startedAt, retryAt } = event;
       return [
         ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
-        ['took', showSpan(at - startedAt)],
-        ['message', shortenShown(error.message, SHORT)],
-        retryAt !== undefined && ['retry at', showClock(retryAt)],
+        ['took', formatDuration(at - startedAt)],
+        ['message', formatLine(error.message, SHORT)],
+        retryAt !== undefined && ['retry at', formatTimeOfDay(retryAt)],
       ];
     }
     default:
@@ -208,7 +208,7 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
           ([name, value]): Fact =>
             !HIDDEN.has(name) && [
               name,
-              shortenShown(typeof value === 'string' ? value : formatState(value, 2), SHORT),
+              formatLine(typeof value === 'string' ? value : formatState(value, 2), SHORT),
             ],
         ),
       ];

@@ -1,5 +1,5 @@
 import { describeShownEvent } from '../render/describe-event.ts';
-import { formatDay, shortenShown, showClock } from '../render/format.ts';
+import { formatDay, formatLine, formatTimeOfDay } from '../render/format.ts';
 import { Icon } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
@@ -11,7 +11,7 @@ export function JournalPane() {
   const { story } = model;
   const at = model.at.value;
   void model.first.value;
-  const nameCall = (callId: string): string => shortenShown(story.nameOf(callId), 60);
+  const nameCall = (callId: string): string => formatLine(story.nameOf(callId), 60);
   return (
     <VirtualList
       class="journal"
@@ -36,7 +36,7 @@ export function JournalPane() {
               {event.type}
             </span>
             <bdi class="about">{describeShownEvent(event, nameCall)}</bdi>
-            <time title={formatDay(event.at)}>{showClock(event.at)}</time>
+            <time title={formatDay(event.at)}>{formatTimeOfDay(event.at)}</time>
           </button>
         );
       }}

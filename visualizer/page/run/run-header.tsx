@@ -6,11 +6,11 @@ import {
   formatCost,
   formatCount,
   formatDay,
+  formatDuration,
   formatNumber,
+  formatTimeOfDay,
   joinFacts,
-  showClock,
   showSafe,
-  showSpan,
 } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
@@ -52,7 +52,7 @@ export function RunHeader() {
 }
 
 function describeConnection(connection: RunConnection): string {
-  if (connection.type === 'away') return `No response since ${showClock(connection.since)}; retrying`;
+  if (connection.type === 'away') return `No response since ${formatTimeOfDay(connection.since)}; retrying`;
   return { connecting: 'Connecting…', live: 'Live', ended: 'Ended' }[connection.type];
 }
 
@@ -65,8 +65,8 @@ function describeSpent(view: RunView, restMs: number): string {
     `${formatCount(toolCalls, 'call')}${near(toolCalls, limits.toolCalls)}`,
     usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tokens`,
     cost > 0 && formatCost(cost),
-    `${showSpan(activeMs)} at work`,
-    restMs > 1_000 && `${showSpan(restMs)} at rest`,
+    `${formatDuration(activeMs)} at work`,
+    restMs > 1_000 && `${formatDuration(restMs)} at rest`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { diffStates, sketchValue } from '../model/state-diff.ts';
-import { formatState, shortenShown, showSafe } from '../render/format.ts';
+import { formatLine, formatState, showSafe } from '../render/format.ts';
 import { Details, LongText } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
@@ -28,7 +28,7 @@ export function StatePane() {
                 summary={
                   <>
                     <span class="mono">{key}</span>
-                    <span class="value">{shortenShown(sketchValue(value), SHORT)}</span>
+                    <span class="value">{formatLine(sketchValue(value), SHORT)}</span>
                   </>
                 }
               >
@@ -43,8 +43,8 @@ export function StatePane() {
             <div key={key}>
               <dt class="mono">{breakAtDots(key)}</dt>
               <dd>
-                {was !== undefined && <del>{shortenShown(sketchValue(was), SHORT)}</del>}
-                {is !== undefined && <ins>{shortenShown(sketchValue(is), SHORT)}</ins>}
+                {was !== undefined && <del>{formatLine(sketchValue(was), SHORT)}</del>}
+                {is !== undefined && <ins>{formatLine(sketchValue(is), SHORT)}</ins>}
               </dd>
             </div>
           ))}

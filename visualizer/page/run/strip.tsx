@@ -3,7 +3,7 @@ import { useShortcuts } from '../app/keyboard.ts';
 import type { CallEvent } from '../model/call-facts.ts';
 import type { RunStory } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
-import { formatNumber, showClock } from '../render/format.ts';
+import { formatNumber, formatTimeOfDay } from '../render/format.ts';
 import { Button, Icon } from '../ui/button.tsx';
 import { useDesk } from './desk.ts';
 
@@ -56,7 +56,9 @@ export function Strip() {
         <output>
           entry {formatNumber(at)} of {formatNumber(last)}
         </output>
-        <span class="muted">{model.chosen.value === null ? 'following' : event && showClock(event.at)}</span>
+        <span class="muted">
+          {model.chosen.value === null ? 'following' : event && formatTimeOfDay(event.at)}
+        </span>
       </p>
     </section>
   );

@@ -4,11 +4,11 @@ import type { TurnRecord } from '../model/run-story.ts';
 import { ACTIVITY_NAMES, type ActivityKind, type TimeLine } from '../model/time-line.ts';
 import {
   formatCost,
+  formatDuration,
+  formatLine,
   formatNumber,
+  formatPreview,
   joinFacts,
-  shortenShown,
-  showAnyValue,
-  showSpan,
 } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
@@ -73,12 +73,12 @@ function describeTurn({ turn, attempt, cost, ended }: TurnRecord): Row {
   const hasFailed = ended.type === 'turn.failed';
   const usage = hasFailed ? null : ended.usage;
   const what = joinFacts(
-    hasFailed && `attempt ${attempt} failed: ${shortenShown(ended.error.code, 40)}`,
+    hasFailed && `attempt ${attempt} failed: ${formatLine(ended.error.code, 40)}`,
     usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`,
     cost > 0 && formatCost(cost),
   );
   const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
-  return { name: `turn ${turn}`, what, spans, label: showSpan(to - from) };
+  return { name: `turn ${turn}`, what, spans, label: formatDuration(to - from) };
 }
 
 function describeCall(model: RunModel, record: CallRecord, now: number): Row {
@@ -87,17 +87,17 @@ function describeCall(model: RunModel, record: CallRecord, now: number): Row {
   const spans = facts.spans.map(span => ({ ...span, to: span.to ?? now }));
   const [first, last] = [spans[0], spans.at(-1)];
   return {
-    name: shortenShown(record.call.name, 24),
-    what: facts.outcome === '' ? sketchInput(record) : shortenShown(facts.outcome, 60),
+    name: formatLine(record.call.name, 24),
+    what: facts.outcome === '' ? sketchInput(record) : formatLine(facts.outcome, 60),
     spans,
-    label: first === undefined || last === undefined ? '' : showSpan(last.to - first.from),
+    label: first === undefined || last === undefined ? '' : formatDuration(last.to - first.from),
   };
 }
 
 function sketchInput({ call: { input } }: CallRecord): string {
-  if (typeof input !== 'object' || input === null) return showAnyValue(input, 40);
+  if (typeof input !== 'object' || input === null) return formatPreview(input, 40);
   const values = Object.values(input).slice(0, 3);
-  return shortenShown(joinFacts(...values.map(value => showAnyValue(value, 30))), 50);
+  return formatLine(joinFacts(...values.map(value => formatPreview(value, 30))), 50);
 }
 
 /** `from` and `to` in ms since the epoch. */

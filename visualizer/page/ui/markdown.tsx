@@ -1,7 +1,7 @@
 import { Lexer, type Token, type Tokens } from 'marked';
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { cutShownText, showSafe } from '../render/format.ts';
+import { showSafe, takeCharacters } from '../render/format.ts';
 import { MARKDOWN_OPTIONS } from '../render/markdown-options.ts';
 import { LongText, MoreButton } from './text.tsx';
 
@@ -13,7 +13,7 @@ const DEEPEST = 8;
 /** A text from outside as Markdown, made of elements: markup in it stays text, and images become links' texts. */
 export function Markdown({ text }: { text: string }) {
   const [length, setLength] = useState(FIRST);
-  const shown = cutShownText(text, length);
+  const shown = takeCharacters(text, length);
   const tokens = useMemo(() => readTokens(shown), [shown]);
   if (tokens === null) return <LongText text={text} kind="prose" />;
   return (

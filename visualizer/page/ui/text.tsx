@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { diffLines } from '../render/diff-lines.ts';
-import { cutShownText, formatJson, formatLength, showSafe } from '../render/format.ts';
+import { formatJson, formatLength, showSafe, takeCharacters } from '../render/format.ts';
 import { Button } from './button.tsx';
 
 const FIRST = { prose: 20_000, mono: 4_000, discarded: 4_000 } as const;
@@ -52,7 +52,7 @@ type LongTextProps = { text: string; kind: keyof typeof FIRST };
 /** A long text from outside. Only its beginning is in the document; a button adds more. */
 export function LongText({ text, kind }: LongTextProps) {
   const [length, setLength] = useState<number>(FIRST[kind]);
-  const shown = cutShownText(text, length);
+  const shown = takeCharacters(text, length);
   return (
     <div class={`long ${kind}`}>
       <bdi dir="auto" class="text">

@@ -22,10 +22,10 @@ import {
   formatCost,
   formatCount,
   formatDay,
+  formatDuration,
   formatNumber,
   joinFacts,
   showSafe,
-  showSpan,
 } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { Choice, DraftField, dropDrafts, useDraft } from '../ui/draft-field.tsx';
@@ -220,7 +220,7 @@ function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<Read
         <Safe text={title || runId} class="title" />
         <Safe text={agent} class="agent" />
         <Safe text={describeState(run)} class="reason" />
-        <span class="number worked">{showSpan(activeMs)}</span>
+        <span class="number worked">{formatDuration(activeMs)}</span>
         <span class="number">{cost > 0 ? formatCost(cost) : ''}</span>
         <span class="number">{tokens > 0 ? `${formatNumber(tokens)} tokens` : ''}</span>
         <time title={`Started ${formatDay(createdAt)}`}>{formatAgo(updatedAt, Date.now())}</time>

@@ -4,13 +4,13 @@ import { mayDecide } from '../../data/caller.ts';
 import { runPath } from '../../data/request.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
 import {
+  formatDuration,
   formatJson,
   formatNumber,
   formatOutput,
-  showAnyValue,
-  showClock,
+  formatPreview,
+  formatTimeOfDay,
   showSafe,
-  showSpan,
 } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { Details, Diff, FoldedText, ProblemText, Safe } from '../../ui/text.tsx';
@@ -46,7 +46,7 @@ export function CallCard({ record }: { record: CallRecord }) {
       class="call"
       data-status={call.status}
       id={`call-${call.callId}`}
-      aria-label={`Call of ${showSafe(call.name)}, ${showAnyValue(call.input, 40)}`}
+      aria-label={`Call of ${showSafe(call.name)}, ${formatPreview(call.input, 40)}`}
     >
       <header>
         <Safe in="h3" text={call.name} class="mono" />
@@ -95,7 +95,7 @@ function breakBefore({ name, edited, input }: CallFacts): Chosen {
 }
 
 function Input({ call: { input, edited } }: { call: CallFacts }) {
-  const preview = showAnyValue(edited ?? input, PREVIEW);
+  const preview = formatPreview(edited ?? input, PREVIEW);
   if (edited === null) {
     return (
       <FoldedText summary={<Summary what="input" preview={preview} />} text={formatJson(input)} kind="mono" />
@@ -137,7 +137,7 @@ function Output({ what, output }: { what: string; output: JsonValue }) {
   const text = formatOutput(output);
   return (
     <FoldedText
-      summary={<Summary what={what} preview={showAnyValue(text, PREVIEW)} />}
+      summary={<Summary what={what} preview={formatPreview(text, PREVIEW)} />}
       text={text}
       kind="mono"
     />
@@ -156,7 +156,8 @@ function Summary({ what, preview }: { what: string; preview: string }) {
 function describeTime({ starts, settledAt }: CallFacts): string {
   const first = starts[0];
   if (first === undefined) return '';
-  const took = settledAt === null ? `since ${showClock(first.at)}` : showSpan(settledAt - first.at);
+  const took =
+    settledAt === null ? `since ${formatTimeOfDay(first.at)}` : formatDuration(settledAt - first.at);
   return `${took}${starts.length > 1 ? `, ${starts.length} attempts` : ''}`;
 }
 
@@ -164,16 +165,18 @@ function describeHistory(call: CallFacts): string[] {
   const open = call.status === 'gated' || call.status === 'doubted';
   const lines = [
     call.gate && call.reason !== undefined && `Needs approval: ${call.reason}`,
-    call.status === 'gated' && call.expiresAt !== undefined && `Expires at ${showClock(call.expiresAt)}`,
+    call.status === 'gated' &&
+      call.expiresAt !== undefined &&
+      `Expires at ${formatTimeOfDay(call.expiresAt)}`,
     ...call.decisions.map(
       ({ what, at, by, reason }) =>
-        `${what.charAt(0).toUpperCase()}${what.slice(1)}${by === undefined ? '' : ` by ${by}`} at ${showClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
+        `${what.charAt(0).toUpperCase()}${what.slice(1)}${by === undefined ? '' : ` by ${by}`} at ${formatTimeOfDay(at)}${reason === undefined ? '' : `: ${reason}`}`,
     ),
     call.interrupted && 'The process ended while the call ran',
     call.doubt !== null && `In doubt: ${call.doubt}`,
     open && call.sideEffect === 'once' && 'This call must not run twice',
     call.status === 'doubted' && call.key !== null && `Idempotency key: ${call.key}`,
-    call.progress !== null && `Progress: ${showAnyValue(JSON.stringify(call.progress), PREVIEW)}`,
+    call.progress !== null && `Progress: ${formatPreview(JSON.stringify(call.progress), PREVIEW)}`,
   ];
   return lines.filter(line => line !== false);
 }

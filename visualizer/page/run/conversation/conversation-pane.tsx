@@ -9,7 +9,7 @@ import { runPath } from '../../data/request.ts';
 import { problemOf, startRun } from '../../data/send-command.ts';
 import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
-import { formatOutput, shortenShown, showClock, showSafe, showSpan } from '../../render/format.ts';
+import { formatDuration, formatLine, formatOutput, formatTimeOfDay, showSafe } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
@@ -218,7 +218,7 @@ const FOLLOWED: Readonly<Record<string, string>> = {
 function CrashCard({ block }: { block: Of<'crash'> }) {
   const { model } = useDesk();
   const { gone, by, path, lastSeq, lastAt, at, running, followed } = block;
-  const name = (callId: string): string => shortenShown(model.story.nameOf(callId), 60);
+  const name = (callId: string): string => formatLine(model.story.nameOf(callId), 60);
   const shown = followed.filter(({ seq }) => seq <= model.at.value);
   return (
     <div class="block crash">
@@ -226,7 +226,7 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
         <strong>
           <Icon name="crash" /> {showSafe(shortenOwnerName(gone))} died or fell silent
         </strong>
-        <time>{showClock(lastAt)}</time>
+        <time>{formatTimeOfDay(lastAt)}</time>
       </p>
       <p>
         On disk: entry {lastSeq}, <span class="mono">{showSafe(path)}</span>
@@ -235,7 +235,7 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
           : `. Started, without a result: ${running.map(name).join(', ')}.`}
       </p>
       <p>
-        {showSafe(shortenOwnerName(by))} took over after {showSpan(at - lastAt)}.
+        {showSafe(shortenOwnerName(by))} took over after {formatDuration(at - lastAt)}.
       </p>
       {shown.length > 0 && (
         <ul>
@@ -294,7 +294,7 @@ function Who({ name, at, mark }: { name: string; at?: number; mark?: string }) {
     <p class="who">
       <Safe in="strong" text={name} />
       {mark && <span class="mark">{mark}</span>}
-      {at !== undefined && <time>{showClock(at)}</time>}
+      {at !== undefined && <time>{formatTimeOfDay(at)}</time>}
     </p>
   );
 }

@@ -3,7 +3,7 @@ import { useShortcuts } from '../../app/keyboard.ts';
 import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
 import { type JsonOpenCall, runPath } from '../../data/request.ts';
 import { openDecisions } from '../../model/status-notices.ts';
-import { formatCount, showClock, showSafe } from '../../render/format.ts';
+import { formatCount, formatTimeOfDay, showSafe } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
 import { SeenBox, seenPart } from '../../ui/scrolling.tsx';
 import { isProse, ReadableValue, Safe } from '../../ui/text.tsx';
@@ -97,7 +97,9 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
             in the sub-agent's run <a href={runPath(call.runId)}>{showSafe(call.runId)}</a>
           </span>
         )}
-        {call.expiresAt !== undefined && <span class="muted">expires at {showClock(call.expiresAt)}</span>}
+        {call.expiresAt !== undefined && (
+          <span class="muted">expires at {formatTimeOfDay(call.expiresAt)}</span>
+        )}
         {call.sideEffect === 'once' && call.kind !== 'result' && <span class="mark">must not run twice</span>}
         {count > 1 && (
           <span class="pager">

@@ -4,7 +4,7 @@ import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import type { JsonOpenCall } from '../../data/request.ts';
 import { describeShownCall } from '../../render/describe-call.ts';
-import { shortenShown, showAnyValue, showSafe } from '../../render/format.ts';
+import { formatLine, formatPreview, showSafe } from '../../render/format.ts';
 import { Flag, hasDrafts, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Asked, Form, type Question, useTwoPresses } from '../../ui/two-presses.tsx';
@@ -53,7 +53,7 @@ const ANSWER: Way = {
   intro: '',
   field: 'Result for the model (JSON)',
   words: (what, output, isError) =>
-    `Answer ${what} with ${isError ? 'the error ' : ''}${showAnyValue(output, LONGEST)}?`,
+    `Answer ${what} with ${isError ? 'the error ' : ''}${formatPreview(output, LONGEST)}?`,
   answer: (output, isError) => ({ type: 'result', output, isError }),
 };
 
@@ -64,7 +64,7 @@ const DOUBT: readonly Way[] = [
     label: 'It happened',
     intro: 'Records its result. The tool does not run again, and the run continues.',
     field: 'Its result, which the model reads (JSON)',
-    words: (what, output) => `Record that ${what} happened, with ${showAnyValue(output, LONGEST)}?`,
+    words: (what, output) => `Record that ${what} happened, with ${formatPreview(output, LONGEST)}?`,
     answer: output => ({ type: 'happened', output }),
   },
   {
@@ -123,7 +123,7 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
   const ask = useQuestion(call);
   const { asked, isBusy, press, scope: element } = useTwoPresses<HTMLDivElement>();
   const scope = sticky.value ? { sticky: true } : {};
-  const later = sticky.value ? `, and all later calls of ${shortenShown(call.name, LONGEST)}` : '';
+  const later = sticky.value ? `, and all later calls of ${formatLine(call.name, LONGEST)}` : '';
   const approve = (event: Event): void =>
     press(
       event,

@@ -9,7 +9,7 @@ import { type RunView, requestServer, runPath } from '../../data/request.ts';
 import { problemOf, sendOnce } from '../../data/send-command.ts';
 import { useRead } from '../../data/server-watch.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
-import { shortenShown } from '../../render/format.ts';
+import { formatLine } from '../../render/format.ts';
 import { Choice, dropDrafts, Flag, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { ProblemText } from '../../ui/text.tsx';
@@ -130,7 +130,7 @@ function ModelChoice({ chosen }: { chosen: Signal<string> }) {
       <Choice
         id="fork-model"
         value={chosen.value}
-        options={[['', 'as this run'], ...models.map(name => [name, shortenShown(name, 80)] as const)]}
+        options={[['', 'as this run'], ...models.map(name => [name, formatLine(name, 80)] as const)]}
         onChoose={name => (chosen.value = name)}
       />
     </label>
@@ -165,10 +165,7 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
         <Choice
           id="fork-call"
           value={callId}
-          options={calls.map(one => [
-            one.call.callId,
-            shortenShown(`${one.call.name}, entry ${one.seq}`, 80),
-          ])}
+          options={calls.map(one => [one.call.callId, formatLine(`${one.call.name}, entry ${one.seq}`, 80)])}
           onChoose={id => (chosen.value = id)}
         />
       </label>
@@ -177,7 +174,7 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
       </p>
       <InputEditor
         key={key}
-        label={`Input of ${shortenShown(name, 80)}`}
+        label={`Input of ${formatLine(name, 80)}`}
         submit={gate ? 'Fork and approve this input' : 'Fork with this input'}
         unchanged="The input is unchanged."
         draftKey={`${key} input`}
