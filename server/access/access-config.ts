@@ -21,7 +21,6 @@ export type CallerLimits = z.output<typeof callerLimits>;
 
 const text = z.string().min(1).max(256);
 
-/** `tokens` of the configuration: who may use the server, by name. */
 export const tokensConfig = z.record(
   z.string().regex(/^[A-Za-z0-9][\w.-]{0,63}$/, 'expected a name of letters, digits, "_", "-" and "."'),
   fields({
@@ -50,7 +49,6 @@ export type TokensConfig = z.output<typeof tokensConfig>;
 
 const MIB = 1024 * 1024;
 
-/** `limits` of the configuration: what all callers together may use. */
 export const serverLimits = fields({
   concurrent_runs: z._default(
     count.meta({ description: 'Runs that requests have in progress at the same time.' }),
@@ -77,7 +75,6 @@ export type ServerLimits = z.output<typeof serverLimits>;
 
 export const DEFAULT_CALLER_LIMITS: ServerLimits = serverLimits.parse({});
 
-/** `cors` of the configuration: the origins whose pages may use `/v1`. */
 export const corsConfig = fields({
   origins: z.array(
     z

@@ -104,7 +104,6 @@ const HOW_TO_SEND_A_TOKEN: Readonly<Record<Area, string>> = {
   runs: 'Send "Authorization: Bearer TOKEN", or sign in with POST /session.',
 };
 
-/** The refusal of a request without valid credentials. API clients cannot sign in. */
 function unauthorized(area: Area): ApiError {
   return new ApiError('unauthorized', `This server requires a token. ${HOW_TO_SEND_A_TOKEN[area]}`);
 }

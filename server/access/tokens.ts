@@ -5,7 +5,6 @@ import type { TokensConfig } from './access-config.ts';
 
 const SHORTEST = 16;
 
-/** The names of callers without a configured token. */
 const RESERVED: readonly string[] = [ANYONE.name, MAIN_OPERATOR.name];
 
 type Known = { caller: Caller; digest: Buffer };

@@ -28,7 +28,6 @@ type FindTool = (server: string, tool: string) => Promise<Tool>;
 
 export type OfferedBuiltin = { kind: BuiltinKind; tool: Tool };
 
-/** A tool that runs here. `check` throws a `ResponsesError` for an option that it does not have. */
 type Backend = { check(): void; make(): Tool | Promise<Tool> };
 
 /**
@@ -57,7 +56,6 @@ export class BuiltinTools {
       .filter(tool => provider === 'openai-responses' && this.#config[builtinKindOf(tool)]?.pass === true);
   }
 
-  /** Throws a `ResponsesError` for a built-in tool that is not configured, and for an option that it does not have. */
   assertSupported(asked: NamedTools, adapter: Provider): void {
     for (const { backend } of this.#runHere(asked, adapter)) backend().check();
   }

@@ -29,7 +29,6 @@ export function codeInterpreter(sandbox: Sandbox, closing: AbortSignal): Tool {
   });
 }
 
-/** Rejects with an `Error` if the command cannot be started, does not end in time, or is aborted. */
 async function runCode(code: string, sandbox: Sandbox, signal: AbortSignal): Promise<JsonObject> {
   const { command, env = {}, cwd, timeoutMs = TIMEOUT_MS } = sandbox;
   const [file = '', ...args] = command;

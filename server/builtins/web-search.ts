@@ -6,7 +6,6 @@ import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { tool } from '../../tools/tool.ts';
 import type { WebSearchTool } from './builtin-schemas.ts';
 
-/** Optional members are present only if the client's request has them. */
 type SearchRequest = { query: string } & SearchOptions;
 type SearchOptions = {
   allowed_domains?: string[];

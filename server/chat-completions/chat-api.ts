@@ -11,7 +11,6 @@ import type { RunsEnv } from '../runs-env.ts';
 import { readChatRequest } from './chat-request.ts';
 import { CHAT_CHUNKS, ChatWriter, type NameCall } from './chat-writer.ts';
 
-/** OpenAI's Chat Completions over the service of the gateway, without a loop or state of its own. */
 export function createChatCompletionsApi(service: GatewayService, log: (line: string) => void): MountedApi {
   return {
     prefix: '/v1/chat',

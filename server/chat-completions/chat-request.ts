@@ -62,7 +62,6 @@ const texts = contentOf(z.discriminatedUnion('type', [text], 'expected a "text" 
 const notEmpty = z.string().min(1, 'expected a non-empty string');
 const FUNCTION_OR_CUSTOM = 'expected "function" or "custom"';
 
-/** Without a type it is a function's. */
 const toolCall = z.preprocess(
   value => (isJsonObject(value) && value.type === undefined ? { ...value, type: 'function' } : value),
   z.discriminatedUnion(
@@ -172,7 +171,6 @@ const responseFormat = z.discriminatedUnion(
   'expected "text", "json_object" or "json_schema"',
 );
 
-/** An empty list is the same as none. */
 const stop = z
   .union(
     [z.string().min(1), z.array(z.string().min(1)).max(4)],

@@ -47,7 +47,6 @@ type Completion = Omit<ChatCompletion, 'service_tier' | 'choices'> & {
   })[];
 };
 
-/** Between the texts of two items, because a chat message has one content. */
 const BETWEEN_TEXTS = '\n\n';
 
 export const CHAT_CHUNKS: StreamFormat<ChatWire> = {

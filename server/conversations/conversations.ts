@@ -42,7 +42,6 @@ export class Conversations {
     this.#options = options;
   }
 
-  /** Throws a `ResponsesError` for an invalid body, which may be absent. */
   async create(value: unknown, caller: Caller): Promise<Conversation> {
     const { store, host } = this.#options;
     const { items, metadata = {} } = omitNull(parse(creation, value ?? {}));
@@ -80,7 +79,6 @@ export class Conversations {
     await this.#append(runId, { type: 'deleted' });
   }
 
-  /** Oldest first. Throws like `find`. */
   async items(id: string, caller: Caller): Promise<ConversationItem[]> {
     return await itemsOf(await this.find(id, caller), this.#options.library.seenBy(caller));
   }
@@ -160,7 +158,8 @@ export class Conversations {
       const prefix = PREFIXES[String(type)] ?? 'item';
       const id = typeof item.id === 'string' && !taken.has(item.id) ? item.id : host.newId(prefix);
       taken.add(id);
-      return { ...STATUS[String(item.type)], ...(listed ?? item), id };
+      const status = WITH_STATUS.includes(String(type)) ? { status: 'completed' } : {};
+      return { ...status, ...(listed ?? item), id };
     });
   }
 }
@@ -176,11 +175,7 @@ function conversationLocked(): ResponsesError {
   );
 }
 
-const STATUS: Readonly<Record<string, JsonObject>> = {
-  function_call: { status: 'completed' },
-  function_call_output: { status: 'completed' },
-  custom_tool_call_output: { status: 'completed' },
-};
+const WITH_STATUS = ['function_call', 'function_call_output', 'custom_tool_call_output'];
 
 const PREFIXES: Readonly<Record<string, string>> = {
   message: 'msg',
@@ -210,7 +205,6 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infe
   throw describeIssue(parsed.error.issues[0], '');
 }
 
-/** The agent of these journals, and the `by` of their notes. */
 const CONVERSATIONS = 'conversations';
 
 type ConversationItem = JsonObject & { id: string };
@@ -250,12 +244,10 @@ function conversationIdOf(runId: string): string {
   return runId.replace(/^run_/, 'conv_');
 }
 
-/** `undefined` for an id that this server did not make. */
 function runOfConversation(id: string): string | undefined {
   return /^conv_[A-Za-z0-9]+$/.test(id) ? id.replace(/^conv_/, 'run_') : undefined;
 }
 
-/** `undefined` for the journal of a run. */
 function readConversation(
   { runId, redactions }: CopySource,
   entries: readonly JournalEntry[],
@@ -293,7 +285,6 @@ async function findResponse(
   return run && span && { run, span };
 }
 
-/** The added items, and the input and output of its responses, which are read from their runs. */
 async function itemsOf({ notes }: Conversation, library: VisibleResponses): Promise<ConversationItem[]> {
   const items: ConversationItem[] = [];
   const deleted = new Set<string>();

@@ -145,7 +145,6 @@ export class GatewayService {
     return { ...asked, joined: { id, ticket, given, join: runId => join({ ...note, runId }) } };
   }
 
-  /** The provider's count, or an estimate. Starts nothing. */
   async countInput(
     request: GatewayRequest,
     caller: Caller,
@@ -177,14 +176,12 @@ export class GatewayService {
     return { live: await this.runs.carryOut(plan, asked, write), conversation };
   }
 
-  /** Throws a `ResponsesError` with status 404. */
   async find(responseId: string, caller: Caller): Promise<FoundResponse> {
     const found = await this.library.seenBy(caller).find(responseId);
     if (found !== undefined) return found;
     throw notFound(`Response with id '${responseId}' not found.`, 'response_not_found');
   }
 
-  /** Throws like `find`, and a `ResponsesError` if the response is not one in the background. */
   async cancel(responseId: string, caller: Caller): Promise<void> {
     const { run, span } = await this.find(responseId, caller);
     if (span.spec.request.background !== true)
@@ -209,7 +206,6 @@ export class GatewayService {
     await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
   }
 
-  /** The agent of a run's latest request; `undefined` for other runs or an unusable model. */
   async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
     const run = await this.library.load(runId);
     return run && this.#agents.makeAgain(run);
@@ -224,7 +220,6 @@ export class GatewayService {
     await this.#agents.close();
   }
 
-  /** Throws a `ResponsesError` if the request is too large, or the model cannot serve it. */
   resolve(request: GatewayRequest): { request: GatewayRequest; model: string } {
     this.#assertBounded(request);
     return { request, model: this.#agents.resolve(request) };

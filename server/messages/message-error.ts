@@ -25,7 +25,6 @@ const TYPES: Readonly<Record<number, ErrorType>> = {
   529: 'overloaded_error',
 };
 
-/** `reported` as in `describeResponsesError`. */
 export function describeMessageError(
   thrown: unknown,
   requestId: string,

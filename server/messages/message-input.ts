@@ -15,7 +15,6 @@ const text = z.string({
 });
 const NOT_EMPTY = 'expected a non-empty string';
 const name = z.string(NOT_EMPTY).min(1, NOT_EMPTY);
-/** Does not matter if it is no text. */
 const hint = z.string().nullish().catch(null);
 
 const kindOf = ({ type = null }: JsonObject) => JSON.stringify(type);
@@ -123,7 +122,6 @@ type Message = z.infer<typeof message>;
 type AnswerBlock = Extract<Message, { role: 'assistant' }>['content'][number];
 type ToolResult = z.infer<typeof toolResult>;
 
-/** Throws a `ResponsesError` with the path of an invalid block, such as `messages.3.content.0`. */
 export function readMessages(messages: readonly Message[]): Pick<GatewayRequest, 'input' | 'answered'> {
   if (messages.every(({ role }) => role === 'system'))
     throw invalidAt('messages', 'at least one message is required');
@@ -181,7 +179,6 @@ function readInput({ role, content }: Exclude<Message, { role: 'assistant' }>): 
   return [...results, sent({ type: 'message', role, content: parts })];
 }
 
-/** A text if all blocks are texts, otherwise the list of parts. */
 function readResult({ tool_use_id: callId, content, is_error }: ToolResult): SentItem {
   const output = outputOf((content ?? []).flatMap(readContent), '\n');
   return sent({ type: 'tool_result', callId, output, isError: is_error === true });

@@ -171,7 +171,6 @@ function readPrompt(body: Prompt, providerOf: ProviderOf): { request: GatewayReq
   return { request, provider };
 }
 
-/** In the words of Anthropic's API. */
 const toolName: ToolNames = (at, member) =>
   `tools.${at}.${member === 'filters' ? 'allowed_domains' : member}`;
 

@@ -24,15 +24,14 @@ export function createMessagesApi(service: GatewayService, log: (line: string) =
 }
 
 function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
+  const providerOf = (model: string) => service.models.providerOf(model);
   app.use('/v1/messages/*', async (c, next) => {
     c.header('request-id', requestIdOf(c));
     await next();
   });
   app.post('/v1/messages', async c => {
     const body = await readAnyBody(c);
-    const { request, thinking, toolName } = readMessageRequest(body, model =>
-      service.models.providerOf(model),
-    );
+    const { request, thinking, toolName } = readMessageRequest(body, providerOf);
     const nameCall = callNamer('toolu_', request.input);
     const how = { thinking, toolName, nameCall, requestId: requestIdOf(c) };
     const live = await service.answer(
@@ -48,7 +47,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
   app.post('/v1/messages/count_tokens', async c => {
     const body = await readAnyBody(c);
-    const request = readCountRequest(body, model => service.models.providerOf(model));
+    const request = readCountRequest(body, providerOf);
     const tokens = await service.countInput(request, c.get('caller'));
     return c.json({ input_tokens: tokens });
   });

@@ -58,7 +58,6 @@ export function searchBlocksOf({ id: itemId, input, urls, isFailed }: Search): {
   };
 }
 
-/** What a returned search says to the model. */
 export function searchItemOf(input: JsonValue | undefined, result: JsonValue | undefined): SentItem {
   const { query } = objectOf(input);
   const text = [`Web search: ${query ?? ''}`, ...urlsIn(result)].join('\n');

@@ -167,7 +167,6 @@ export const inputItem = z.discriminatedUnion(
 
 export type WireItem = JsonObject & { type?: JsonValue };
 
-/** Throws a `ResponsesError` for an entry that is no item. */
 export function readWireItems(items: readonly unknown[], field: string): WireItem[] {
   return items.map((item, at) => {
     const place = `${field}[${at}]`;
@@ -178,7 +177,6 @@ export function readWireItems(items: readonly unknown[], field: string): WireIte
   });
 }
 
-/** Throws a `ResponsesError` with the path of an invalid field. */
 export function readItems(items: readonly WireItem[], field: string): InputItem[] {
   return items.map((item, at) => readItem(item, `${field}[${at}]`));
 }

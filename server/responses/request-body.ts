@@ -7,7 +7,6 @@ import { readShared, sharedParameters, textOptions, tokens } from '../gateway/re
 import { describeIssue, invalid } from '../openai-error.ts';
 import { readItems, readWireItems, type WireItem } from './item-reader.ts';
 
-/** The body of `POST /v1/responses`. */
 export const createBody = z.object({
   ...sharedParameters,
   input: z.exactOptional(
@@ -105,13 +104,9 @@ function itemsIn(input: Parsed['input']): WireItem[] {
 function assertIncludable(include: readonly string[]): void {
   for (const [at, value] of include.entries()) {
     if (INCLUDABLE.includes(value)) continue;
-    const known = value === 'message.output_text.logprobs';
-    throw invalid(
-      `include[${at}]`,
-      known ? 'unsupported_parameter' : 'invalid_value',
-      known
-        ? 'Log probabilities are not supported.'
-        : `'include[${at}]' is not valid: expected ${INCLUDABLE.join(', ')}.`,
-    );
+    const param = `include[${at}]`;
+    if (value === 'message.output_text.logprobs')
+      throw invalid(param, 'unsupported_parameter', 'Log probabilities are not supported.');
+    throw invalid(param, 'invalid_value', `'${param}' is not valid: expected ${INCLUDABLE.join(', ')}.`);
   }
 }

@@ -159,7 +159,6 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
     this.#close(index, item);
   }
 
-  /** Two events, or three for a background response. */
   #begin(): void {
     this.#write('response.created', { response: this.whole });
     if (this.#state.status === 'queued') {
@@ -327,7 +326,6 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
   }
 }
 
-/** An event about an item, whose place the writer adds. */
 function eventOf<Type extends EventType>(
   type: Type,
   fields: Omit<Fields<Type>, 'item_id' | 'output_index'>,

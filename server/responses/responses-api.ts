@@ -14,7 +14,6 @@ import type { WireEvent } from './response-writer.ts';
 import type { Responses } from './responses.ts';
 import { inputItemsOf, pageOf } from './wire-input.ts';
 
-/** Creates the `/v1/responses` and `/v1/models` routes, to be mounted on the server of the runs API. */
 export function createResponsesApi(responses: Responses, log: (line: string) => void): MountedApi {
   const { service } = responses;
   return {

@@ -18,20 +18,18 @@ import {
   type UnstoredChain,
 } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
-import { invalid, ResponsesError } from '../openai-error.ts';
+import { invalid, missing, ResponsesError } from '../openai-error.ts';
 import { readCreateBody } from './request-body.ts';
 import { ResponseWriter, usageObject, type WireEvent, writeResponse } from './response-writer.ts';
 import { wireInputs } from './wire-input.ts';
 
 export type WireResponse = LiveResponse<WireEvent, JsonObject>;
 
-/** The methods of the result throw a `ResponsesError` with status 404 if there is none. */
 type OpenConversation = (id: string, caller: Caller) => RequestConversation;
 
 const writeEvents: MakeWriter<WireEvent, JsonObject> = (head, emit, firstNumber) =>
   new ResponseWriter(head, emit, firstNumber);
 
-/** What callers do with responses, in the words of the Responses API. */
 export class Responses {
   readonly service: GatewayService;
   readonly #openConversation: OpenConversation;
@@ -132,15 +130,13 @@ function readCompactBody(value: unknown): GatewayRequest {
     ([name, member]) => member !== null && MEMBERS.includes(name),
   );
   const body = Object.fromEntries(given);
-  if (body.model === undefined)
-    throw invalid('model', 'missing_required_parameter', "Missing required parameter: 'model'.");
+  if (body.model === undefined) throw missing('model');
   const asked = readCreateBody(body);
   if (asked.input.length > 0 || asked.previousResponseId !== undefined) return asked;
   const message = "Missing required parameter: 'input'. Send the conversation, or a 'previous_response_id'.";
   throw invalid('input', 'missing_required_parameter', message);
 }
 
-/** The messages that are not the model's, and one compaction item. */
 function compactedResponse(
   runId: string,
   conversation: readonly Item[],

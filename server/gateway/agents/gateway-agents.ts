@@ -64,7 +64,6 @@ export class GatewayAgents {
     return model;
   }
 
-  /** Throws a `ResponsesError` for items that another provider compacted. */
   assertReadable(items: readonly Item[], model: string): void {
     if (compactsContext(this.models.open(model).provider) || !items.some(isUpstreamCompaction)) return;
     const message = `The conversation was compacted by OpenAI's API, which only models of "openai:" can read. Use such a model, or compact it with POST /v1/responses/compact.`;

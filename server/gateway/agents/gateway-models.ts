@@ -3,7 +3,7 @@ import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
-import { invalid } from '../../openai-error.ts';
+import { invalid, missing } from '../../openai-error.ts';
 
 /**
  * The models that requests may name: with aliases or adapters, these; without, `provider:model`. Any other name goes to
@@ -41,7 +41,7 @@ export class GatewayModels {
     const fallback = this.#fallback;
     if (named === undefined) {
       if (fallback !== undefined) return fallback;
-      throw invalid('model', 'missing_required_parameter', "Missing required parameter: 'model'.");
+      throw missing('model');
     }
     const alias = Object.hasOwn(this.#aliases, named) ? this.#aliases[named] : undefined;
     if (alias !== undefined) return alias;

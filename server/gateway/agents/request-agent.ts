@@ -54,7 +54,6 @@ export function makeRequestAgent(
   options: {
     request: RecordedRequest;
     toolset: AgentTools;
-    /** In order of preference. */
     models: readonly ModelAdapter[];
     /** The agent that the request names as its model: its runs do what it does, with what the request adds. */
     base?: Agent;
@@ -106,7 +105,6 @@ function instructionsOf(
   return typeof own === 'string' ? `${own}\n\n${given}` : runContext => `${own(runContext)}\n\n${given}`;
 }
 
-/** The first model call of a response, without the run that makes it. */
 export function describeFirstCall(options: {
   request: RecordedRequest;
   base?: Agent;
@@ -182,7 +180,6 @@ const TAKE_PENALTIES: readonly string[] = [
   'vllm',
 ];
 
-/** Throws a `ResponsesError` for a parameter that the provider does not have: ignoring it would change the result. */
 export function assertSupported(
   { provider, capabilities }: ModelAdapter,
   { openai, tools, names }: GatewayRequest,

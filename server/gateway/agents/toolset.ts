@@ -48,10 +48,7 @@ export function makeToolset(
 ): Toolset {
   const declared = requested.flatMap(clientTool);
   const offered = servers.flatMap(server =>
-    offeredTools(server).map(tool => ({
-      known: identify(tool, server),
-      tool: serverTool(tool, server),
-    })),
+    offeredTools(server).map(tool => ({ known: identify(tool, server), tool: serverTool(tool, server) })),
   );
   const visible = offered.filter(({ known }) => !isHidden(known));
   const hidden = offered.filter(({ known }) => isHidden(known));
@@ -116,14 +113,11 @@ function ownName({ name, origin }: Tool): string {
   return origin?.tool.name ?? name;
 }
 
-function offeredTools(server: ConnectedServer): Tool[] {
-  return server.tools.filter(tool => isOffered(tool, server));
-}
-
-function isOffered(tool: Tool, { config, asked }: ConnectedServer): boolean {
-  if (config?.allowedTools !== undefined && !config.allowedTools.includes(ownName(tool))) return false;
+function offeredTools({ tools, config, asked }: ConnectedServer): Tool[] {
   const allowed = asked?.allowed_tools;
-  return allowed == null || (!Array.isArray(allowed) && isEmpty(allowed)) || matches(tool, allowed);
+  const isAllowed = (tool: Tool) =>
+    allowed == null || (!Array.isArray(allowed) && isEmpty(allowed)) || matches(tool, allowed);
+  return tools.filter(tool => (config?.allowedTools?.includes(ownName(tool)) ?? true) && isAllowed(tool));
 }
 
 type Filter = { tool_names?: string[] | undefined; read_only?: boolean | undefined };
@@ -182,10 +176,7 @@ function functionTool({ name, description, parameters, strict }: FunctionTool): 
 
 function serverTool(tool: Tool, server: ConnectedServer): Tool {
   const asks = needsApproval(tool, server);
-  return {
-    ...tool,
-    approval: asks ? () => true : call => (server.hidden ? false : tool.approval(call)),
-  };
+  return { ...tool, approval: asks ? () => true : call => (server.hidden ? false : tool.approval(call)) };
 }
 
 /**

@@ -20,7 +20,6 @@ export type CallEnd = { output: JsonValue } | { error: string };
 
 type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
 
-/** As at OpenAI, the limit of tool calls leaves an answer `completed`. */
 export type AnswerEnd = {
   status: 'completed' | 'incomplete' | 'failed' | 'cancelled';
   incompleteReason?: string;
@@ -88,7 +87,6 @@ export const NO_USAGE: Usage = {
   reasoningTokens: null,
 };
 
-/** An unknown count does not change the other. */
 export function addUsages(one: Usage | null, other: Usage): Usage {
   if (one === null) return other;
   const sum = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : a + b);

@@ -55,7 +55,6 @@ export class GatewayAnswer {
   #turn: TurnItems | null = null;
   #turns = 0;
   #retries = 0;
-  /** Calls that the limit denied in earlier answers. */
   #deniedBefore = 0;
   #begun = false;
   #isOver = false;
@@ -276,7 +275,6 @@ export class GatewayAnswer {
     this.#tell({ type: 'call.ended', ...running, end });
   }
 
-  /** Calls of hidden servers and unknown tools are never shown. */
   #shownToolOf({ callId }: PlacedCall): ExposedTool | undefined {
     const tool = this.#tools.of(callId);
     return tool === undefined || isHidden(tool) ? undefined : tool;

@@ -59,7 +59,6 @@ const VARIABLES: readonly (readonly [place: string, inFile?: string])[] = [
   ['webhooks.*.secret'],
 ];
 
-/** Relative to the folder of the file. */
 const FOLDERS: readonly string[] = [
   'mcpServers.*.transport.cwd',
   'builtinTools.code_interpreter.sandbox.cwd',
@@ -169,7 +168,6 @@ function checkWebhooks({ webhooks = {} }: GatewayConfig): Problem[] {
   });
 }
 
-/** A limit of dollars needs the price of every model that requests may name. */
 function checkPrices({ models, prices = {}, tokens = {} }: GatewayConfig): Problem[] {
   const unpriced = Object.values(models).filter(model => !Object.hasOwn(prices, model));
   return Object.entries(tokens).flatMap(([name, { limits }]) => {

@@ -13,7 +13,6 @@ const MOST_EVENTS = 10_000;
 /** Some clients lose an event that a network read splits. */
 const MOST_IN_BATCH = 32;
 
-/** What the writer writes goes to `emit`. */
 export type MakeWriter<Wire, Whole> = (
   head: ResponseHead,
   emit: (wire: Wire) => void,
@@ -370,7 +369,6 @@ export class LiveResponses {
     return this.#closing.signal;
   }
 
-  /** Throws `shutting-down`. */
   add(feed: AnyFeed, settled: Promise<unknown>): void {
     this.assertOpen();
     this.#feeds.set(feed.id, feed);

@@ -28,7 +28,6 @@ export type ConversationContext = {
   history: readonly InputItem[];
 };
 
-/** Throws a `ResponsesError` for a request that cannot be carried out. */
 export async function planRequest(
   request: GatewayRequest,
   library: VisibleResponses,
@@ -43,7 +42,6 @@ export async function planRequest(
   return { ...plan, given: given.length };
 }
 
-/** `name`: the client's name of the input. */
 async function planItems({ items, previous, references }: ReadRequest, name: string): Promise<Plan> {
   if (previous !== undefined) return planAfter(previous, items, references);
   if (!items.some(item => item.type === 'message' || item.type === 'tool_result'))
@@ -200,11 +198,8 @@ async function planApprovals(request: ReadRequest): Promise<Plan | undefined> {
 }
 
 function approvalsIn(items: readonly Item[]): Approval[] {
-  const approvals = new Map<string, Approval>();
-  for (const item of items) {
-    if (item.type === 'approval_response' && !approvals.has(item.callId)) approvals.set(item.callId, item);
-  }
-  return [...approvals.values()];
+  const approvals = items.filter(item => item.type === 'approval_response');
+  return [...Map.groupBy(approvals, ({ callId }) => callId).values()].flatMap(([first]) => first ?? []);
 }
 
 /** The history has the approved call, or later output of the model: then nothing runs, so the run may be unknown. */
@@ -339,10 +334,8 @@ export type Plan =
       callAnswers: CallAnswer[];
       messages: MessageItem[];
     }
-  /** The request was made before. */
   | { type: 'repeat'; found: FoundResponse };
 
-/** A message of another role than assistant, or the result of a call. */
 function isClientItem(item: Item): boolean {
   return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }

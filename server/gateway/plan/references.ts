@@ -80,7 +80,6 @@ export class References {
     return await this.#library.findSummary(runId);
   }
 
-  /** `undefined` if the request refers to none. */
   chain(): Promise<ResponseChain | undefined> {
     this.#chain ??= this.#findChain();
     return this.#chain;

@@ -21,7 +21,6 @@ export function compactionItem(runId: string): JsonObject {
   return { id: `cmp_${key}`, type: 'compaction', encrypted_content: PREFIX + key };
 }
 
-/** `undefined` for content that is not this server's. */
 export function runOfCompaction(content: string): string | undefined {
   if (!content.startsWith(PREFIX)) return undefined;
   const [key = ''] = /^[A-Za-z0-9]+$/.exec(content.slice(PREFIX.length)) ?? [];

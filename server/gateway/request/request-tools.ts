@@ -133,7 +133,6 @@ function badLabel(param: string, { message, code, input }: z.core.$ZodIssue): Re
     : invalid(param, 'invalid_server_label', `Invalid '${param}': ${message}.`);
 }
 
-/** Throws a `ResponsesError` for two tools of equal name, and unless the request has the tools that it chooses. */
 export function assertTools(
   tools: readonly RequestTool[],
   choice: RequestToolChoice | null | undefined,
@@ -163,14 +162,11 @@ function assertServer(tool: McpTool, labels: Set<string>, named: (member: string
     throw invalid(named('server_label'), 'mcp_tool_duplicate_server_label', message);
   }
   labels.add(label);
-  if (tool.connector_id != null) {
-    const both = tool.server_url != null;
-    throw invalid(
-      named('connector_id'),
-      both ? 'mcp_tool_conflicting_targets' : 'unsupported_parameter',
-      both ? 'Send server_url or connector_id, not both.' : 'Connectors are not supported. Use server_url.',
-    );
-  }
+  if (tool.connector_id == null) return;
+  const param = named('connector_id');
+  if (tool.server_url != null)
+    throw invalid(param, 'mcp_tool_conflicting_targets', 'Send server_url or connector_id, not both.');
+  throw invalid(param, 'unsupported_parameter', 'Connectors are not supported. Use server_url.');
 }
 
 function assertChoice(choice: RequestToolChoice | null | undefined, tools: readonly RequestTool[]): void {

@@ -343,7 +343,6 @@ function describeRequest({
   };
 }
 
-/** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
 function assertToolsProvided(
   run: RunResponses,
   callAnswers: readonly CallAnswer[],
@@ -389,7 +388,6 @@ function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpe
   return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
 }
 
-/** What the conversation has called, by the names for the model. */
 function usedIn(plan: Plan): Exposed {
   switch (plan.type) {
     case 'repeat':

@@ -62,7 +62,6 @@ export class ResponseLibrary {
     this.#unstored.delete(runId);
   }
 
-  /** `undefined` if the run does not exist or was not started by the gateway. */
   async load(runId: string): Promise<RunResponses | undefined> {
     const store = this.storeOf(runId);
     const record = await store.get(runId);
@@ -115,7 +114,6 @@ export class VisibleResponses {
     return answer === undefined ? undefined : textOf(answer);
   }
 
-  /** A stored response that was not deleted. */
   async find(responseId: string): Promise<FoundResponse | undefined> {
     const named = readResponseId(responseId);
     if (named === undefined || !this.isStored(named.runId)) return undefined;
@@ -177,7 +175,6 @@ export function eventsOf({ run, span }: FoundResponse): AnswerEvent[] {
   return run.entries.flatMap(entry => answer.takeEntry(entry));
 }
 
-/** Whether the response failed so that the client may send its request again. */
 export function mayRetry(found: FoundResponse): boolean {
   return eventsOf(found).some(event => event.type === 'ended' && event.retryAfter !== null);
 }

@@ -118,10 +118,8 @@ type ResponseNote = z.infer<typeof note>;
 /** Its agent, and the `by` of its notes and decisions. */
 export const RESPONSES = 'responses';
 
-/** The `by` of a cancellation by the client. */
 export const CLIENT = 'client';
 
-/** For the model and the client. */
 export const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';
 
@@ -141,7 +139,6 @@ export function isCustomTool(tool: ExposedTool | undefined): boolean {
   return tool !== undefined && 'kind' in tool && tool.kind === 'custom';
 }
 
-/** Whether the provider runs a built-in tool of the request. */
 export function passesBuiltins({ request, exposed }: ResponseSpec): boolean {
   const runHere = Object.values(exposed).map(builtinOf);
   return request.tools.some(tool => isBuiltinTool(tool) && !runHere.includes(builtinKindOf(tool)));
