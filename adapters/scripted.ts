@@ -207,7 +207,6 @@ function callsOf(turn: PlayedTurn, at: number, request: ModelRequest): ToolCall[
   });
 }
 
-/** Returns the deltas of a turn as a provider would stream them: text a few characters at a time. */
 function splitDeltas(turn: ModelTurn): TurnDelta[] {
   return [...deltasUpTo(turn)].flatMap<TurnDelta>(delta => {
     if (delta.type === 'call_started')

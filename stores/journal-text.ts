@@ -16,7 +16,6 @@ export function encodeEvent(event: RunEvent): string {
   }
 }
 
-/** Parses an entry from its JSON. Throws `journal-damaged` with the run and the entry. */
 export function decodeEntry(runId: string, seq: number, text: string, stateHash?: string): JournalEntry {
   const { event } = decodeJson(runId, seq, text);
   if (isRunEvent(event)) return stateHash === undefined ? { seq, event } : { seq, event, stateHash };

@@ -26,7 +26,6 @@ const NAMES = optionNames<ListFilter>()(
   'status agent labels parent text since before order limit cursor onDamaged',
 );
 
-/** Validates a filter. Throws `input-invalid`, also for the cursor of a list with another filter. */
 export function readListFilter(given: ListFilter): ListQuery {
   refuseUnknownOptions('store.list', given, NAMES, 'input-invalid');
   const { onDamaged: _, ...filter } = given;

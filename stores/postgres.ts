@@ -10,7 +10,7 @@ import { insertAdopted, insertRun, makeAppends } from './postgres/appends.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
 import { postgresDeltas, postgresFeed } from './postgres/feed.ts';
 import { decodeEntries, readTexts, rewriteRun } from './postgres/journal.ts';
-import { Listener, NOTIFY_WORK, topicOf } from './postgres/listener.ts';
+import { makeListener, NOTIFY_WORK, topicOf } from './postgres/listener.ts';
 import {
   countRuns,
   dropRuns,
@@ -95,7 +95,7 @@ export function postgres(target: string | PostgresPool, options: PostgresOptions
  */
 function makeStore(database: Database, now: () => number): Store {
   const watchers = new Watchers();
-  const listener = new Listener(database, watchers);
+  const listener = makeListener(database, watchers);
   const appends = makeAppends(database, now);
   const query: Transaction = (text, ...values) => database.query(text, ...values);
   const locate = (runId: string) => locateRun(query, runId);

@@ -41,7 +41,6 @@ export class Watchers {
     this.notifyWork();
   }
 
-  /** Removes all callbacks, also those that are about to be called. */
   clear(): void {
     for (const callbacks of [...this.#ofRuns.values(), this.#ofWork]) callbacks.clear();
     this.#ofRuns.clear();

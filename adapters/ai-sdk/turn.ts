@@ -24,7 +24,6 @@ type Ended = {
   modelId: string | undefined;
 };
 
-/** Builds the turn of a completed call. Throws a `ProviderError` if the answer was interrupted. */
 export function turnOf(ended: Ended, request: ModelRequest, context: ProviderContext): ModelTurn {
   const turn = new TurnBuilder(request);
   for (const content of ended.content) addContent(turn, content, context.provider);
@@ -39,7 +38,6 @@ export function turnOf(ended: Ended, request: ModelRequest, context: ProviderCon
   });
 }
 
-/** Returns the input of a call as JSON text; some models return an object instead. */
 function inputText(call: LanguageModelV4ToolCall): string {
   const input: unknown = call.input;
   return typeof input === 'string' ? input : JSON.stringify(input ?? {});

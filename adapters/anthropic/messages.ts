@@ -139,7 +139,6 @@ class ConversationBuilder {
     this.#open.push({ callId: item.callId, result: answer });
   }
 
-  /** Adds a call that the engine does not run, with its fixed result. */
   #pushCall(kept: JsonObject, answer: string): void {
     const block = this.#uniqueCall({ ...kept, input: objectOf(kept.input) });
     const id = textIn(block.id);

@@ -50,7 +50,6 @@ function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: st
   return dialect.strictOrder ? inStrictOrder(messages) : messages;
 }
 
-/** A `messagesOf` that puts `head` before the messages and converts only what the transcript gained. */
 export function growingMessages(
   dialect: ChatDialect,
   model: string,
@@ -153,7 +152,6 @@ function plainText(items: readonly AssistantItem[], provider: string): string {
   return plain;
 }
 
-/** Returns the original chunks, unless their text was edited since. */
 function chunksOf(item: AssistantItem, provider: string): JsonObject[] {
   if (item.type === 'tool_call') return [];
   const { chunk, chunks } = keptBy(provider, item.opaque);

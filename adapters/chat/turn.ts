@@ -486,7 +486,6 @@ type Kept = {
 /** Cached because items never change and every turn reads all of them again. */
 const cache = new WeakMap<Opaque, Kept>();
 
-/** Returns the data that an item keeps for this provider; empty if it belongs to another provider. */
 export function keptBy(provider: string, opaque: Opaque | undefined): Kept {
   if (opaque?.provider !== provider) return {};
   const known = cache.get(opaque);

@@ -47,7 +47,6 @@ export function answerOf(
 
 export type ConformanceOutcome = { deltas: TurnDelta[]; turn: ModelTurn };
 
-/** Makes a call in the exchange's mode. Asserts that a stream ends with a turn. */
 export async function call(
   adapter: ModelAdapter,
   exchange: Exchange,
@@ -66,7 +65,6 @@ export async function call(
 
 type Play = (exchange: Exchange, chunks?: ReplayedAnswer['chunks']) => Promise<ConformanceOutcome>;
 
-/** Returns a function that plays exchanges through one shared adapter. */
 export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapter } {
   let replay = replayFetch();
   const adapter = open({ ...WIDE, baseURL: NOWHERE, fetch: (input, init) => replay.fetch(input, init) });
@@ -81,7 +79,6 @@ export function play(subject: AdapterUnderTest, exchange: Exchange): Promise<Con
   return player(subject)(exchange);
 }
 
-/** Opens an adapter whose calls get `answer`, without sockets. `requests` are those that it sent. */
 export function opened(
   { open }: AdapterUnderTest,
   answer: ReplayedAnswer,

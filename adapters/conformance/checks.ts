@@ -185,7 +185,6 @@ function splitChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterChec
   ];
 }
 
-/** Returns a function that plays the exchange in pieces and returns its turn, or its `ProviderError`. */
 function endsOf(subject: AdapterUnderTest, exchange: Exchange) {
   const play = player(subject);
   return async (pieces?: readonly Uint8Array[]): Promise<object> => {

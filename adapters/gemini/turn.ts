@@ -120,7 +120,6 @@ class PartReader {
     return [];
   }
 
-  /** Adds the content to its turn. A call that is still open is included as it is. */
   addTo(turn: TurnBuilder): void {
     for (const piece of this.#pieces) {
       if (piece.type === 'call') addCall(turn, piece.call);
@@ -203,13 +202,9 @@ function kindOf(part: JsonObject): string | undefined {
   return Object.keys(part).find(name => !SECONDARY_MEMBERS.has(name)) ?? Object.keys(part)[0];
 }
 
-const SECONDARY_MEMBERS = new Set([
-  'thought',
-  'thoughtSignature',
-  'partMetadata',
-  'videoMetadata',
-  'mediaResolution',
-]);
+const SECONDARY_MEMBERS = new Set(
+  'thought thoughtSignature partMetadata videoMetadata mediaResolution'.split(' '),
+);
 
 class CallReader {
   readonly index: number;
@@ -334,7 +329,6 @@ function joined(present: JsonValue | undefined, value: JsonValue): JsonValue {
   return typeof present === 'string' && typeof value === 'string' ? present + value : value;
 }
 
-/** Returns the finish reason of a turn. A blocked prompt has a block reason instead of a finish reason. */
 function finishReasonOf(
   reason: string | undefined,
   blocked: string | undefined,

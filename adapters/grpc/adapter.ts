@@ -47,7 +47,6 @@ type GrpcAdapterOptions = {
   endpoint: { provider: string; baseURLVariable: string; keyVariable: string };
   capabilities?: Partial<Capabilities>;
   connection: ConnectionOptions & { providerOptions?: JsonObject };
-  /** Renders and encodes a request. `options` are the provider options of adapter and request. */
   prepare(request: ModelRequest, context: ProviderContext, options: JsonObject): Promise<PreparedCall>;
 };
 

@@ -65,7 +65,6 @@ function encodeSampling(sampling: JsonObject): Uint8Array {
   return writer.finish();
 }
 
-/** Returns `false` if the value has another type than the field. */
 function writeField(writer: ProtoWriter, [field, type]: SamplingField, value: JsonValue): boolean {
   if (type === 'float' && typeof value === 'number') writer.float(field, value);
   else if (type === 'uint' && isUint(value)) writer.uint(field, value);

@@ -89,7 +89,6 @@ export class CompletionsTurn implements AnswerReader {
     return this.#finish === '' ? 'open' : 'ended';
   }
 
-  /** Returns the completed turn. Throws a `ProviderError` if the server removed the special tokens. */
   end(): ModelTurn {
     for (const piece of this.#scanner.end()) this.#reply.push(pieceOf(piece));
     this.#reply.end();

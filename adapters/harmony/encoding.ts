@@ -108,7 +108,6 @@ class TokenDecoder {
     return pieces;
   }
 
-  /** Returns an incomplete character at the end of the reply, as `U+FFFD`. */
   end(): Piece[] {
     const text = this.#utf8.decode();
     return text === '' ? [] : [{ text }];

@@ -163,7 +163,6 @@ function headerWord(name: string): string {
   return name.replace(/[\s<|>]+/g, '_');
 }
 
-/** Returns the text of a part. Files count if they are text in a `data:` URL. */
 function partText(part: Part, context: ProviderContext): string {
   if (part.type === 'text') return part.text;
   const written = textOfFile(part);

@@ -27,7 +27,6 @@ export function convertOnce<From extends object>(
   };
 }
 
-/** Returns the same text as `JSON.stringify(body)`, with the texts that lists were given. */
 export function bodyText(body: JsonObject): string {
   let members = '';
   for (const name of Object.keys(body)) {

@@ -238,7 +238,6 @@ function authorization({ keyHeader }: Endpoint, apiKey: string): Record<string, 
   return keyHeader === undefined ? { authorization: `Bearer ${apiKey}` } : { [keyHeader]: apiKey };
 }
 
-/** Merges the endpoint's headers with the caller's, which win. All names are in lower case. */
 function headersOf({ headers = {} }: Endpoint, own: Record<string, string> = {}): Record<string, string> {
   const lowered = Object.entries(own).map(([name, value]) => [name.toLowerCase(), value]);
   return { ...headers, ...Object.fromEntries(lowered) };
@@ -313,7 +312,6 @@ type Limits = Required<
   Pick<ConnectionOptions, 'timeoutMs' | 'idleTimeoutMs' | 'totalTimeoutMs' | 'maxResponseBytes'>
 >;
 
-/** Returns the limits that the options set, and the defaults of the others. */
 export function callLimits({
   timeoutMs = 600_000,
   idleTimeoutMs = 300_000,

@@ -327,13 +327,7 @@ const EXACT: readonly Rule[] = [
   { code: 'not-found', codes: ['model_not_found', 'deploymentnotfound'] },
   {
     code: 'overloaded',
-    codes: [
-      'overloaded_error',
-      'overloaded',
-      'slow_down',
-      'engine_overloaded',
-      'insufficient_system_resource',
-    ],
+    codes: 'overloaded_error overloaded slow_down engine_overloaded insufficient_system_resource'.split(' '),
   },
 ];
 
@@ -351,17 +345,12 @@ const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
   [529, 'overloaded'],
 ]);
 
-/** Rules for errors without an HTTP status, such as errors in a stream. */
 const BY_CODE: readonly Rule[] = [
   {
     code: 'rate-limit',
-    codes: [
-      'rate_limit_error',
-      'rate_limit_exceeded',
-      'ratelimitreached',
-      'resource_exhausted',
-      'too_many_requests',
-    ],
+    codes: 'rate_limit_error rate_limit_exceeded ratelimitreached resource_exhausted too_many_requests'.split(
+      ' ',
+    ),
   },
   { code: 'overloaded', codes: ['unavailable', 'service_unavailable'] },
   { code: 'timeout', codes: ['timeout', 'timeout_error', 'deadline_exceeded', 'request_timeout'] },
@@ -387,7 +376,6 @@ export function isRetryable(code: ProviderErrorCode): boolean {
   return RETRYABLE.has(code);
 }
 
-/** The code of a failure that a provider reported. `status` is `null` without an HTTP response. */
 export function classifyFailure(status: number | null, body: ErrorBody): ProviderErrorCode {
   const exact = EXACT.find(rule => matches(rule, status, body));
   if (exact) return exact.code;

@@ -15,7 +15,6 @@ export function readNdjson(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Ss
   return eventsIn(chunks, data => (data.trim() === '' ? undefined : { event: '', data }));
 }
 
-/** Yields the events that `take` returns for the lines, behind which it gets an empty one. */
 async function* eventsIn(
   chunks: AsyncIterable<Uint8Array>,
   take: (line: string) => SseEvent | undefined,

@@ -25,7 +25,6 @@ const SECRET_MEMBERS = /^(?:authorization|proxy-authorization|(?:x-)?(?:goog-)?a
 /** Shorter secrets are not redacted, because they are likely to occur in ordinary text. */
 const SHORTEST_SECRET = 4;
 
-/** Replaces the given secrets, and anything that looks like a secret, with `[redacted]`. */
 export function redactText(text: string, secrets: readonly string[]): string {
   let clean = text;
   for (const secret of secrets) {

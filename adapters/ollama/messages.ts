@@ -140,7 +140,6 @@ export function keptCall(wireId: string): Opaque {
   return { provider: PROVIDER, data: { wireId } };
 }
 
-/** Whether the server gave the call an id, so that call and result are sent with it. */
 function hasId({ opaque }: ToolCallItem): boolean {
   return opaque?.provider === PROVIDER && nonEmpty(objectOf(opaque.data).wireId) !== undefined;
 }

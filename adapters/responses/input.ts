@@ -162,7 +162,6 @@ function isReadable(reasoning: JsonObject, form: InputOptions['reasoningReplay']
     : nonEmpty(reasoning.encrypted_content) !== undefined;
 }
 
-/** Returns the `keyOf` of the output item that this item came from, or the empty string if there is none. */
 function wireKeyOf(item: SentItem, kept: Kept | undefined): string {
   if (!kept) return '';
   if (kept.item) return keyOf(kept.item);

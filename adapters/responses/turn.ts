@@ -348,7 +348,6 @@ class OutputSlots {
   #order: { at: number; slot: OutputSlot }[] = [];
   #last: OutputSlot | undefined;
 
-  /** Returns the slot that an event belongs to, and opens one if necessary. */
   at(event: JsonObject, item: JsonObject = {}): OutputSlot {
     const index = integerIn(event.output_index);
     const id = nonEmpty(event.item_id) ?? nonEmpty(item.id);
@@ -358,7 +357,6 @@ class OutputSlots {
     return slot;
   }
 
-  /** Returns the items in the provider's order; unfinished ones are assembled from their pieces. */
   items(): JsonObject[] {
     return this.#order
       .toSorted((a, b) => a.at - b.at)
@@ -443,7 +441,6 @@ function assembled(slot: OutputSlot): JsonObject {
   }
 }
 
-/** The type of an item that was never announced, inferred from its parts. */
 function typeByParts(slot: OutputSlot): string {
   const types = [...slot.parts.values()].map(part => part.type);
   if (types.includes('output_text') || types.includes('refusal')) return 'message';

@@ -87,7 +87,6 @@ const scriptSchema = fields({ turns: turnsSchema, delayScale: optional(z.number(
 
 export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };
 
-/** Reads a script file, relative to the working directory. Throws an `EngineError` `script-invalid`. */
 export function loadScript(file: string): Script {
   const fs = globalThis.process?.getBuiltinModule?.('node:fs');
   const { resolve, basename } = globalThis.process?.getBuiltinModule?.('node:path') ?? {};
@@ -123,7 +122,6 @@ export function parseScript(value: unknown, where = 'script'): Script {
   return { name: 'script', turns: parsed.data.turns, delayScale: parsed.data.delayScale ?? 1 };
 }
 
-/** Returns the usage of a turn. Counts that the script omits are unknown (`null`). */
 export function usageIn(turn: PlayedTurn): Usage | null {
   if (!turn.usage) return null;
   return { cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null, ...turn.usage };

@@ -99,7 +99,6 @@ function rewriteAll(schemas: readonly JsonValue[], rewrite: RewriteSchema): Json
   return rewritten.every(schema => schema !== undefined) ? rewritten : undefined;
 }
 
-/** Whether the schema describes an object, or a value that may be one. */
 export function isObjectSchema({ type, properties }: JsonObject): boolean {
   return type === 'object' || arrayOf(type).includes('object') || properties !== undefined;
 }

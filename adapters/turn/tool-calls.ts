@@ -51,7 +51,6 @@ export class CallAccumulator {
     return this.#extend(this.#find(fragment) ?? this.#open(fragment), fragment);
   }
 
-  /** Adds a complete call, such as an entry of a list. It is never merged with another call. */
   add(call: Omit<CallFragment, 'index'>): TurnDelta[] {
     return this.#extend(this.#open(call), call);
   }

@@ -2,7 +2,6 @@ import type { Item, MessageItem, ToolResultItem } from '../../protocol/item.ts';
 
 type ControlItem = Extract<Item, { type: 'approval_request' | 'approval_response' | 'tool_list' }>;
 
-/** Whether the item is the engine's own; no provider gets it. */
 export function isControl(item: Item): item is ControlItem {
   return item.type === 'approval_request' || item.type === 'approval_response' || item.type === 'tool_list';
 }

@@ -71,7 +71,6 @@ function restOf(full: string, shown: string): string {
   return full.startsWith(shown) ? full.slice(shown.length) : '';
 }
 
-/** The start of a call; an empty `callId` counts as absent. */
 export function callStarted(
   index: number,
   name: string,

@@ -158,7 +158,6 @@ export class TokenText {
     return text;
   }
 
-  /** Returns an incomplete character at the end, as `U+FFFD`. */
   end(): string {
     const text = this.#fresh();
     this.#window = [];

@@ -51,7 +51,6 @@ function templateMessage(message: JsonObject, context: ProviderContext): JsonObj
   return { ...message, content, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
 }
 
-/** Renders a prompt. Throws a `ProviderError` with the template's reason if it refuses the conversation. */
 export function renderChat(
   request: ModelRequest,
   messages: readonly JsonObject[],

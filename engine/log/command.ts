@@ -36,7 +36,6 @@ export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.
 
 export type MakeCommand = (state: ChartState) => Command;
 
-/** The input for a decision about `call`, or why it is refused. Validates an edited input with the call's tool. */
 export async function makeDecision(
   command: Exclude<CallCommand, { type: 'edit-call' }>,
   call: Call | undefined,
@@ -301,7 +300,6 @@ export async function boundCommand(command: Command, context: Context, blobs: Ru
 
 type ConnectTools = () => Promise<ReadonlyMap<string, Tool>>;
 
-/** Returns an edited input with its digest, or why it is refused; `undefined` for an unknown call. */
 export async function checkEdit(
   call: Call | undefined,
   edited: unknown,
@@ -339,7 +337,6 @@ async function checkOutput(
   return refuse('input-invalid', `The output is not valid for ${call.name}: ${validation.message}`);
 }
 
-/** The value as JSON, or why it is refused: not JSON, too deep or too large. */
 export function readJson(value: unknown): { json: JsonValue } | Refusal {
   try {
     return { json: toBoundedJson(value) };

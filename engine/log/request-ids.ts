@@ -79,7 +79,6 @@ export class RequestIds {
     if (oldest !== undefined && this.#known.size > MOST_IDS) this.#known.delete(oldest);
   }
 
-  /** Returns the refusal if one of these events is of a request that was carried out; otherwise `null`. */
   findRepeated(events: readonly RunEvent[]): Exclude<SubmitResult, { accepted: true }> | null {
     for (const [index, event] of events.entries()) {
       const request = requestOf(event);

@@ -14,14 +14,12 @@ import { RequestIds } from './request-ids.ts';
 type LogFollower = {
   onInput(effects: readonly Effect[]): void;
   onDropped(effects: readonly Effect[]): void;
-  /** Another process appended first: the state may differ from the one that produced the effects. */
   onRefolded(): void;
   onSuperseded(): void;
   /** The store failed: nothing more can be committed under this lease. */
   onFailed(error: unknown): void;
 };
 
-/** Builds events for a state and folds them into it. */
 type Refold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
 
 type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
@@ -187,7 +185,6 @@ export class RunLog {
     return outcome;
   }
 
-  /** Admits a service's report. Returns its effects, or `null` if the chart does not accept the report. */
   report(event: ReportEvent): readonly Effect[] | null {
     if (this.#epoch === null) return null;
     const refold = (before: ChartState): FoldedCommands => {
@@ -206,7 +203,6 @@ export class RunLog {
     return effects;
   }
 
-  /** Commits everything admitted so far. Rejects with the store's error. */
   async commit(): Promise<void> {
     if (this.#pending.length > 0) {
       this.#nextCommit ??= this.#exclusively(() => this.#commitPending());
@@ -220,7 +216,6 @@ export class RunLog {
     while (this.#pending.length > 0) if (await this.#appendPending()) return;
   }
 
-  /** Reads and folds the entries of other processes; those after entry `last` may be left for later. */
   async catchUp(last?: number): Promise<void> {
     await this.#exclusively(async () => {
       const before = this.#durable;
@@ -367,7 +362,6 @@ type LogOptions = {
   isAwaited?(): boolean;
 };
 
-/** Loads the log of a run, to append to it without driving it. Throws like `loadRun`. */
 export async function loadLog(options: { store: Store; host: Host }, runId: string): Promise<RunLog> {
   return new RunLog(options, runId, await loadRun(options.store, runId));
 }

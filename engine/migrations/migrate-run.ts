@@ -150,7 +150,6 @@ function anyAgents({ assertOwn: _, ...parts }: MigrateParts): MigrateParts {
   return parts;
 }
 
-/** Creates successors of the child runs that the run waits for; returns their ids by the old ids. */
 async function succeedChildren(
   parts: MigrateParts,
   { context }: ChartState,

@@ -96,7 +96,6 @@ export function receive(text: string, at = 2000): RunEvent {
   return { type: 'message.received', at, items: [say(text)] };
 }
 
-/** Returns the event of a call that succeeded with this output, at time 3000. */
 export function settleAll(
   callId: string,
   output: Extract<RunEvent, { type: 'tool.settled' }>['output'],

@@ -138,7 +138,6 @@ async function readAll(store: Store, runId: string, digest: string, length: numb
   return Buffer.concat(pages);
 }
 
-/** Checks of the blobs of a run `a`. */
 export const blobChecks = checksOf(store => store.create(begin('a')), {
   'a blob is read as written, in pages of any length': async store => {
     await store.putBlob('a', DIGEST, BLOB);

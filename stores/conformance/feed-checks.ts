@@ -103,7 +103,6 @@ export const lastingFeedChecks: Checks = {
 const WRITERS = 4;
 const APPENDS = 25;
 
-/** Another process's store of the same runs. */
 const another = (_: Store, { openAgain }: Bench) => openAgain();
 
 export const sharedFeedChecks = checksOf(another, {

@@ -17,7 +17,6 @@ import {
   WAITING,
 } from './check.ts';
 
-/** Appends messages to the run `a` as an input. */
 function put(store: Store, after: number, ...texts: string[]) {
   const events = texts.map(text => receive(text));
   return store.append('a', { after, input: true }, events, RUNNING);
@@ -27,7 +26,6 @@ function number(events: readonly RunEvent[]): JournalEntry[] {
   return events.map((event, index) => ({ seq: index + 1, event }));
 }
 
-/** Checks of a run `a` with its first entry. */
 const startedChecks = checksOf(store => store.create(begin('a')), {
   'creating a run a second time is rejected and changes nothing': async store => {
     await rejectsWith('run-exists', store.create(begin('a', { at: 9000 }), request('second')));

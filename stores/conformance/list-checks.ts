@@ -14,7 +14,6 @@ import {
   WAITING,
 } from './check.ts';
 
-/** All pages of a list. `between` is called after each page but the last. */
 async function listPages(store: Store, filter: ListFilter, between = async () => {}): Promise<string[][]> {
   const pages: string[][] = [];
   for (let cursor: string | undefined; ; ) {

@@ -177,11 +177,9 @@ type Created = {
   events: readonly RunEvent[];
   claim: ClaimRequest | undefined;
   commit: string;
-  /** How long until the run has to be driven again, in ms. */
   wakeInMs: number | undefined;
 };
 
-/** Creates a run. Returns no row if the run exists, or its source was redacted another number of times. */
 export function insertRun({ event, rest, events, claim, commit, wakeInMs }: Created): Statement {
   const json = events.map(encodeEvent).join('\n');
   const run = newRunOf(event, rest);

@@ -78,7 +78,6 @@ function checkRows(
   return entries;
 }
 
-/** Splits a row into its entries. Throws `journal-damaged` if it does not match its checksum. */
 export function readRow(runId: string, row: Row): Entry[] {
   const [seq, count, json] = [Number(row.seq), Number(row.count), String(row.json)];
   const stateHash = row.state_hash === null ? undefined : String(row.state_hash);

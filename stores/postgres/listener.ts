@@ -40,107 +40,101 @@ export const NOTIFY_WORK = `pg_notify('@changes', '${WORK}')::text`;
  * 3. A connection that gets no notifications, as behind a transaction pooler, is closed. The store
  *    then looks at the watched runs at intervals, all with one query.
  */
-export class Listener {
-  readonly #database: Database;
-  readonly #watchers: Watchers;
-  #listening: Listening | undefined;
-  #isStarted = false;
-  #isClosed = false;
-  #cancelTimer = () => {};
+export function makeListener(database: Database, watchers: Watchers) {
+  let listening: Listening | undefined;
+  let isStarted = false;
+  let isClosed = false;
+  let cancelTimer = () => {};
 
-  constructor(database: Database, watchers: Watchers) {
-    this.#database = database;
-    this.#watchers = watchers;
+  /** The timer keeps no process alive. */
+  function after(ms: number, work: () => void): void {
+    if (isClosed) return;
+    const timer = setTimeout(work, ms);
+    timer.unref();
+    cancelTimer = () => clearTimeout(timer);
   }
 
-  start(): void {
-    if (this.#isStarted || this.#isClosed) return;
-    this.#isStarted = true;
-    void this.#connect(1);
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#cancelTimer();
-    this.#listening?.end();
-  }
-
-  async #connect(attempt: number): Promise<void> {
+  async function connect(attempt: number): Promise<void> {
     let isProbed = false;
     try {
       const probe = crypto.randomUUID();
       const probed = Promise.withResolvers<boolean>();
-      const listening = await this.#database.listen(payload => {
+      const made = await database.listen(payload => {
         if (payload === probe) probed.resolve(true);
-        else this.#tell(payload);
+        else tell(payload);
       });
-      this.#listening = listening;
+      listening = made;
       const timer = setTimeout(() => probed.resolve(false), PROBE_MS);
-      await this.#database.query(`SELECT pg_notify('@changes', $1)`, probe);
-      isProbed = await Promise.race([probed.promise, listening.ended.then(() => true)]);
+      await database.query(`SELECT pg_notify('@changes', $1)`, probe);
+      isProbed = await Promise.race([probed.promise, made.ended.then(() => true)]);
       clearTimeout(timer);
-      if (this.#isClosed || !isProbed) listening.end();
-      if (this.#isClosed) return;
-      if (!isProbed) return this.#pollInstead();
-      this.#watchers.notifyAll();
-      await listening.ended;
+      if (isClosed || !isProbed) made.end();
+      if (isClosed) return;
+      if (!isProbed) return pollInstead();
+      watchers.notifyAll();
+      await made.ended;
     } catch (error) {
-      if (this.#isClosed || isMissingDriver(error)) return;
+      if (isClosed || isMissingDriver(error)) return;
     }
-    this.#listening = undefined;
-    if (this.#isClosed) return;
+    listening = undefined;
+    if (isClosed) return;
     const next = isProbed ? 1 : attempt + 1;
-    this.#after(backOffMs(attempt, BACK_OFF, Math.random()), () => void this.#connect(next));
+    after(backOffMs(attempt, BACK_OFF, Math.random()), () => void connect(next));
   }
 
-  #tell(payload: string): void {
-    if (payload.startsWith(RUN)) this.#watchers.notifyRun(payload.slice(RUN.length));
-    else if (payload === WORK) this.#watchers.notifyWork();
+  function tell(payload: string): void {
+    if (payload.startsWith(RUN)) watchers.notifyRun(payload.slice(RUN.length));
+    else if (payload === WORK) watchers.notifyWork();
   }
 
-  #pollInstead(): void {
-    this.#database.warn(
+  function pollInstead(): void {
+    database.warn(
       'The connection to PostgreSQL passes no notifications, as with a transaction pooler: runs are looked for at intervals, so that decisions take longer. Name a direct connection with the option listen, or AGENTCHART_DB_LISTEN.',
     );
     const seen = new Map<string, number>();
     let workAt = 0;
     const poll = async () => {
       try {
-        await this.#lookForChanges(seen);
+        await lookForChanges(seen);
         if (performance.now() >= workAt) {
           workAt = performance.now() + WORK_POLL_MS;
-          this.#watchers.notifyWork();
+          watchers.notifyWork();
         }
       } catch {
         // The server cannot be reached; the next look comes.
       }
-      this.#after(POLL_MS, poll);
+      after(POLL_MS, poll);
     };
     void poll();
   }
 
-  async #lookForChanges(seen: Map<string, number>): Promise<void> {
-    const { topics } = this.#watchers;
+  async function lookForChanges(seen: Map<string, number>): Promise<void> {
+    const { topics } = watchers;
     if (topics.length === 0) return;
-    const rows = await this.#database.query(
+    const rows = await database.query(
       `SELECT run_id, seq::float8 AS seq FROM @runs WHERE run_id = ANY($1)`,
       topics,
     );
     for (const row of rows) {
       const [topic, seq] = [String(row.run_id), Number(row.seq)];
-      if (seen.get(topic) !== seq) this.#watchers.notifyRun(topic);
+      if (seen.get(topic) !== seq) watchers.notifyRun(topic);
       seen.set(topic, seq);
     }
     for (const topic of seen.keys()) if (!topics.includes(topic)) seen.delete(topic);
   }
 
-  /** The timer keeps no process alive. */
-  #after(ms: number, work: () => void): void {
-    if (this.#isClosed) return;
-    const timer = setTimeout(work, ms);
-    timer.unref();
-    this.#cancelTimer = () => clearTimeout(timer);
-  }
+  return {
+    start(): void {
+      if (isStarted || isClosed) return;
+      isStarted = true;
+      void connect(1);
+    },
+    close(): void {
+      isClosed = true;
+      cancelTimer();
+      listening?.end();
+    },
+  };
 }
 
 function isMissingDriver(error: unknown): boolean {

@@ -79,7 +79,6 @@ function escapeOptional(text: string | undefined): string | null {
   return text === undefined ? null : escapeText(text);
 }
 
-/** Throws `store-damaged` for an invalid column. */
 export function toRecord(row: Row): RunRecord {
   return readSafely(row, () => {
     const run = runRowSchema.parse(row);
@@ -259,7 +258,6 @@ export function toSnapshot(runId: string, row: Row | undefined): StoredSnapshot 
   );
 }
 
-/** Returns the runs of journal rows, and what they wait for. The rows of a run are in their order. */
 export function toWaiting(rows: readonly Row[]): Waiting[] {
   return [...Map.groupBy(rows, ({ run_id }) => String(run_id))].map(([key, appends]) => ({
     runId: unescapeText(key),

@@ -37,7 +37,6 @@ export class Connection {
     this.#writes = new WriteQueue(file, busyTimeoutMs, writes => this.#commit(writes));
   }
 
-  /** Runs `work` without a transaction; repeats it while the store is locked. */
   async query<Result>(work: (sql: Statements) => Result): Promise<Result> {
     return await this.#retryWhileLocked(() =>
       this.#use(({ sql, file }) => {

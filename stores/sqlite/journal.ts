@@ -145,7 +145,6 @@ function* checkEntries(
   if (seq < last) throw describeDamage(runId, seq + 1, 'is missing');
 }
 
-/** Splits a row into its entries. Throws `journal-damaged` if `next` is missing before the row. */
 function splitRow(runId: string, next: number, row: Row): Entry[] {
   const sums = String(row.sums);
   const json = String(row.json);

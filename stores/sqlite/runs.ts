@@ -132,7 +132,6 @@ export function readBlobBytes(
   return joinParts(parts, { runId, digest }, { offset, length, size: PART_BYTES });
 }
 
-/** Returns the rows of the runs that may be work, longest untouched first. Writes nothing. */
 export function findCandidates(sql: Statements, { now, isDead }: WorkRequest): Row[] {
   const processes = isDead === undefined ? [] : sql.processes.all(now);
   const dead = processes.flatMap(({ process, owner }) => (hasDeadOwner(owner, isDead) ? [process] : []));

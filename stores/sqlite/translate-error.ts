@@ -69,7 +69,6 @@ export function isRefusedCommit(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && REFUSED_COMMITS.has(Number(error.errcode));
 }
 
-/** Converts an error of SQLite or the file system to an `EngineError`; returns any other value unchanged. */
 export function translateError(file: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EngineError) return error;
   const fault = classifyError(error);
