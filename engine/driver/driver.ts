@@ -89,7 +89,6 @@ export class Driver {
     return this.#log.state;
   }
 
-  /** Rejects if the store or a service fails. */
   async drive(): Promise<DriveOutcome> {
     this.#log.follow({
       onInput: effects => {

@@ -24,7 +24,6 @@ export class Drives {
   #draining: { graceMs: number } | null = null;
   lostLeases = 0;
 
-  /** Whether this process gives up all runs of the store, and claims none. */
   get isDraining(): boolean {
     return this.#draining !== null;
   }
@@ -68,5 +67,4 @@ export class Drives {
   }
 }
 
-/** The runs of a store that this process drives. */
 export const drivesOf = oncePer((_store: Store) => new Drives());

@@ -19,7 +19,6 @@ import type { Service } from '../services/service.ts';
 import type { Children } from '../sub-agents/children.ts';
 import type { RunHandle, SubAgentRuns } from '../sub-agents/sub-agent-runs.ts';
 
-/** What a run needs from its agent. */
 export type RunOptions = {
   runId: string;
   store: Store;
@@ -48,11 +47,9 @@ export type RunOptions = {
   watchers?(): readonly DriveWatcher[];
   /** Default: a `Supervisor`, which drives the run in this process. */
   makeSupervisor?: MakeSupervisor;
-  /** Whether the parent waits for this run in this process. */
   isAwaited?(): boolean;
 };
 
-/** What a run gives its supervisor. */
 export type RunParts = {
   options: RunOptions;
   log: RunLog;
@@ -63,7 +60,6 @@ export type RunParts = {
   inherited: readonly Item[] | undefined;
 };
 
-/** Makes the supervisor of a run. */
 export type MakeSupervisor = (parts: RunParts) => RunSupervisor;
 
 /** How a run's handle (`Run`) has the run driven: by `Supervisor` in this process, or by an external system. */

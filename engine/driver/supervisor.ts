@@ -200,11 +200,12 @@ export class Supervisor implements RunSupervisor {
   }
 
   async #claim(before: Stage): Promise<boolean> {
-    const { host, owner, leaseMs, isDead } = this.#options;
+    const { store, runId, host, owner, leaseMs, isDead } = this.#options;
     const leasedAt = momentOf(host);
     let after: Stage = before;
+    let epoch: number | 'held' | 'ended' = 'held';
     try {
-      const epoch = await this.#log.claim({ owner, leaseMs, now: leasedAt.wall, isDead, unlessEnded: true });
+      epoch = await this.#log.claim({ owner, leaseMs, now: leasedAt.wall, isDead, unlessEnded: true });
       if (epoch === 'ended') await this.#readEnd();
       if (typeof epoch === 'string') return false;
       await this.#endIfOrphaned();
@@ -217,6 +218,8 @@ export class Supervisor implements RunSupervisor {
     } catch (error) {
       if (this.#log.isDriving) after = { type: 'failed', error };
       this.#log.stopDriving();
+      // The claim took the wake-up that was due: it is due again.
+      if (typeof epoch === 'number') await store.release(runId, epoch, leasedAt.wall).catch(() => {});
       throw error;
     } finally {
       this.#stage = after;

@@ -8,7 +8,6 @@ import {
 } from './run-events.ts';
 import { stoppable } from './stoppable.ts';
 
-/** What readers need of a run. */
 export type EventSource = {
   runId: string;
   events: RunEvents;

@@ -4,7 +4,6 @@ import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 /** A journal entry's event with its seq, or a delta, which is not journaled. */
 export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 
-/** A delta that adds to the text of a turn. */
 export type TextDelta = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' | 'call.delta' }>;
 
 /** The current turn's text, with adjacent deltas of a type (or call) merged. `since`: the seq of the last entry before it. */
@@ -106,13 +105,11 @@ export function endsText({ type }: RunEvent | Delta): boolean {
   );
 }
 
-/** Whether this is a delta that adds to the text of a turn. */
 export function isText(happening: RunHappening): happening is TextDelta {
   const { type } = happening;
   return type === 'text.delta' || type === 'reasoning.delta' || type === 'call.delta';
 }
 
-/** Whether two deltas are pieces of the same text. */
 export function isSamePart(one: TextDelta, other: TextDelta): boolean {
   if (one.turn !== other.turn || one.attempt !== other.attempt) return false;
   if (one.type === 'call.delta') return other.type === 'call.delta' && one.index === other.index;
@@ -153,10 +150,8 @@ export type QueueLimit = {
   onMissed?(size: number): void;
 };
 
-/** 1,024 events. */
 export const DEFAULT_LIMIT: QueueLimit = { most: 1_024, sizeOf: () => 1 };
 
-/** The events that a reader has not read yet. */
 export class ReaderQueue implements Subscriber {
   readonly #events: RunEvents;
   readonly #limit: QueueLimit;

@@ -60,7 +60,6 @@ export function runSoon(work: () => void): void {
 /** A moment on both clocks, in ms. */
 export type HostMoment = { wall: number; monotonic: number };
 
-/** The current moment. */
 export function momentOf(host: Host): HostMoment {
   return { wall: host.now(), monotonic: host.monotonic() };
 }

@@ -29,12 +29,10 @@ export function trackRecord(recorded: Promise<unknown>, forget = () => {}): void
   recorded.then(end, end);
 }
 
-/** Whether a function of the call is still running in this process. */
 export function isCallRunning(runId: string, callId: string): boolean {
   return running.has(keyOf(runId, callId));
 }
 
-/** Returns the number of running calls and pending records. */
 export function countRunningCalls(): number {
   return recording.size;
 }
@@ -90,7 +88,6 @@ export function currentCall(): CurrentCall | undefined {
   return storage?.getStore();
 }
 
-/** Runs `work` as part of a call. */
 export function withinCall<Result>(call: CurrentCall, work: () => Result): Result {
   return storage === undefined ? work() : storage.run(call, work);
 }

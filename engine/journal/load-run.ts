@@ -84,7 +84,6 @@ async function assertNotTruncated(store: Store, runId: string, seq: number): Pro
   if (last < seq) throw damagedJournal(runId, last + 1, `is missing, but the snapshot is of entry ${seq}`);
 }
 
-/** The format and chart version that wrote an image. */
 export function writerOf({ format, state }: RunImage): WrittenBy {
   return { format, chart: state.chart };
 }

@@ -12,7 +12,6 @@ import { assertReadable } from '../versions/version-mismatch.ts';
  * the first: who folds or copies what it reads asks for pages of one journal, and reads it again otherwise.
  */
 
-/** What journals are read from. */
 export type JournalStore = Pick<Store, 'get' | 'read' | 'readJson'>;
 
 const PAGE: Page = { entries: 256, chars: 256 * 1024 };
@@ -99,7 +98,6 @@ export function writerOfStart({ format, chart }: JsonObject): WrittenBy {
   return { format, chart } as WrittenBy;
 }
 
-/** A journal that begins with the start of its run. */
 export type WholeJournal = [JournalEntry & { event: RunStarted }, ...JournalEntry[]];
 
 /** Throws `refused` for a run whose store has only the entries after a snapshot. `verb` begins the advice, such as `Fork`. */

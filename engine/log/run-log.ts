@@ -92,7 +92,7 @@ export class RunLog {
     return this.#epoch !== null;
   }
 
-  /** Claims the run and returns the new epoch, or why not: another process holds the lease, or the run has ended. */
+  /** Claims the run and returns the new epoch, or why not: `held` by another process, or `ended`. If it throws, there is no lease. */
   async claim(request: ClaimRequest): Promise<number | 'held' | 'ended'> {
     const { store, host } = this.#options;
     host.reach?.('claim.before');
@@ -100,9 +100,14 @@ export class RunLog {
     const claim = await store.claim(this.runId, request);
     host.reach?.('claim.after');
     if (claim.type !== 'claimed') return claim.type;
-    if (claim.seq <= seen)
-      throw damagedJournal(this.runId, claim.seq, `is a new claim, but ${seen} entries were read before`);
-    await this.catchUp(claim.seq);
+    try {
+      if (claim.seq <= seen)
+        throw damagedJournal(this.runId, claim.seq, `is a new claim, but ${seen} entries were read before`);
+      await this.catchUp(claim.seq);
+    } catch (error) {
+      await store.release(this.runId, claim.epoch, request.now).catch(() => {});
+      throw error;
+    }
     this.startDriving(claim.epoch);
     return claim.epoch;
   }

@@ -27,7 +27,6 @@ export type Outcome = {
   unread: Item[];
 };
 
-/** The outcome of a run in this state. */
 export function describeOutcome(state: ChartState): Outcome {
   const { context } = state;
   const settled = describeSettled(state, text => text);

@@ -78,7 +78,6 @@ function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
   return state;
 }
 
-/** Describes the end of a journal for an export. */
 export function describeEnd(journal: readonly JournalEntry[], state: ChartState): UncheckedRun['end'] {
   const { status, epoch, updatedAt: at } = exportedStanding(journal, state);
   return { status, epoch, at, stateHash: hashState(state) };
@@ -124,12 +123,10 @@ export function hashHead(run: object, continued: string | undefined): string {
   return hashOf({ run: toJson(run), continued: continued ?? null });
 }
 
-/** Returns the hash of an entry, given the previous hash. */
 export function hashNext(before: string, seq: number, event: object | JsonValue): string {
   return hashOf({ before, seq, event: toJson(event) });
 }
 
-/** Returns the hash of an export's `end`, given the hash of the last entry. */
 export function hashSeal(before: string, end: object): string {
   return hashOf({ before, end: toJson(end) });
 }

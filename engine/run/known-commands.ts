@@ -105,11 +105,9 @@ function refuse(of: string, given: unknown, known: object): void {
  */
 export type CallReference = string | OpenCall;
 
-/** The input of a referenced call. */
 export type InputOf<Call extends CallReference> =
   Call extends OpenCall<string, infer Input> ? Input : unknown;
 
-/** What can be given as the result of a referenced call. */
 export type AnswerOf<Call extends CallReference> =
   Call extends OpenCall<string, unknown, infer Answer> ? Answer : unknown;
 

@@ -81,7 +81,6 @@ type RunChanges = {
   holdsAtEnd?: boolean;
 };
 
-/** Returns the configuration of a run, as plain data for the chart. */
 export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {}): RunConfig {
   return {
     models: definition.models.map(({ provider, model }) => ({ provider, model })),

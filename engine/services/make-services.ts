@@ -20,7 +20,6 @@ type ServiceParts = {
   watchers?: readonly DriveWatcher[] | undefined;
 };
 
-/** Returns the services of an agent, which all its runs share. */
 export function makeServices(
   { output, finishers, toolConcurrency: concurrency, ...turn }: AgentDefinition,
   { connectTools, subAgents, watchers }: ServiceParts,

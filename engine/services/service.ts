@@ -40,7 +40,6 @@ export interface ServiceScope {
   readonly blobs: RunBlobs | null;
   /** Finds results for a fork that plays those of its original; absent without a store. */
   readonly play?: PlayCall;
-  /** Records a late outcome as evidence. */
   recordLate(outcome: LateOutcome): void;
   /** Describes, for people, an attempt of the call that may still be running; `null` if none can be. */
   findLiveAttempt(call: { callId: string; attempt: number }): Promise<string | null>;

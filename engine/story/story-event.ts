@@ -25,7 +25,6 @@ export type TurnPart =
   | { kind: 'call'; item: ToolCallItem; call?: QualifiedCall }
   | { kind: 'item'; item: Exclude<Item, MessageItem | ReasoningItem | ToolCallItem> };
 
-/** Text and reasoning of a turn. */
 export type TextPart = Extract<TurnPart, { part: number | null }>;
 
 /**
@@ -127,7 +126,6 @@ export type StoryState = {
   error?: string;
 };
 
-/** How a run rests or ended. */
 export type StorySettled =
   | { status: 'waiting'; open: RunView['open'] }
   | Pick<FinishedRun, 'status' | 'text' | 'output' | 'incomplete'>

@@ -29,10 +29,8 @@ import type {
 
 export type * from './story-event.ts';
 
-/** Options of a story. */
 export type StoryOptions = {
   runId: string;
-  /** The text filters of the run's agent. */
   filters?: readonly (() => TextFilter)[];
 };
 
@@ -44,7 +42,6 @@ type Attempt = Place & {
   parts: StreamedPart[];
   calls: Map<number, { callId: string; text: string }>;
   refusals: number;
-  /** The number of reasoning items without text. */
   sealed: number;
   /** It began with its text so far: more text continues it, even after reasoning. */
   isMerged?: true;

@@ -40,7 +40,6 @@ type Cancelling = Stored & {
 };
 type Environment = Cancelling & { subAgents: SubAgentRuns };
 
-/** The child runs that a run's suspended calls wait for. */
 export class Children {
   readonly #environment: Environment;
 

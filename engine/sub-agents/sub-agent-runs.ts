@@ -21,11 +21,9 @@ import type { Settled } from '../log/settled.ts';
  * C4 A child whose parent no longer waits for it is cancelled before it does anything else.
  */
 export interface SubAgentRuns extends Pick<StoryAgent, 'subAgent'> {
-  /** Whether the tool is a sub-agent. */
   has(tool: string): boolean;
   /** Starts and drives the child run of a call, or attaches to it if it exists. */
   begin(tool: string, request: ChildRequest): Promise<RunHandle>;
-  /** Attaches to a run of any agent below this one. */
   open(runId: string): Promise<RunHandle>;
   /** Whether the store has a child run; `unknown` if it has not but the parent came from another store. */
   lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'>;
@@ -39,7 +37,6 @@ export type StoryAgent = {
   subAgent(tool: string): StoryAgent | undefined;
 };
 
-/** How to start a child run. */
 export type ChildRequest = {
   runId: string;
   parent: { runId: string; callId: string };
@@ -53,7 +50,6 @@ export type ChildRequest = {
   isAwaited(): boolean;
 };
 
-/** The result of a child run for the call that started it. */
 export type ChildAnswer = { output: JsonValue; isError: boolean };
 
 /** Returns the id of a call's child run. A fork keeps the call's key but has its own children. */
@@ -69,10 +65,8 @@ export function childIdsOf({ calls, runId }: Context): string[] {
   });
 }
 
-/** A call that waits for its child run. */
 export type SuspendedCall = Call & { childRunId: string };
 
-/** Returns the calls that wait for child runs, in their order. */
 export function suspendedCalls(context: Context): SuspendedCall[] {
   return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
 }
@@ -84,7 +78,6 @@ export function waitsForOriginal(context: Context): boolean {
   );
 }
 
-/** Whether the run still waits for the child run of this call. */
 export function isAwaitedBy(context: Context, callId: string): boolean {
   const call = context.calls.find(other => other.callId === callId);
   return call !== undefined && (isOwed(call) || call.status === 'waiting');
@@ -112,7 +105,6 @@ export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context): S
 /** Reserved for the closing call of a child that reached its limits. */
 const CLOSING_TURN = 1;
 
-/** The limits of a child run, or the limit of its parent that leaves nothing for it. */
 export type Share = { type: 'share'; limits: Partial<Limits> } | { type: 'spent'; reason: string };
 
 /** Returns the limits of one child run: an equal share of what the parent has left, among the open children of the round. */
@@ -161,7 +153,6 @@ function originOf(context: Context, limit: SpentLimit['limit']): string {
   return context.config.limits[limit] === DEFAULT_LIMITS[limit] ? 'the default' : 'set';
 }
 
-/** Returns the lower of both limits, for each limit. */
 export function narrowLimits(own: Limits, share: Partial<Limits>): Limits {
   const narrowed = { ...own };
   for (const [limit, allowed] of Object.entries(share) as [keyof Limits, number | undefined][]) {

@@ -50,10 +50,8 @@ export type VersionReport = {
   migratedTo?: string;
 };
 
-/** The versions of the code that wrote a journal. */
 export type WrittenBy = Pick<RunStarted, 'format' | 'chart'>;
 
-/** Compares format and chart, which decide whether the journal can be read. */
 export function compareJournal(runId: string, { format, chart }: WrittenBy): VersionReport {
   if (!Number.isInteger(format) || !Number.isInteger(chart?.version) || typeof chart.hash !== 'string') {
     const reason = 'it has no valid format and chart version';
@@ -93,7 +91,6 @@ function nameChart({ version, hash }: StoredState['chart']): string {
   return `${version} (${hash})`;
 }
 
-/** The parts of the current agent on which a run depends. */
 export type PresentAgent = {
   agent: RunStarted['agent'];
   models: RunStarted['config']['models'];

@@ -41,7 +41,6 @@ export type JournalMigration = {
 /** The steps of this release from earlier charts and formats; an agent's own steps are tried first. */
 const OWN_MIGRATIONS: readonly JournalMigration[] = [];
 
-/** The versions recorded in a journal. */
 export type Versions = { format: number; chart: number; agent?: string };
 
 /** The first matching step at each version, each at most once; `null` if they do not lead to this program's versions. */

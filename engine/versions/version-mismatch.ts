@@ -7,7 +7,6 @@ import { findSteps, type JournalMigration, type Versions, versionsOf } from './m
 
 const GUIDE = 'docs/versions.md';
 
-/** Returns advice for people about a run that cannot continue unchanged; otherwise `undefined`. */
 export function adviseOn(
   report: VersionReport,
   versions: Versions,
@@ -48,7 +47,6 @@ export function assertReadable(runId: string, written: WrittenBy): void {
   throw versionMismatch({ ...report, ...omitUndefined({ advice }) });
 }
 
-/** Returns the error for a run that cannot be opened; its details are the report. */
 export function versionMismatch(report: VersionReport): EngineError {
   const { runId, reason = 'it was written by another version', advice } = report;
   const suffix = advice === undefined ? '' : ` ${advice}`;

@@ -55,3 +55,32 @@ test('resuming a run whose claim fails rejects with the error of the store', asy
   });
   await expect((await makeLead(store, host).open(run.id)).resume()).rejects.toBe(gone);
 });
+
+test.each(['read', 'chain'] as const)(
+  'a claim gives the lease back if %s of the store fails after it',
+  async method => {
+    const inner = memory();
+    const host = new ManualHost();
+    const agentOn = (store: Store) =>
+      createAgent({ name: 'a', host, store, model: scripted([{ text: 'done' }, { text: 'done' }]) });
+    const first = await agentOn(inner).start('go');
+    await host.settle(first.settled());
+    const second = await agentOn(inner).start('go on', { continues: first.id });
+    await host.settle(second.settled());
+    const { id } = await second.fork({ at: 1 });
+    const gone = new EngineError('store-unavailable', 'The connection is lost.');
+    const store: Store = {
+      ...inner,
+      claim: async (...args) => {
+        const claimed = await inner.claim(...args);
+        Object.assign(store, { [method]: () => Promise.reject(gone) });
+        return claimed;
+      },
+    };
+    await expect((await agentOn(store).open(id)).resume()).rejects.toBe(gone);
+    expect((await inner.get(id))?.leaseUntil).toBeUndefined();
+    expect(await host.settle((await agentOn(inner).open(id)).settled())).toMatchObject({
+      status: 'finished',
+    });
+  },
+);
