@@ -15,10 +15,7 @@ export function cerebras(options: ChatOptions): ModelAdapter {
   return chatAdapter(CEREBRAS, options);
 }
 
-/**
- * Reasoning is received as `reasoning`, and accepted under that name alone. With an enforced schema, models answer
- * and repeat a call in one turn: with tools, it is part of the instructions.
- */
+/** Reasoning is `reasoning` only. With an enforced schema, models repeat calls: with tools, it is words. */
 const CEREBRAS: ChatDialect = {
   ...endpointOf('cerebras', 'https://api.cerebras.ai/v1'),
   maxTokensMember: () => 'max_completion_tokens',

@@ -15,10 +15,7 @@ export function groq(options: ChatOptions): ModelAdapter {
   return chatAdapter(GROQ, options);
 }
 
-/**
- * Groq refuses a schema together with tools. A call that violates its tool's schema is an error with the generated
- * text, so it is retried. Usage is sent without asking for it.
- */
+/** Groq refuses a schema with tools. A call that violates its schema is an error, retried. */
 const GROQ: ChatDialect = {
   ...endpointOf('groq', 'https://api.groq.com/openai/v1'),
   maxTokensMember: () => 'max_completion_tokens',

@@ -188,10 +188,7 @@ export async function checkVersions(
   return await withAgent(agent, output, () => agent.check(runId));
 }
 
-/**
- * Returns the agent whose migrations apply to a run: from `requested` (a module), else from the module that
- * the run was started with, else one without migrations.
- */
+/** The agent whose migrations apply to a run: of `requested`, of the module it was started with, or none. */
 export async function agentToMigrate(
   store: Store,
   { runId, agent: name }: RunRecord,

@@ -16,10 +16,7 @@ export type FoundRun = OpenedStore & { record: RunRecord };
 /** The options of commands about a run, named by its id or a unique prefix of it. */
 export type OnRun = StoreOptions & { run: string };
 
-/**
- * Runs `work` on the store in this file, or at this address, then closes the store; if calls that timed out still run,
- * only once they have ended, so that their results are kept. It does not wait for that.
- */
+/** Runs `work` on a store, then closes it once calls that timed out have ended, without waiting. */
 export async function withStore<Result>(
   place: string | ({ file: string } & Pick<PostgresOptions, 'patienceMs' | 'warn'>),
   work: (store: Store) => Promise<Result>,

@@ -105,10 +105,7 @@ export function isOwed({ status }: Call): boolean {
   return OWED_BY_BATCH.has(status);
 }
 
-/**
- * Whether a call may start before it is durable: it has no side effect, needed no approval, was not edited, and can
- * safely run again in a process that finds no record of it.
- */
+/** Whether a call may start before it is durable: nothing decided it, and it can safely run again. */
 export function mayRunUnrecorded({ sideEffect, executedBy, gate, edited, attempt }: Call): boolean {
   return sideEffect === 'none' && executedBy === 'engine' && !gate && edited !== true && attempt === 0;
 }

@@ -210,10 +210,7 @@ export type PruneOptions = LeaseCheck & {
 /** The run after an append. */
 export type Standing = {
   status: RunStatus;
-  /**
-   * The hash of the state after the last appended entry, present if the run rests or has ended. It is stored with that
-   * entry and checked by `replay`.
-   */
+  /** The hash of the state after the last entry, if the run rests or has ended; `replay` checks it. */
   stateHash?: string;
   /** Without it, the stored one stays. */
   progress?: Progress;

@@ -17,10 +17,7 @@ export type Waiting = { runId: string; awaited: ReadonlySet<string> };
 
 const DELETE_NAMES: NamesOf<DeleteOptions> = { cascade: true, now: true, isDead: true };
 
-/**
- * Returns the ids of the runs to delete, `runId` first. A fork is kept, unless it still waits for a child run of its
- * original. Throws `run-unknown`, and `refused` as described for `Store.delete`.
- */
+/** The ids to delete, `runId` first; forks stay, unless they wait for a child. Throws as `Store.delete`. */
 export function planDeletion(kinship: Kinship, runId: string, options: DeleteOptions): string[] {
   refuseUnknownOptions('store.delete', options, DELETE_NAMES, 'input-invalid');
   const { cascade = false, now = Date.now(), isDead = () => false } = options;

@@ -116,10 +116,7 @@ function tokensIn(characters: number): number {
 /** The indexes of items that are kept or removed together; `into` is the group that this one was merged into. */
 type Group = { places: number[]; last: number; into?: Group };
 
-/**
- * Groups the items. A model's turn is one group: the consecutive items of the model, and every item with the id of one
- * of its calls. Every other item is its own group.
- */
+/** A model's turn is one group, with every item of its calls; each other item is its own. */
 function groupItems(transcript: readonly Item[]): Group[] {
   const groups = new Set<Group>();
   const ofCall = new Map<string, Group>();

@@ -26,10 +26,7 @@ export function pureApproval<Input, RunContext>(
   return isPure(rule) ? call => rule.rule(call as CallView<Input, RunContext>) : undefined;
 }
 
-/**
- * Evaluates the rule for one call. Rejects with an `EngineError` `agent-invalid` when the rule's function
- * returns anything but a boolean or `{ required }`: a forgotten `return` must not let a call through.
- */
+/** Evaluates the rule. Rejects anything but a boolean or `{ required }`: a forgotten `return` fails. */
 export async function applyApprovalRule<Input, RunContext>(
   rule: ApprovalRule<Input, RunContext>,
   call: CallView<Input, RunContext>,

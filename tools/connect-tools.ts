@@ -58,10 +58,7 @@ export class ToolConnection {
   }
 }
 
-/**
- * Returns the tools by name, or `undefined` if any entry is a source that has to be connected first.
- * Throws an `EngineError` `agent-invalid` for a duplicate name.
- */
+/** The tools by name; `undefined` if a source has to be connected first. Throws for a duplicate name. */
 export function listTools(entries: readonly (Tool | ToolSource)[]): ReadonlyMap<string, Tool> | undefined {
   const groups = entries.flatMap((entry, index) =>
     isToolSource(entry) ? [] : [{ from: `tools[${index}]`, tools: [entry] }],

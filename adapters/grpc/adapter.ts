@@ -315,10 +315,7 @@ function fromGrpcError(thrown: unknown, context: ProviderContext): unknown {
   return errorFromBody({ error }, context, 'server');
 }
 
-/**
- * Loads an optional peer dependency; bundlers leave the import alone. Throws a `ProviderError` with the command that
- * installs it if it is missing.
- */
+/** Loads an optional peer; bundlers leave the import alone. A missing one: how to install it. */
 export async function loadPeer<Module>(module: string, context: ProviderContext): Promise<Module> {
   try {
     return await import(/* @vite-ignore */ module);

@@ -358,10 +358,7 @@ async function textOf(guard: BodyGuard | null, maxLength = Number.POSITIVE_INFIN
 /** How long an abandoned body is drained before its connection is closed, in ms. */
 const GRACE_MS = 1_000;
 
-/**
- * When the reader stops early, the rest is drained in the background for up to a second: the connection can be reused
- * if the body ends in time.
- */
+/** A reader that stops early: the rest is drained for up to a second, so that the connection is reusable. */
 function chunksOf(guard: BodyGuard | null): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]: () => ({

@@ -1,10 +1,7 @@
 /** One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF. */
 export type SseEvent = { event: string; data: string };
 
-/**
- * Yields the events of a `text/event-stream`, however its bytes are split, `[DONE]` included. The last block does not
- * need a blank line after it.
- */
+/** The events of a `text/event-stream`, `[DONE]` included; the last block needs no blank line after it. */
 export function readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
   const block = new EventBlock();
   return eventsIn(chunks, line => block.push(line));

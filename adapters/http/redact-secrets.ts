@@ -3,10 +3,7 @@ import { shorten } from '../turn/json-access.ts';
 
 const REDACTED = '[redacted]';
 
-/**
- * Keys of known providers, complete or masked with asterisks. Each pattern decides within a few characters
- * whether it matches and then consumes the whole key, so a text is scanned in linear time.
- */
+/** Keys of known providers, whole or masked; each pattern decides within a few characters: linear time. */
 const SECRET_SHAPES: readonly RegExp[] = [
   /\b(?:sk|rk|pk|xai|csk|pplx)-(?:[A-Za-z0-9_-]{6}|[A-Za-z0-9_-]{0,5}\*)[A-Za-z0-9*_-]*/g,
   /\b(?:gsk|hf|r8)_(?:[A-Za-z0-9]{8}|[A-Za-z0-9_-]{0,20}\*)[A-Za-z0-9*_-]*/g,

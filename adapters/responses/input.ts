@@ -250,10 +250,7 @@ function readsMedia(mediaType: string, { type }: Media): boolean {
     : !/^(?:audio|video|image)\//.test(mediaType);
 }
 
-/**
- * Exactly one result for each call, as the provider requires. Others are dropped; a missing one is an error result at
- * the end of its turn.
- */
+/** Exactly one result per call: others are dropped, a missing one is an error result of its turn. */
 function withPairedResults(transcript: readonly Item[], from = 0): Item[] {
   const calls = idsOf(transcript, 'tool_call');
   const results = idsOf(transcript, 'tool_result');

@@ -91,10 +91,7 @@ function settingsInput({ temperature, topP, maxOutputTokens, reasoningEffort }: 
   });
 }
 
-/**
- * Equals `inputOf`, but is computed from the last turn alone if all results after it answer its calls and the ids of
- * those calls are not used earlier.
- */
+/** As `inputOf`, from the last turn alone, if the results after it answer only its calls. */
 export function inputAfter(
   transcript: readonly Item[],
   options: InputOptions & { from: number },

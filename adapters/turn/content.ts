@@ -13,10 +13,7 @@ type Result = Pick<ToolResultItem, 'output' | 'shown' | 'isError'>;
 /** Whether a model reads images or files of this media type from tools; `image/*` for an image of unknown type. */
 type ReadsMedia = (mediaType: string, media: Media) => boolean;
 
-/**
- * What a model reads of a result, in order; a note replaces each image and file that it does not read. A result that
- * is not content is one text, JSON included. An error has no images and files.
- */
+/** What a model reads of a result; a note replaces each image and file that it does not read. */
 export function partsOfResult({ output, shown, isError }: Result, reads: ReadsMedia): Part[] {
   const content = readContent(output);
   if (content === undefined) return [{ type: 'text', text: shown ?? asText(output) }];

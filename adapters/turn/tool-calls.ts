@@ -109,10 +109,7 @@ function argumentText(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/**
- * Names the calls of a turn that have no id or a duplicate one, after the transcript and their position: a repeated
- * turn gives the same ids, a longer transcript others.
- */
+/** Names calls without an id, or with a duplicate, by transcript and position: a repeat gets the same. */
 export class CallIds {
   readonly #transcript: ModelRequest['transcript'];
   #taken: Set<string> | undefined;
@@ -150,10 +147,7 @@ export function toolCall(callId: string, name: string, text: string): ToolCall {
 
 type ParsedArguments = { input: JsonObject } | { error: string };
 
-/**
- * Parses the arguments of a call. No text means `{}`. Anything but a JSON object of at most 200 levels gives an error
- * for the model to read, which quotes at most 80 characters.
- */
+/** Parses arguments: none is `{}`; all but an object of at most 200 levels is an error for the model. */
 export function parseArguments(text: string | null | undefined): ParsedArguments {
   if (text === null || text === undefined || text.trim() === '') return { input: {} };
   const refuse = (what: string) => ({ error: `The arguments ${what}: ${shorten(text, 80)}` });
@@ -188,10 +182,7 @@ export function resultsByCall(transcript: readonly Item[]): ReadonlyMap<string, 
   return Map.groupBy(results, ({ callId }) => callId);
 }
 
-/**
- * Maps call ids to ids that the provider accepts; any other is replaced by one derived from its digest. Ids stay
- * unique, and a call has the same id in every request.
- */
+/** Maps call ids to those that the provider accepts, others to one of their digest: unique and stable. */
 export class WireCallIds {
   readonly #byCallId = new Map<string, string>();
 

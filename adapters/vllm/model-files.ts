@@ -18,10 +18,7 @@ export type ModelFiles = {
   tokenTexts: TokenTexts;
 };
 
-/**
- * Reads `tokenizer.json`, `tokenizer_config.json`, and, if present, `chat_template.jinja` and `generation_config.json`.
- * Throws a `ProviderError` if a file is missing or unusable.
- */
+/** Reads the tokenizer and the template of a folder. Throws a `ProviderError` for a file it cannot use. */
 export async function loadModelFiles(folder: string, context: ProviderContext): Promise<ModelFiles> {
   const [{ Tokenizer }, { Template }] = await Promise.all([
     loadPeer<typeof import('@huggingface/tokenizers')>('@huggingface/tokenizers', context),
@@ -130,10 +127,7 @@ type Decode = (ids: readonly number[]) => string;
 /** How many tokens may wait for the rest of a character. Characters have at most four bytes. */
 const MOST_WAITING = 8;
 
-/**
- * Decodes the tokens of one reply as they come. A token's text may depend on the token before it, and a
- * character's bytes may be in several tokens, so each token is decoded together with the ones before it.
- */
+/** Decodes a reply's tokens as they come: a token's text may depend on those before it. */
 export class TokenText {
   readonly #decode: Decode;
   /** The tokens of the last text, and those whose text is not complete. */

@@ -33,9 +33,7 @@ export function moveListeners(from: object, to: object): void {
   if (listeners !== undefined) LISTENERS.get(from)?.moveTo(listeners);
 }
 
-/**
- * The listeners of an agent. They follow the store, and read it immediately after a commit of a run in this process.
- */
+/** The listeners of an agent: they follow the store, and read right after a commit of this process. */
 export class AgentListeners {
   readonly #agent: { name: string; store: Store };
   readonly #host: Host;

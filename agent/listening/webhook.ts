@@ -35,10 +35,7 @@ const NAMES = optionNames<WebhookOptions>()('url secret on fetch');
 const REQUEST_MS = 15_000;
 const BACK_OFF = { baseMs: 500, maxMs: 10 * 60_000 };
 
-/**
- * How long delivery is retried, in ms. Much shorter if the receiver refuses the message, so that it does not delay
- * other messages.
- */
+/** How long delivery is retried, in ms; much shorter if the receiver refuses, to delay no others. */
 const UNAVAILABLE_MS = 24 * 60 * 60_000;
 const REFUSED_MS = 60_000;
 
@@ -215,10 +212,7 @@ function describeRun(run: RunRecord): JsonObject {
   return { ...facts, ...omitUndefined({ parent, errorCode }) };
 }
 
-/**
- * Describes what a run itself waits for: the runs of sub-agents have their own messages. `null` for nothing. `key`
- * identifies the set.
- */
+/** What a run itself waits for, without its sub-agents; `null` for nothing. `key` identifies the set. */
 async function describeWaits(store: Store, runId: string): Promise<{ data: JsonObject; key: string } | null> {
   const settled = describeSettled((await loadRun(store, runId)).state, text => text);
   if (settled?.status !== 'waiting') return null;

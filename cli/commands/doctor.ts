@@ -30,10 +30,7 @@ type Tables = { version: number | null; current: number; synchronousCommit?: str
 
 type Counts = Record<Finding['type'] | 'runs', number>;
 
-/**
- * Lists the runs that workers of this release, with the given agents, would not drive. Changes nothing in the store.
- * Exits with 1 if there are such runs, or if the store cannot be used.
- */
+/** Lists the runs that workers of this release, with these agents, would not drive: then exits with 1. */
 export const doctor: Action<'doctor'> = async ({ db, json, agent: modules = [] }) => {
   const output = new Output({ json });
   const file = storeFile(db);

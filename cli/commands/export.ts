@@ -17,10 +17,7 @@ import { withRun } from '../store.ts';
 
 type Recorded = Awaited<ReturnType<typeof recordRun>>;
 
-/**
- * Writes a JSON document with the run and the runs that it continues, followed by the parts of its large results, one
- * JSON line each. With `test`, writes a vitest file instead.
- */
+/** Writes a run, those it continues, and its large results line by line; with `test`, a vitest file. */
 export const exportToFile: Action<'export'> = ({ out, test, ...options }) =>
   withRun(options, async ({ store, output, record: { runId } }) => {
     if (test === true) return await writeTest(store, runId, out, output);

@@ -59,10 +59,7 @@ async function serveReadOnly(store: Store, runId: string, port: number, output: 
 /** An exported run in a store of its own. `problem`: how the file differs from what was exported. */
 type LoadedExport = { store: Store; runId: string; problem?: string };
 
-/**
- * Loads an export, with the runs that it continues, into a store in memory. Throws `input-invalid` for a file that is
- * none, and `chart-mismatch` for one of another version.
- */
+/** Loads an export into memory. Throws `input-invalid`, and `chart-mismatch` for one of another version. */
 export async function loadExport(file: string): Promise<LoadedExport> {
   const texts = new Map<string, string[]>();
   const { exported, blobs } = await readExportFile(file, ({ blob, text }) => {

@@ -21,10 +21,7 @@ import { listen, ServerLog, shutDown } from './serving.ts';
 /** How long calls in progress may take when the process ends, in ms. */
 const GRACE_MS = 2_000;
 
-/**
- * On stdin and stdout until stdin ends or a signal, or with `--port` over HTTP until a signal. Runs in progress stay
- * resumable; the next `mcp`, `serve` or `resume` continues them.
- */
+/** On stdin and stdout until stdin ends or a signal, or with `--port` over HTTP. Runs stay resumable. */
 export const mcpCommand: Action<'mcp'> = async options => {
   const log = new ServerLog('text');
   const file = storeFile(options.db);

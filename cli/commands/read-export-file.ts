@@ -13,10 +13,7 @@ export function isFile(named: string): boolean {
   return found?.isDirectory() === false || /[\\/]|\.json$/.test(named);
 }
 
-/**
- * Reads a file written by `agentchart export`: a JSON document, then one JSON line for each part of its large
- * results, which `onPart` gets. Throws `input-invalid`.
- */
+/** Reads an exported file; `onPart` gets the parts of its large results. Throws `input-invalid`. */
 export async function readExportFile(
   file: string,
   onPart: (part: { blob: string; text: string }) => void = () => {},

@@ -10,10 +10,7 @@ import { showSafely } from '../render/format.ts';
 import { dim, type Output } from '../render/output.ts';
 import { withRun } from '../store.ts';
 
-/**
- * Posts the spans of a run and of its sub-agents' runs to a receiver, or prints them without `otlp`. The same run gives
- * the same ids every time. Returns 1 if the receiver does not take them.
- */
+/** Posts the spans of a run and its sub-agents, or prints them; always the same ids. 1 if refused. */
 export const traces: Action<'traces'> = async ({ otlp, content = false, ...options }) => {
   if (otlp !== undefined && !(URL.canParse(otlp) && /^https?:$/.test(new URL(otlp).protocol)))
     throw new EngineError(

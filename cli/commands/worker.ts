@@ -21,10 +21,7 @@ import { listen, readFormat, ServerLog, shutDown, untilStopped } from './serving
 /** How long the start waits for hidden MCP servers, in ms. */
 const HIDDEN_START_MS = 5_000;
 
-/**
- * How long a worker keeps the results of calls that it cannot store because PostgreSQL is away, in ms. It may: an append
- * that another process has overtaken is refused.
- */
+/** How long results are kept while PostgreSQL is away, in ms; one that was overtaken is refused. */
 const DRIVER_PATIENCE_MS = 10 * 60_000;
 
 /** SIGINT or SIGTERM hands its runs over; a second signal exits at once. */

@@ -217,10 +217,7 @@ function foldMigrated(runId: string, started: RunStarted, events: readonly RunEv
   return state;
 }
 
-/**
- * Reports the compatibility of a stored run with this program and, if given, with the agent `present`. Writes nothing.
- * Throws `run-unknown`, and `journal-damaged` for a journal that no program can read.
- */
+/** Whether a stored run fits this program and `present`. Throws `run-unknown`, `journal-damaged`. */
 export async function checkRun(
   store: Store,
   runId: string,

@@ -440,10 +440,7 @@ function artifactsOf({ settled, transcript }: RunImage): Artifact[] {
   return parts.length === 0 ? [] : [{ ...ANSWER, parts }];
 }
 
-/**
- * The text and output of a finished run, or the words of a refusal. An empty text counts if there is nothing else and the
- * answer is complete: an artifact has a part.
- */
+/** The text and output of a run, or a refusal; an empty text only alone: an artifact has a part. */
 function answerParts({ text, output, incomplete }: FinishedRun): WirePart[] {
   const parts = [...textParts(text), ...textParts(incomplete?.refusal ?? '')];
   if (output !== undefined) parts.push({ data: toJson(output), mediaType: 'application/json' });

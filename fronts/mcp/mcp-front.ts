@@ -184,10 +184,7 @@ export function logError(error: Error, log: (line: string) => void): void {
   log(`MCP: ${said.replace(/\s+/g, ' ').trim().slice(0, LONGEST) || 'a message that is not valid'}`);
 }
 
-/**
- * A server that runs. `begun` resolves with the first request that is more than `server/discover`, `ended` when the
- * client has left; a server for many clients has begun, and never ends.
- */
+/** A server: `begun` with the first request beyond `server/discover`, `ended` when the client has left. */
 export type McpServing = {
   begun: Promise<void>;
   ended: Promise<void>;

@@ -87,10 +87,7 @@ export async function createdTask(runs: ServedRuns, runId: string, caller: Calle
   return { resultType: 'task', status: 'working', ...describe(record), content: [] };
 }
 
-/**
- * Adds the methods of the tasks extension. A request that does not declare it is refused with `Missing`, the SDK's class
- * for the JSON-RPC error -32021.
- */
+/** The methods of the tasks extension; a request that does not declare it gets `Missing` (-32021). */
 export function addTasks(
   server: Server,
   { Missing, ...options }: TaskOptions & { Missing: typeof MissingRequiredClientCapabilityError },

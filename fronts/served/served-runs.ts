@@ -30,10 +30,7 @@ export type ServedRunsOptions = {
 
 type Start = Pick<StartOptions, 'continues' | 'runContext' | 'chat'>;
 
-/**
- * The runs that the clients of a protocol start, follow and decide. This process drives them in the background; a
- * request that ends stops nothing. A caller finds only runs that have its labels.
- */
+/** The runs of a protocol's clients, driven in the background; a caller finds those with its labels. */
 export class ServedRuns {
   readonly store: Store;
   readonly agents: ReadonlyMap<string, Agent>;

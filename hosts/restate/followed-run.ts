@@ -112,10 +112,7 @@ class FollowedRun implements RunSupervisor {
   }
 }
 
-/**
- * Has the run delivered, also if it rests or is quarantined, or if its delivery was killed in Restate, which tells the
- * run's object nothing. Returns false if the run has ended.
- */
+/** Has a run delivered, even if it rests or its delivery was killed. False if the run has ended. */
 export async function resumeRun(calls: RestateCalls, runId: string): Promise<boolean> {
   const lost = await findLostDelivery(calls, runId);
   return await calls.run(runId, 'call', { reason: 'resumed', ...omitUndefined({ lost }) });

@@ -368,10 +368,7 @@ async function readOnce(calls: RestateCalls, runId: string, after: number, page:
 /** The wait before a run that has changed meanwhile is looked at again, in ms. */
 const AGAIN_MS = 100;
 
-/**
- * Implements `Store.delete`. The run at the top is deleted only if it still ends where it was read; its object deletes
- * the other runs then, whether or not the caller waits for that.
- */
+/** Implements `Store.delete`: the top run only if it still ends where it was read; it deletes the others. */
 async function deleteRun(calls: RestateCalls, runId: string, options: DeleteOptions): Promise<string[]> {
   for (;;) {
     const kinship = await readKinship(calls);

@@ -303,10 +303,7 @@ function itemsOfResponse(found: FoundResponse): ConversationItem[] {
   return items.map(item => ({ ...item, id: String(item.id) }));
 }
 
-/**
- * What a request follows: the newest response and the items that were added since. If that response was deleted, or an
- * item that it has read, all remaining items are the history instead.
- */
+/** The newest response and the items since; all remaining items if a response or item was deleted. */
 async function contextOf(
   conversation: Conversation,
   library: VisibleResponses,

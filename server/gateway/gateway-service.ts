@@ -94,10 +94,7 @@ export class GatewayService {
     this.runs = new RequestRuns({ ...options, library, live, agents: this.#agents, admission });
   }
 
-  /**
-   * Starts the answer to a request. One that answers the calls of an earlier request continues its run, if it can.
-   * Throws a `ResponsesError` before doing anything if the request is refused.
-   */
+  /** Starts an answer; one to the calls of an earlier request continues its run. Throws `ResponsesError`. */
   async answer<Wire, Whole>(
     request: GatewayRequest,
     caller: Caller,

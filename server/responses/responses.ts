@@ -71,10 +71,7 @@ export class Responses {
     });
   }
 
-  /**
-   * The response to an earlier request with this key, or the run that this one may begin. It is looked for in the journals,
-   * those of the runs `continued` too, and among the unstored responses. Failures that the client may retry do not count.
-   */
+  /** The response to an earlier request with this key, but for failures that the client may retry. */
   async #findAnswered(
     key: RequestKey,
     continued: readonly string[],
@@ -169,10 +166,7 @@ const LONGEST_KEY = 255;
 /** Uses of a key after failures that the client may retry. */
 const MOST_ATTEMPTS = 20;
 
-/**
- * Callers who see the same responses share keys. How a response is delivered (`stream`) and credentials do not count.
- * Throws a `ResponsesError` for an unusable key.
- */
+/** Callers who see the same responses share keys. Throws a `ResponsesError` for an unusable key. */
 function readRequestKey(key: string, { name, labels }: Caller, request: GatewayRequest): RequestKey {
   if (key === '' || key.length > LONGEST_KEY) {
     const message = `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`;

@@ -178,10 +178,7 @@ function readRequest(text: string): JsonObject {
   return body;
 }
 
-/**
- * Upgrades a request that has passed the checks of every request. Throws a `ResponsesError` with status 429 when as many
- * connections are open as the server may have streams.
- */
+/** Upgrades a request after all checks; 429 when as many connections are open as may stream. */
 export function socketRoute(options: {
   responses: Responses;
   host: Host;

@@ -59,10 +59,7 @@ const NOTED = [
   'run.redacted',
 ] as const satisfies readonly RunEvent['type'][];
 
-/**
- * The lines of what one entry told, or several deltas, for readers of run `runId`. `seq` is on the last line of an entry: a
- * reader that has it has all of the entry.
- */
+/** The lines of an entry or deltas, for readers of `runId`; `seq` is on an entry's last line. */
 export function linesOf(told: readonly StoryEvent[], runId: string): StoryLine[] {
   const lines: StoryLine[] = told.flatMap(event => {
     const line = lineOf(event);

@@ -67,10 +67,7 @@ const ownerSchema = z.object({
   instance: z.exactOptional(z.string()),
 });
 
-/**
- * Returns text that a column can hold. SQLite stores UTF-8, which has no lone surrogates, and its functions end a text
- * at NUL; both are escaped as in JSON, as are quotes, backslashes and control characters.
- */
+/** Text that a column can hold: lone surrogates and NUL are escaped as in JSON, as is what JSON escapes. */
 export function escapeText(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }

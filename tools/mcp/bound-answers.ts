@@ -3,10 +3,7 @@ export const LARGEST_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 type Fetch = (input: string | URL, init?: RequestInit) => Promise<Response>;
 
-/**
- * Wraps `fetch` so that reading a response body fails with an `Error` once one message exceeds `maxBytes`. In an
- * event stream each event is one message; any other body is one message.
- */
+/** `fetch` whose bodies fail once one message exceeds `maxBytes`; in a stream each event is one. */
 export function boundAnswers(fetch: Fetch, maxBytes: number): Fetch {
   return async (input, init) => {
     const response = await fetch(input, init);

@@ -208,10 +208,7 @@ export class Chat {
     return accepted;
   }
 
-  /**
-   * Returns the place of the user message with this id; `undefined` if the chat does not have it. `after` is the id of
-   * the preceding message: runs older than that message's run are not read.
-   */
+  /** The place of a user message, if there is one; runs older than that of message `after` are not read. */
   async find(messageId: string, after = ''): Promise<Place | undefined> {
     const current = await this.current();
     for (const record of current === undefined ? [] : (await this.#store.chain(current.runId)).toReversed()) {

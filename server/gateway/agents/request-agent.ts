@@ -33,10 +33,7 @@ export function mostToolCalls({ maxToolCalls: wanted }: RecordedRequest): number
   return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
 }
 
-/**
- * The run's limits for a response that may make `toolCalls` further calls. `callsBefore` counts the calls before the
- * client's last input.
- */
+/** The limits of a response that may make `toolCalls` more; `callsBefore` precede the last input. */
 export function budgetOf(
   toolCalls: number,
   spent: { toolCalls: number; turns: number; callsBefore: number },

@@ -179,10 +179,7 @@ function serverTool(tool: Tool, server: ConnectedServer): Tool {
   return { ...tool, approval: asks ? () => true : call => (server.hidden ? false : tool.approval(call)) };
 }
 
-/**
- * `always` in the configuration or the request wins; without a policy in either, the call needs approval, as at OpenAI.
- * Calls of hidden servers never do.
- */
+/** `always` in configuration or request wins; without a policy it is needed; hidden servers never ask. */
 export function needsApproval(tool: Tool, { config, asked, hidden }: ConnectedServer): boolean {
   if (hidden) return false;
   const name = ownName(tool);

@@ -326,10 +326,7 @@ const FAILED = 'The server failed on this response. See its log for the cause.';
 
 const LOOK_AGAIN_MS = 5_000;
 
-/**
- * For readers of a response that has not ended; `null` for the id if it is not stored. Only the code is that of `error`,
- * whose message may name files of the server.
- */
+/** For readers of a response that has not ended; of `error` only the code, as it may name files. */
 function interruption(responseId: string | null, error: unknown): ApiError {
   const code = isPassing(error) || error instanceof ApiError ? error.code : 'internal';
   const rest =

@@ -7,10 +7,7 @@ import { runOfCompaction, summaryMessage, upstreamCompaction } from '../request/
 import type { InputItem, SentItem } from '../request/gateway-request.ts';
 import type { CallOrigin, References } from './references.ts';
 
-/**
- * The transcript items of an input, in order. An output item that the client returns unchanged is replaced by the stored
- * one, which has the opaque data for its provider. Throws a `ResponsesError` for an item that is not stored.
- */
+/** The items of an input; those of the gateway as stored, with opaque data, else a `ResponsesError`. */
 export async function resolveInput(input: readonly InputItem[], known: References): Promise<Item[]> {
   const turns = new TurnsInInput();
   let runId: string | undefined;
@@ -55,10 +52,7 @@ function placeOf({ id }: InputItem): ItemPlace | undefined {
 /** `last` is the highest place of its calls. */
 type Turn = { name: string | undefined; items: Item[]; results: Item[]; last: number };
 
-/**
- * Items in the order of a transcript: the results of MCP calls come after the last call of their turn. A call that ran
- * after its approval belongs to the turn that made it, although a later response shows it.
- */
+/** Items in a transcript's order: MCP results after the last call of their turn, which made the call. */
 class TurnsInInput {
   readonly #turns: Turn[] = [];
   readonly #byName = new Map<string, Turn>();

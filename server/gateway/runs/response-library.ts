@@ -25,10 +25,7 @@ export type FoundResponse = { run: RunResponses; span: ItemSpan };
 
 const MOST_UNSTORED = 1_000;
 
-/**
- * The runs of the gateway: in the store, except waiting runs with `store: false`, which this process keeps in memory.
- * Requests see them through `seenBy` only.
- */
+/** The runs of the gateway: stored, or waiting with `store: false` in memory. Requests use `seenBy`. */
 export class ResponseLibrary {
   readonly store: Store;
   readonly #unstored = new Map<string, Store>();
@@ -91,10 +88,7 @@ export class VisibleResponses {
     return runId === this.#ownRunId || this.#library.isStored(runId);
   }
 
-  /**
-   * A run with a response of the caller. Responses of others in the same run count as deleted. The run of a compaction
-   * has no response.
-   */
+  /** A run with a response of the caller; others' count as deleted, and a compaction has none. */
   async load(runId: string): Promise<RunResponses | undefined> {
     const run = await this.#library.load(runId);
     if (run === undefined) return undefined;
@@ -302,10 +296,7 @@ export function requestIdOf(run: RunResponses, callId: string): string {
   return callId;
 }
 
-/**
- * The model calls since `from` (ms since the epoch) of the gateway's runs, with the callers whose requests they served.
- * Runs that cannot be read are logged and left out.
- */
+/** The model calls since `from` (ms) of the gateway's runs, with their callers. Damaged runs are logged. */
 export async function* recordedUsage(
   store: Store,
   from: number,

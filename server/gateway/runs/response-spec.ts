@@ -15,10 +15,7 @@ import {
 import type { RequestTool, RequestToolChoice } from '../request/request-tools.ts';
 import type { readShared, textOptions } from '../request/shared-parameters.ts';
 
-/**
- * The part of a request that is stored and shown, as JSON: its response says what was asked for, and another process can
- * make its agent again. What the client did not send is absent.
- */
+/** The part of a request that is stored and shown, and from which another process makes its agent. */
 export type RecordedRequest = {
   model?: string;
   instructions?: string;

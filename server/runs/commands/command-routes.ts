@@ -187,10 +187,7 @@ export async function fork(
   });
 }
 
-/**
- * Creates the run of a request, or finds the one that it created before, and has it driven. It counts for the caller's
- * limits until it settles.
- */
+/** Creates a request's run, or finds the one it created, and drives it; a limit counts it till it settles. */
 export async function createOnce(
   caller: Caller,
   creation: Creation,

@@ -18,10 +18,7 @@ type PanelsProps = {
   after?: ComponentChildren;
 };
 
-/**
- * Buttons that each open a form above them, one at a time; `children` act at once. *Discard* closes the form and forgets
- * what was typed; Escape does so if nothing was typed, and else asks.
- */
+/** Buttons that each open a form, one at a time. *Discard* forgets it; Escape asks if there is text. */
 export function Panels({ panels, open, alone, children, after }: PanelsProps) {
   const place = useRef<HTMLDivElement>(null);
   const asks = useSignal(false);
