@@ -6,18 +6,16 @@ import { structuralHash } from '../machines/structural-hash.ts';
 import { CHART_STYLE } from './chart-svg.ts';
 import { MARKDOWN_OPTIONS } from './page/render/markdown-options.ts';
 
-/**
- * The files of the page as texts. `runHtml` is `html` for the view of a run, whose files browsers then request at
- * once instead of after the page's script. `scripts` are modules by their names: `page.js`, which the HTML loads, and the parts
- * that it loads when a view needs them, whose names change with their contents. `offline` is all of them as one
- * classic script, for a document without a server.
- */
+/** The files of the page as texts. */
 export type PageFiles = {
   html: string;
+  /** The HTML of the view of a run, whose files browsers request at once instead of after the page's script. */
   runHtml: string;
   css: string;
   icon: string;
+  /** Modules by their names: `page.js`, and the parts that views load, whose names change with their contents. */
   scripts: Record<string, string>;
+  /** All scripts as one classic script, for a document without a server. */
   offline: string;
 };
 

@@ -1,8 +1,4 @@
-/**
- * The chart as data, read from the machine itself. Everything that shows the chart starts here: `mermaid.ts` prints it,
- * `draw-svg.ts` draws it (at build time, into `chart-drawing.ts`), and the web page (`page/`)
- * highlights states and edges in that drawing by `stateId` and `edgeId`.
- */
+/** The chart as data, read from the machine itself. Everything that shows the chart starts here. */
 import { agentMachine } from '../machines/agent.ts';
 
 export type GraphState = {
@@ -29,7 +25,7 @@ type ChartGraph = { states: GraphState[]; edges: ChartEdge[]; initial: string };
 
 type Node = (typeof agentMachine)['root'];
 
-/** Reads the chart from the machine. Transitions that only record an event lead from a state to itself. */
+/** Transitions that only record an event lead from a state to itself. */
 export function readChart(): ChartGraph {
   const { root } = agentMachine;
   const edges = collectNodes(root).flatMap(readEdges);

@@ -19,9 +19,7 @@ import { onUnauthorized } from './data/request.ts';
 import { watchServer } from './data/server-watch.ts';
 
 const locked = signal(false);
-onUnauthorized(() => {
-  locked.value = true;
-});
+onUnauthorized(() => (locked.value = true));
 const embedded = embeddedSource();
 const start = route.peek();
 const source = embedded ?? (start.view === 'run' ? httpSource(start.runId) : httpSource());

@@ -6,6 +6,7 @@ import { useTitle } from '../app/router.ts';
 import { type AgentSummary, requestServer } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
 import {
+  describeListedAgent,
   formatCost,
   formatCount,
   formatDuration,
@@ -28,23 +29,15 @@ function AgentList() {
       <h1 tabIndex={-1}>Agents</h1>
       <ProblemText text={problem} />
       <ul class="cards">
-        {answer?.agents.map(({ name, description, version, models, tools }) => (
-          <li key={name} class="card">
+        {answer?.agents.map(agent => (
+          <li key={agent.name} class="card">
             <h2>
-              <a href={`/agents/${encodeURIComponent(name)}`}>
-                <Safe text={name} />
+              <a href={`/agents/${encodeURIComponent(agent.name)}`}>
+                <Safe text={agent.name} />
               </a>
             </h2>
-            {description !== undefined && <Safe in="p" text={description} />}
-            <Safe
-              in="p"
-              class="muted"
-              text={joinFacts(
-                nameModels(models) || 'no model',
-                version !== undefined && `version ${version}`,
-                tools !== undefined && formatCount(tools, 'tool'),
-              )}
-            />
+            {agent.description !== undefined && <Safe in="p" text={agent.description} />}
+            <Safe in="p" class="muted" text={describeListedAgent(agent)} />
           </li>
         ))}
       </ul>

@@ -30,6 +30,7 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
   const most = useSignal(maxStates);
   const exploration = explorationOf(path);
   const { report = null, states = null } = exploration ?? {};
+  const further = Math.min(most.value * FURTHER, MOST_STATES);
   const start = (states: number) => {
     most.value = states;
     void explore(path, `${query}&maxStates=${states}`);
@@ -50,11 +51,21 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
       {report && (
         <>
           <Breaches report={report} onPlay={onPlay} />
-          <Unfinished
-            report={report}
-            states={Math.min(most.value * FURTHER, MOST_STATES)}
-            onExplore={most.value < MOST_STATES ? start : null}
-          />
+          {report.unfinished.length > 0 && (
+            <div class="unfinished">
+              <p>Not walked to the end:</p>
+              <ul class="notes">
+                {report.unfinished.map(walks => (
+                  <Safe key={walks.paths} in="li" text={describeUnfinished(walks)} />
+                ))}
+              </ul>
+              {most.value < MOST_STATES && (
+                <p class="buttons">
+                  <Button label={`Explore ${formatNumber(further)} states`} onClick={() => start(further)} />
+                </p>
+              )}
+            </div>
+          )}
           {children?.(report)}
           <Details
             summary={`${formatCount(report.states, 'state')} explored${report.complete ? ', all there are' : ', not all there are'}`}
@@ -75,29 +86,7 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
 }
 
 const MOST_STATES = 200_000;
-
 const FURTHER = 4;
-
-type UnfinishedProps = { report: ShownReport; states: number; onExplore: ((states: number) => void) | null };
-
-function Unfinished({ report: { unfinished }, states, onExplore }: UnfinishedProps) {
-  if (unfinished.length === 0) return null;
-  return (
-    <div class="unfinished">
-      <p>Not walked to the end:</p>
-      <ul class="notes">
-        {unfinished.map(walks => (
-          <Safe key={walks.paths} in="li" text={describeUnfinished(walks)} />
-        ))}
-      </ul>
-      {onExplore && (
-        <p class="buttons">
-          <Button label={`Explore ${formatNumber(states)} states`} onClick={() => onExplore(states)} />
-        </p>
-      )}
-    </div>
-  );
-}
 
 function Breaches({ report: { breaches, complete }, onPlay }: { report: ShownReport; onPlay: Play }) {
   if (breaches.length === 0)

@@ -25,17 +25,12 @@ export function tokenName(): string {
   return UNNAMED.includes(name) ? '' : name;
 }
 
-export function mayOnlyRead(): boolean {
-  return caller.value?.role === 'viewer';
-}
+const isOne = (...roles: Caller['role'][]): boolean =>
+  caller.value !== null && roles.includes(caller.value.role);
 
-export function mayDecide(): boolean {
-  return caller.value?.role === 'operator' || caller.value?.role === 'approver';
-}
-
-export function mayOperate(): boolean {
-  return caller.value?.role === 'operator';
-}
+export const mayOnlyRead = (): boolean => isOne('viewer');
+export const mayDecide = (): boolean => isOne('operator', 'approver');
+export const mayOperate = (): boolean => isOne('operator');
 
 const KEY = 'agentchart.by';
 

@@ -60,8 +60,8 @@ export async function readError(response: Response): Promise<RequestError> {
   }
 }
 
-let notifyUnauthorized = () => {};
+let notifyUnauthorized: () => unknown = () => {};
 
-export function onUnauthorized(notify: () => void): void {
+export function onUnauthorized(notify: () => unknown): void {
   notifyUnauthorized = notify;
 }

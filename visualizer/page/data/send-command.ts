@@ -9,11 +9,7 @@ export type SendOutcome =
   | { type: 'taken'; view: RunView | null; message?: string }
   | { type: 'refused'; message: string };
 
-type CommandPlace = {
-  runId: string;
-  after: number;
-  onLost(message: string): unknown;
-};
+type CommandPlace = { runId: string; after: number; onLost(message: string): unknown };
 
 /** Sends a command, or a list of them as `commands`, once: if the reply is lost, the journal says whether it was taken. */
 export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<SendOutcome> {

@@ -258,16 +258,11 @@ function explain(event: StreamedEvent, callId: string, owner: string | undefined
     return fact(`${shortenOwnerName(event.replaces)} was gone; ${shortenOwnerName(event.by)} took over.`);
   }
   if (!('callId' in event) || event.callId !== callId) return [];
-  switch (event.type) {
-    case 'tool.started': {
-      const by = owner === undefined ? 'a process' : shortenOwnerName(owner);
-      return fact(`${by} started the tool, attempt ${event.attempt}, with the key ${event.key}.`);
-    }
-    case 'tool.interrupted':
-      return fact('the journal had a start and no result: the process ended in between.');
-    case 'tool.doubted':
-      return fact(`in doubt: ${event.reason}`);
-    default:
-      return [];
+  if (event.type === 'tool.started') {
+    const by = owner === undefined ? 'a process' : shortenOwnerName(owner);
+    return fact(`${by} started the tool, attempt ${event.attempt}, with the key ${event.key}.`);
   }
+  if (event.type === 'tool.interrupted')
+    return fact('the journal had a start and no result: the process ended in between.');
+  return event.type === 'tool.doubted' ? fact(`in doubt: ${event.reason}`) : [];
 }

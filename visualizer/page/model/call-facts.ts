@@ -181,8 +181,7 @@ function addNote(call: CallFacts, { at, event }: Told<'note'>): void {
 }
 
 function edit(call: CallFacts, edited: QualifiedCall, at: number, by: string | undefined): void {
-  const { input } = call;
   const without = { status: '', result: null, settledAt: null, open: null };
-  Object.assign(call, edited, { input, edited: edited.input, ...without });
+  Object.assign(call, edited, { input: call.input, edited: edited.input, ...without });
   call.decisions.push({ what: 'edited', at, by });
 }

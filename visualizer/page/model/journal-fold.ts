@@ -6,7 +6,7 @@ import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.t
 import { type ChartEdge, edgeId, readChart } from '../../chart-graph.ts';
 import { describeThrown, type StreamedEvent } from '../data/request.ts';
 
-/** The effects of one event: the states entered, the edges taken, and the decisions with their reasons. */
+/** The effects of one event. */
 export type Taken = {
   decisions: NextAction[];
   /** The effects that the chart requested. Playing back a journal carries out none of them. */
@@ -45,7 +45,8 @@ export class Folded {
     seq: number,
     state: ChartState | null,
     counts: Uint32Array,
-    { taken = NOTHING, problem = null }: { taken?: Taken; problem?: string | null } = {},
+    problem: string | null = null,
+    taken = NOTHING,
   ) {
     this.seq = seq;
     this.state = state;
@@ -77,7 +78,7 @@ export class Folded {
   /** The fold with the next entry; never throws. */
   take(seq: number, event: RunEvent): Folded {
     const { state, problem } = this;
-    if (problem !== null) return new Folded(seq, state, this.#counts, { problem });
+    if (problem !== null) return new Folded(seq, state, this.#counts, problem);
     switch (event.type) {
       case 'run.claimed':
       case 'tool.late':
@@ -89,7 +90,7 @@ export class Folded {
           return this.#fold(seq, event);
         } catch (error) {
           const why = `The chart cannot show the run from entry ${seq} on: ${describeThrown(error)}.`;
-          return new Folded(seq, state, this.#counts, { problem: why });
+          return new Folded(seq, state, this.#counts, why);
         }
     }
   }
@@ -113,11 +114,11 @@ export class Folded {
       const place = PLACES.get(id);
       if (place !== undefined) counts[place] = (counts[place] ?? 0) + 1;
     }
-    return new Folded(seq, state, counts, { taken: { ...way, decisions, effects } });
+    return new Folded(seq, state, counts, null, { ...way, decisions, effects });
   }
 }
 
-function walk(from: string, decisions: readonly NextAction[], end: string): Pick<Taken, 'edges' | 'entered'> {
+function walk(from: string, decisions: readonly NextAction[], end: string) {
   const way: Pick<Taken, 'edges' | 'entered'> = { edges: [], entered: [] };
   let at = from;
   const go = (to: string): void => {

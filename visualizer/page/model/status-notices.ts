@@ -98,32 +98,30 @@ function explainEnd({ settled }: RunView): StatusNotice[] {
     return [{ tone: 'fails', title: `Failed: ${code}`, text }];
   }
   if (settled?.status !== 'finished') return [];
-  const notices: StatusNotice[] = [];
   const reason = settled.incomplete?.reason;
-  if (reason !== undefined) {
-    const title = `The answer is incomplete: ${reason}`;
-    notices.push({ tone: 'cuts', title, text: INCOMPLETE[reason] ?? '' });
-  }
   const unread = settled.unread.length;
-  if (unread > 0) {
-    const what = unread === 1 ? 'A message' : `${unread} messages`;
-    const title = `${what} arrived too late for the model to read`;
-    const text = 'To have it read, send it again in a new run that continues this one.';
-    notices.push({ tone: 'cuts', title, text });
-  }
-  return notices;
+  const late = unread === 1 ? 'A message' : `${unread} messages`;
+  return [
+    ...cut(reason !== undefined, `The answer is incomplete: ${reason}`, INCOMPLETE[reason ?? ''] ?? ''),
+    ...cut(
+      unread > 0,
+      `${late} arrived too late for the model to read`,
+      'To have it read, send it again in a new run that continues this one.',
+    ),
+  ];
 }
 
 function explainDriver({ agent, status, driver, availableAgent, stranded }: RunView): StatusNotice[] {
-  const notices: StatusNotice[] = [];
-  if (stranded !== undefined || (status === 'running' && driver === null)) {
-    const resume = availableAgent ? 'Select Resume to continue it.' : '';
-    const text = stranded === undefined ? resume : `${stranded.reason}. ${stranded.advice}`;
-    notices.push({ tone: 'cuts', title: 'No process drives this run', text });
-  }
-  if (!availableAgent) {
-    const text = `To continue the run, restart the server with --agent and the module of "${agent}".`;
-    notices.push({ tone: 'cuts', title: 'This server does not have the agent of this run', text });
-  }
-  return notices;
+  const resume = availableAgent ? 'Select Resume to continue it.' : '';
+  const why = stranded === undefined ? resume : `${stranded.reason}. ${stranded.advice}`;
+  const restart = `To continue the run, restart the server with --agent and the module of "${agent}".`;
+  const isAlone = stranded !== undefined || (status === 'running' && driver === null);
+  return [
+    ...cut(isAlone, 'No process drives this run', why),
+    ...cut(!availableAgent, 'This server does not have the agent of this run', restart),
+  ];
+}
+
+function cut(isSo: boolean, title: string, text: string): StatusNotice[] {
+  return isSo ? [{ tone: 'cuts', title, text }] : [];
 }

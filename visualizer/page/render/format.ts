@@ -1,5 +1,7 @@
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
+import type { AgentSummary } from '../../../protocol/run-view.ts';
+import { nameModels } from '../../name-models.ts';
 
 /** Control characters, invisible format characters and line separators, except the joiners in emoji and scripts. */
 const UNSAFE = /(?!\u{200c}|\u{200d}|\n|\t)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
@@ -93,6 +95,15 @@ export function formatCount(value: number, one: string, many = `${one}s`): strin
 
 export function joinFacts(...facts: (string | false | null)[]): string {
   return facts.filter(Boolean).join(' · ');
+}
+
+/** An agent of a list in one line: `openai:gpt-5 · version 2 · 3 tools`. */
+export function describeListedAgent({ version, models, tools }: AgentSummary): string {
+  return joinFacts(
+    nameModels(models) || 'no model',
+    version !== undefined && `version ${version}`,
+    tools !== undefined && formatCount(tools, 'tool'),
+  );
 }
 
 /** Dollars as prices of models need them: `$0`, `$0.0477`, `$12.30`. */

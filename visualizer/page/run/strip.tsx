@@ -132,6 +132,7 @@ function drawBars(line: TimeLine, story: RunStory) {
   }
   const ticks = new Set(story.activities.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
   const decisions = [...story.calls.values()].flatMap(({ told }) => told.filter(isDecision));
+  const placeOf = (seq: number) => ({ '--at': String(line.placeOf(seq)) });
   const crashes = story.blocks.filter(({ kind }) => kind === 'crash');
   return (
     <>
@@ -146,17 +147,12 @@ function drawBars(line: TimeLine, story: RunStory) {
         />
       </svg>
       {crashes.slice(-40).map(({ seq }) => (
-        <span
-          key={seq}
-          class="crash-mark"
-          title={`Entry ${seq}: a process had died`}
-          style={{ '--at': String(line.placeOf(seq)) }}
-        >
+        <span key={seq} class="crash-mark" title={`Entry ${seq}: a process had died`} style={placeOf(seq)}>
           <Icon name="crash" />
         </span>
       ))}
       {decisions.slice(-40).map(({ seq }) => (
-        <span key={seq} class="decision-mark" style={{ '--at': String(line.placeOf(seq)) }} />
+        <span key={seq} class="decision-mark" style={placeOf(seq)} />
       ))}
     </>
   );

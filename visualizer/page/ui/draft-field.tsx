@@ -108,13 +108,10 @@ export function keepDraft(key: string, text: string): void {
 const namesOf = (key: string): string[] =>
   Object.keys(sessionStorage).filter(name => name.startsWith(PREFIX + key));
 
-export function readDrafts(key: string): string[] {
-  return namesOf(key).map(name => sessionStorage.getItem(name) ?? '');
-}
+export const readDrafts = (key: string): string[] =>
+  namesOf(key).map(name => sessionStorage.getItem(name) ?? '');
 
-export function hasDrafts(key: string): boolean {
-  return namesOf(key).length > 0;
-}
+export const hasDrafts = (key: string): boolean => namesOf(key).length > 0;
 
 export function dropDrafts(key: string): void {
   for (const name of namesOf(key)) sessionStorage.removeItem(name);

@@ -45,9 +45,6 @@ export function Panels({ panels, open, alone, children, after }: PanelsProps) {
     asks.value = true;
     place.current?.querySelector<HTMLElement>('.discard')?.focus();
   };
-  const toggle = (label: string): void => {
-    open.value = open.peek() === label ? null : label;
-  };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: Escape in a field or a button of the panel reaches it here.
     <div class="panels" ref={place} onKeyDown={leave}>
@@ -65,7 +62,7 @@ export function Panels({ panels, open, alone, children, after }: PanelsProps) {
               key={label}
               label={label}
               aria-expanded={open.value === label}
-              onClick={() => toggle(label)}
+              onClick={() => (open.value = open.peek() === label ? null : label)}
             />
           )),
         ]}

@@ -61,9 +61,8 @@ const SPARE = 8;
 
 type VirtualListProps = {
   count: number;
-  /** The height of each row, in px. */
+  /** The exact height of each row, in px. */
   rowHeight: number;
-  /** Draws a row. It has to be exactly `rowHeight` high. */
   row(index: number): ComponentChildren;
   label: string;
   class?: string;

@@ -70,7 +70,6 @@ export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS) {
 
 type ActionButtonProps = {
   label: ComponentChildren;
-  /** The action. While it runs, the button is busy and ignores presses. */
   act(): Promise<unknown>;
   class?: string;
   /** Returns the label that asks for a second press; empty to act at once. */

@@ -3,7 +3,6 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { omitUndefined } from '../../../protocol/json.ts';
-import { nameModels } from '../../name-models.ts';
 import { navigate, setQuery, useTitle } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
 import {
@@ -18,13 +17,13 @@ import { problemOf, startRun } from '../data/send-command.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import {
+  describeListedAgent,
   formatAgo,
   formatCost,
   formatCount,
   formatDay,
   formatDuration,
   formatNumber,
-  joinFacts,
   showSafe,
 } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
@@ -266,19 +265,11 @@ function NewRun() {
           options={agents.map(({ name }) => name)}
           onChoose={name => (chosen.value = name)}
         />
-        <p class="muted hint">{agent && describeAgent(agent)}</p>
+        <p class="muted hint">{agent && describeListedAgent(agent)}</p>
       </div>
       <DraftField label="Input" draft={input} draftKey={DRAFT} rows={4} required />
       <ProblemText text={problem} />
     </Form>
-  );
-}
-
-function describeAgent({ version, models, tools }: AgentSummary): string {
-  return joinFacts(
-    version !== undefined && `version ${version}`,
-    nameModels(models) || 'no model',
-    tools !== undefined && formatCount(tools, 'tool'),
   );
 }
 
