@@ -72,6 +72,7 @@ function requiredVersion({ pathname }: URL): string {
   return pathname.includes('/deployments/') ? '2024-10-21' : '';
 }
 
+/** Azure's Chat Completions dialect, for OpenAI's models and other vendors' models in Foundry. */
 export const AZURE_CHAT: ChatDialect = {
   ...AZURE,
   maxTokensMember: model => (isOpenaiModel(model) ? 'max_completion_tokens' : 'max_tokens'),

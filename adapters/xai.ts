@@ -43,6 +43,7 @@ const XAI: ResponsesDialect = {
   reasons: model => !/non-reasoning|^grok-(?:2|3(?!-mini))/.test(model),
 };
 
+/** xAI's Chat Completions dialect. */
 export const XAI_CHAT: ChatDialect = {
   ...ENDPOINT,
   maxTokensMember: () => 'max_completion_tokens',

@@ -50,6 +50,7 @@ type GrpcAdapterOptions = {
   prepare(request: ModelRequest, context: ProviderContext, options: JsonObject): Promise<PreparedCall>;
 };
 
+/** Creates an adapter for a model behind vLLM's gRPC API. Each method makes one call of `Generate`. */
 export function grpcAdapter({
   endpoint,
   capabilities = {},
