@@ -15,7 +15,10 @@ export function cerebras(options: ChatOptions): ModelAdapter {
   return chatAdapter(CEREBRAS, options);
 }
 
-/** Reasoning is `reasoning` only. With an enforced schema, models repeat calls: with tools, it is words. */
+/**
+ * Reasoning is received as `reasoning`, and accepted under that name alone. With an enforced schema, models answer and
+ * repeat a call in one turn: with tools, it is part of the instructions.
+ */
 const CEREBRAS: ChatDialect = {
   ...endpointOf('cerebras', 'https://api.cerebras.ai/v1'),
   maxTokensMember: () => 'max_completion_tokens',

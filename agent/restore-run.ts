@@ -9,7 +9,6 @@ type RestoreOptions = {
   store: Store;
   /** Throws if a run of this agent must not be restored. */
   assertOwn(agent: string, runId: string): void;
-  /** Loads the transcript of the run that the restored one continues. */
   loadInherited(continues: string | null): Promise<readonly Item[]>;
 };
 

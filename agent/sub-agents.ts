@@ -63,7 +63,6 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
     return first?.event.type === 'run.started' ? 'none' : 'unknown';
   }
 
-  /** Returns the direct sub-agent that has this name or a sub-agent with it. */
   findAbove(name: string): Agent | undefined {
     const agent = [...this.#byTool.values()].find(candidate => namesOf(candidate).includes(name));
     return agent && this.#on(agent);

@@ -56,7 +56,6 @@ export function exitCodeOfError(code: EngineErrorCode): number {
   return BY_ERROR[code];
 }
 
-/** Returns 0 for a run that finished, 3 for one that waits, and 1 for one that failed or was cancelled. */
 export function exitCodeOfRun({ status }: Settled): number {
   if (status === 'waiting') return EXIT.waiting;
   return status === 'finished' ? EXIT.done : EXIT.failed;

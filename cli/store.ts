@@ -59,7 +59,6 @@ export function hasStore(file: string): boolean {
   return isDatabase(file) || existsSync(file);
 }
 
-/** Returns the `run-unknown` error for a store file that does not exist. */
 export function missingStore(file: string): EngineError {
   return new EngineError(
     'run-unknown',

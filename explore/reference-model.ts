@@ -402,7 +402,6 @@ function isEditable({ latest, calls, final }: ReferenceModel, newCalls: number):
   return calls.every(entry => isFree(entry) && entry.starts === 0);
 }
 
-/** Changes a call, unless it is settled. */
 function change(model: ReferenceModel, callId: string, by: Partial<ReferenceCall>): void {
   const entry = find(model, callId);
   if (entry !== undefined && entry.stage !== 'settled') Object.assign(entry, by);

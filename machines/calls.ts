@@ -56,7 +56,6 @@ export function changeCall(context: Context, callId: string, change: Partial<Cal
   };
 }
 
-/** Settles a call; the last one closes the round. */
 export function settleCall(context: Context, callId: string, result: CallResult): Context {
   return closeRound(changeCall(context, callId, { status: 'settled', result }));
 }

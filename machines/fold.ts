@@ -12,7 +12,6 @@ import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
-/** What the chart does with an event of a type. */
 type Folded<Type extends ChartEvent['type']> = {
   /** Whether the chart takes it. Default: always. */
   takes?(context: Context, event: Of<Type>): boolean;

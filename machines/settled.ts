@@ -76,7 +76,6 @@ export function describeCancel(
   return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by }) };
 }
 
-/** A list of what is open, and its parts by kind. */
 export function partsOf(open: Open[]): Pick<In<'waiting'>, 'open' | 'approvals' | 'doubts'> {
   return {
     open,

@@ -52,7 +52,6 @@ export function refuseUnknownApproval(tool: string, approval: unknown): void {
   refuseUnknownOptions(`approval of tool "${tool}"`, approval, known);
 }
 
-/** Whether a value can be an `ApprovalRule`. */
 export function isApprovalRule(value: unknown): boolean {
   return typeof value === 'function' || isPure(value) || readApproval(value) !== undefined;
 }

@@ -135,7 +135,6 @@ export async function soon<Value>(promise: Promise<Value>, what: string): Promis
   }
 }
 
-/** The options with which a check creates the adapter. */
 export type ConformanceCallOptions = {
   /** The root URL of a simulated provider; the adapter appends its paths. */
   baseURL: string;

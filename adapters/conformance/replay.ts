@@ -125,7 +125,6 @@ function bodyOf(
 export type ReplayServer = AsyncDisposable & {
   /** `http://127.0.0.1:PORT`, followed by the path that the server was started with. */
   baseURL: string;
-  /** The requests since the last `answer`. */
   requests: SeenRequest[];
   /** Resolves with the first request since the last `answer`. */
   asked(): Promise<SeenRequest>;

@@ -41,7 +41,6 @@ const errorObjectSchema = fields({
   /** How many calls fail before the script continues, counted by the adapter. Default: every call. */
   times: optional(z.number().int().positive()),
 });
-/** An error in a script. */
 export type ScriptedError = z.infer<typeof errorObjectSchema>;
 
 /** A plain text is the error's message. */

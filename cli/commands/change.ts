@@ -24,11 +24,9 @@ import { type FoundRun, findRun, type OnRun, withRun } from '../store.ts';
 /** Submits a command to a run, in the name of `by`. */
 type Change = (run: Run, by: string) => Promise<CommandResult>;
 
-/** Approves a call, then drives the run. */
 export const approve: Action<'approve'> = ({ input, digest, sticky, ...given }) =>
   decide(given, { kind: 'approval', digest }, { type: 'approve', ...omitUndefined({ input, sticky }) });
 
-/** Rejects a call, then drives the run. */
 export const reject: Action<'reject'> = ({ reason, ...given }) =>
   decide(given, { kind: 'approval' }, { type: 'reject', ...omitUndefined({ reason }) });
 
@@ -66,7 +64,6 @@ export const step: Action<'step'> = options => changeRun(options, (run, by) => r
 /** Submits no command, only drives. */
 export const resume: Action<'resume'> = options => changeRun(options, async () => ({ accepted: true }));
 
-/** Sends a message, then drives the run. */
 export const send: Action<'send'> = ({ text, ...options }) => {
   const message = text.join(' ');
   if (message.trim() === '') throw new EngineError('input-invalid', 'The message must not be empty.');

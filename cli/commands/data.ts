@@ -10,7 +10,6 @@ import { formatPath, isDatabase, plural } from '../render/format.ts';
 import { Output } from '../render/output.ts';
 import { missingStore, withExistingStore, withRun } from '../store.ts';
 
-/** Deletes a run and lists all runs that were deleted with it. */
 export const deleteRun: Action<'delete'> = ({ cascade = false, ...options }) =>
   withRun(options, async ({ store, output, record: { runId } }) => {
     const deleted = await store.delete(runId, { cascade, isDead: isOwnerDead });

@@ -32,14 +32,12 @@ type ReadOptions = {
 /** Whether the stories of sub-agents' runs are told too. Default `apart`: they are not. */
 type WithSubAgents = { subAgents?: 'apart' | 'merged' };
 
-/** Options of `story`. */
 export type StoryReadOptions = ReadOptions &
   WithSubAgents & {
     /** Drives the run, and reads until `settled()` resolves. Overrides `follow`. */
     settle?: boolean;
   };
 
-/** Options of `storyBatches`. */
 export type StoryBatchOptions = ReadOptions &
   WithSubAgents & {
     /** What the end is waited for. */
@@ -49,7 +47,6 @@ export type StoryBatchOptions = ReadOptions &
 /** The seq of the last entry to read, once it is known. Reading fails if it rejects. */
 type Until = { until?: () => Promise<number> };
 
-/** Options of `eventBatches`. */
 export type BatchOptions = ReadOptions & {
   /** How much the reader's queue holds; by default 1,024 events. */
   room?: QueueLimit;

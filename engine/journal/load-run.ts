@@ -27,7 +27,6 @@ export type Fold = { state: ChartState; seq: number };
 /** A fold of what a store has. `redactions`: how often the run had been redacted before, as in `RunRecord`. */
 export type StoredFold = Fold & { redactions: number };
 
-/** A run, loaded from its store. */
 export type LoadedRun = StoredFold & {
   snapshotSeq: number;
   /** Only for a run that came from another store: the transcript of the runs that it continues. */

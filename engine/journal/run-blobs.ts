@@ -40,7 +40,6 @@ export type BoundOutput = { output: JsonValue; blob?: BlobReference };
 /** `redactions`: how often the run had been redacted when its driver read it. */
 type BlobOptions = { store: BlobStore; host: Pick<Host, 'reach'>; runId: string; redactions?: number };
 
-/** The blobs of one run and of the runs it continues. */
 export class RunBlobs {
   readonly #options: BlobOptions;
 

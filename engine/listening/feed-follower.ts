@@ -14,7 +14,6 @@ import { type Host, POLL_MS, sleep } from '../host/host.ts';
 const LEASE_MS = 15_000;
 const PAGE = 100;
 
-/** A reader of a store's feed. */
 export type FeedReader = {
   /** The name of the cursor in the store. Without a name, the reader begins at the end of the feed. */
   name?: string;

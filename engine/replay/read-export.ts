@@ -37,9 +37,7 @@ const exportSchema = z.strictObject({
   chain: z.exactOptional(z.array(runSchema)),
 });
 
-/** An exported run as read from a file; its events are not validated. */
 export type UncheckedRun = z.infer<typeof runSchema>;
-/** An export as read from a file; its events are not validated. */
 export type UncheckedExport = z.infer<typeof exportSchema>;
 
 /** Events are not validated. Throws `input-invalid` for any other text; `name` names the export in the error. */

@@ -49,7 +49,6 @@ export type ReplayReport = {
 
 /** `until`: the seq of the last entry to replay. */
 export type ReplayOptions = { until?: number | undefined };
-/** Called for each replayed entry. */
 export type ReplayObserver = (entry: ReplayedEntry) => void;
 /** An entry before validation. */
 export type Recorded = { seq: number; event: RunEvent | JsonValue };
@@ -59,7 +58,6 @@ export type ReplayedRecording = {
   entries: readonly Recorded[];
   of: number;
   comparedWith: string | null;
-  /** Returns the fault of an entry, before it is replayed. */
   checkEntry?(entry: Recorded, place: number): string | null;
   /** Returns the fault of the state after an entry. */
   checkState?(state: ChartState, seq: number): string | null;

@@ -149,7 +149,6 @@ function isOfModel(item: Item | undefined): boolean {
   return OF_MODEL.has(item?.type) || (item !== undefined && isAnswer(item));
 }
 
-/** Qualifies the open calls; a call that the run has qualified before keeps that. */
 async function qualify(
   open: readonly ToolCallItem[],
   { runId, runContext, calls }: Pick<Context, 'runId' | 'runContext' | 'calls'>,

@@ -478,7 +478,6 @@ function readResult(output: unknown, { isFaultError }: { isFaultError: boolean }
   return { output: read.value, isError: false, text: read.text };
 }
 
-/** The text that the model reads of an output, whose JSON is `text`. */
 function readText(output: JsonValue, text: string): string {
   const content = readContent(output);
   if (content !== undefined) return textOfParts(content.parts);

@@ -26,7 +26,6 @@ export type ProgressData = { toolCallId: string; data: JsonValue };
 type Request = { id: string; requestReason?: string; approved?: never; reason?: never };
 type Decision<Approved> = { id: string; requestReason?: string; approved: Approved; reason?: string };
 
-/** The part of a tool call. */
 export type ToolPart = {
   type: `tool-${string}`;
   toolCallId: string;

@@ -31,7 +31,6 @@ export type CompiledMachine = {
   places: ReadonlyMap<Node, CompiledState>;
 };
 
-/** An innermost state of the chart. */
 export type CompiledState = {
   /** XState's snapshot in this state, without context and children. */
   snapshot: ChartState;

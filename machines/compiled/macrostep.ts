@@ -66,7 +66,6 @@ class Macrostep {
     return undefined;
   }
 
-  /** Takes one edge; returns whether it changed anything. */
   take({ ops, to }: CompiledEdge): boolean {
     let changes = to !== this.#place;
     for (const op of ops) if (this.#do(op)) changes = true;

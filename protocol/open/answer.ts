@@ -39,7 +39,6 @@ export type OpenReference =
   | { kind: OpenCallKind; callId: string; runId?: string; digest?: string }
   | { kind: 'pause'; runId?: string };
 
-/** The command that an answer is. */
 export type AnswerCommand =
   | Exclude<CallCommand, { type: 'edit-call' }>
   | ({ type: 'unpause' | 'step' } & ContinueOptions);

@@ -42,7 +42,6 @@ class Sets<Value> {
   }
 }
 
-/** A counter with labels. */
 export class Counter {
   readonly #values = new Sets(() => ({ sum: 0 }));
 
@@ -56,7 +55,6 @@ export class Counter {
   }
 }
 
-/** A histogram of durations with labels. */
 export class Durations {
   readonly #values = new Sets<Histogram>(() => ({ counts: SECONDS.map(() => 0), sum: 0, count: 0 }));
 

@@ -13,7 +13,6 @@ export type BeginRun = (
   start: (more: Pick<StartOptions, 'launch'>) => Promise<Run>,
 ) => Promise<Run>;
 
-/** Begins runs without limits. */
 export const beginFreely: BeginRun = async (_caller, _agent, start) => await start({});
 
 /** Begins runs within the limits of a server, and records how later processes create their agents again. */

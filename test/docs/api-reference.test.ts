@@ -12,7 +12,7 @@ test('docs/api is what `npm run docs:api` writes', () => {
 
 test('every function and class that the package exports has a doc comment', () => {
   const text = [...pages.values()].join('\n');
-  expect(text.match(/^```ts\n(?:function|class) \w+/gm)?.length).toBeGreaterThan(100);
+  expect(text.match(/^```ts\n(?:function|class) \w+/gm)?.length).toBeGreaterThan(80);
   expect(findUndocumented(text)).toEqual([]);
   expect(findUndocumented('### take\n\n```ts\nfunction take(): void\n```')).toEqual(['take']);
 });

@@ -34,7 +34,6 @@ function redact(type: RunEvent['type'], value: JsonValue, path: readonly string[
   );
 }
 
-/** Whether the value is the path of a breakpoint, which names members of an input. */
 function isInputPath(type: RunEvent['type'], path: readonly string[]): boolean {
   return type === 'breakpoints.set' && path.at(-2) === 'where' && path.at(-1) === 'path';
 }

@@ -251,7 +251,6 @@ function followPointer(entries: readonly JournalEntry[], pointer: string): Redac
   );
 }
 
-/** The JSON Pointer to a place in a journal. */
 export function pointerTo({ seq, path }: Pick<RedactedPlace, 'seq' | 'path'>): string {
   return ['', String(seq), ...path.map(key => key.replaceAll('~', '~0').replaceAll('/', '~1'))].join('/');
 }

@@ -87,7 +87,6 @@ export function viewAgent(agent: Agent): AgentView {
   };
 }
 
-/** The models that an agent's runs can be forked on, by `provider:model`: its own, then those only for forks. */
 export function forkModelsOf({ options }: Agent): ReadonlyMap<string, ForkModel> {
   const { models, forkModels, prices } = defineAgent(options);
   return new Map(
