@@ -1,4 +1,4 @@
-import type { Limits, RunConfig } from './config.ts';
+import type { Limits } from './config.ts';
 import type { NextAction } from './effect.ts';
 import type { ToolResultOf } from './finisher.ts';
 import type { Item } from './item.ts';
@@ -191,15 +191,6 @@ export type Stranding = {
   advice: string;
 };
 
-export type AgentSummary = {
-  name: string;
-  description?: string;
-  version?: string;
-  models: { provider: string; model: string }[];
-  /** The number of tools, if it is known without connecting to tool servers. */
-  tools?: number;
-};
-
 export type InboxItem = {
   kind: OpenCallKind;
   /** The run that takes the decision. */
@@ -213,35 +204,3 @@ export type InboxItem = {
   since: number;
   call: JsonOpenCall;
 };
-
-export type ToolSummary = Pick<
-  Tool,
-  'name' | 'description' | 'inputSchema' | 'sideEffect' | 'retries' | 'timeoutMs'
-> & {
-  /** Whether calls need approval; `depends`: a function of the agent decides for each call. */
-  approval: 'always' | 'never' | 'depends';
-  /** Why calls need approval, if it is always the same. */
-  reason?: string;
-  /** Whether the tool can find out what became of a call in doubt. */
-  reconcilable: boolean;
-  /** `client`: the caller of the run gives the result. `agent`: each call is a run of a sub-agent of this name. */
-  executedBy: 'engine' | 'client' | 'agent';
-  agent?: string;
-  /** The label of the tool server that has it. */
-  server?: string;
-};
-
-export type AgentView = Omit<AgentSummary, 'tools'> &
-  Pick<RunConfig, 'limits' | 'onLimit' | 'finalAnswer' | 'onMessage'> & {
-    /** The models that its runs can be forked on, as `provider:model`: its own, then those only for forks. */
-    forkModels: string[];
-    /** The system prompt; `null` if a function writes it for each run. Absent without one. */
-    instructions?: string | null;
-    tools: ToolSummary[];
-    /** How many tool servers it has, whose tools are known only once they are connected. */
-    sources: number;
-    toolConcurrency: number;
-    /** Whether `start` requires a run context, and whether the answer has a schema. */
-    needsRunContext: boolean;
-    hasOutput: boolean;
-  };

@@ -108,7 +108,6 @@ function belowMount(paths: readonly string[]): (request: Request) => string {
   };
 }
 
-/** The segments of a request's path, escaped as they are. */
 export function segmentsOf(request: Request): string[] {
   return new URL(request.url).pathname.split('/').filter(segment => segment !== '');
 }

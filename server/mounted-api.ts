@@ -26,7 +26,6 @@ const PASSING: ReadonlySet<string> = new Set([
   'store-reply-lost',
 ]);
 
-/** In seconds. */
 const STORE_AWAY_S = 5;
 
 /** The headers of an error, which all APIs share, and a line in the log for a request that broke off. */

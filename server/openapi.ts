@@ -76,7 +76,7 @@ function describeRoute(path: string, route: Route): JsonObject {
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && { required: !body.safeParse({}).success, ...json(body) },
     responses: {
-      ...describeAnswer(answer instanceof z.ZodType ? { json: answer } : answer),
+      ...describeAnswer(answer instanceof z.core.$ZodType ? { json: answer } : answer),
       default: { $ref: '#/components/responses/Error' },
     },
   });
@@ -90,12 +90,12 @@ function describeAnswer({ status = 200, description = 'Done', json: schema, text
   return { [status]: { description, ...content, ...(schema && json(schema)) } };
 }
 
-function json(schema: z.ZodType): JsonObject {
+function json(schema: z.core.$ZodType): JsonObject {
   return { content: { 'application/json': { schema: toSchema(schema) } } };
 }
 
 /** The JSON Schema of what is sent for a schema. Refers to the components, except to `own`. */
-export function toSchema(schema: z.ZodType, own?: z.ZodType): JsonObject {
+export function toSchema(schema: z.core.$ZodType, own?: z.core.$ZodType): JsonObject {
   const { $schema, ...rest } = z.toJSONSchema(schema, {
     unrepresentable: 'any',
     io: 'input',

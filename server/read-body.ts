@@ -64,7 +64,6 @@ async function readKnown(request: Request): Promise<ArrayBuffer> {
   });
 }
 
-/** Reads until more than `maxBytes` have come. */
 async function readChunked(request: Request, maxBytes: number): Promise<ArrayBuffer> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;

@@ -1,4 +1,3 @@
-/** Sets a value as the latest of a map, whose oldest is dropped beyond `most`. */
 export function remember<Key, Value>(known: Map<Key, Value>, key: Key, value: Value, most: number): void {
   known.delete(key);
   known.set(key, value);

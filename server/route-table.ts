@@ -1,6 +1,7 @@
 /** Every route of the server: `npm run docs` writes the table in docs/server.md from it. */
 import * as z from 'zod';
 import { type Right, ROLES, rightOf } from '../access/role.ts';
+import { agentSummarySchema, agentViewSchema } from '../protocol/agent-view.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import { optional } from './fields.ts';
 import type { RouteAnswer, RouteTable } from './route.ts';
@@ -9,7 +10,6 @@ import { forCommands, listQuery, sessionBody, startBody } from './runs/commands/
 import { exploreQuery, exploreRunQuery } from './runs/explore-route.ts';
 import { inboxQuery, inboxSchema } from './runs/inbox/read-inbox.ts';
 import { eventsQuery } from './runs/live/event-routes.ts';
-import { agentViewSchema } from './runs/reading/agent-view.ts';
 import {
   entriesQuery,
   entriesSchema,
@@ -18,7 +18,7 @@ import {
   stateQuery,
   stateSchema,
 } from './runs/reading/journal-routes.ts';
-import { agentSummarySchema, runSummarySchema, runViewSchema } from './runs/run-view.ts';
+import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
 import { STORY_ROUTES } from './story/story-table.ts';
 

@@ -11,7 +11,7 @@ import type { RunsEnv } from './runs-env.ts';
 export type RouteAnswer = {
   status?: 200 | 201 | 204;
   description?: string;
-  json?: z.ZodType;
+  json?: z.core.$ZodType;
   text?: readonly string[];
 };
 
@@ -37,7 +37,7 @@ export type Route = {
   /** Whether it can answer with a stream, of which a server has so many; `asked`: with `?stream=true`. */
   streams?: true | 'asked';
   /** The schema of the JSON, or more. Without it and `streams`, the route is not in `/openapi.json`. */
-  answer?: RouteAnswer | z.ZodType;
+  answer?: RouteAnswer | z.core.$ZodType;
 };
 
 /** Routes by method and path. `ALL`: any method. */
@@ -78,7 +78,6 @@ export function mountRoutes<Table extends RouteTable>(
   }
 }
 
-/** Validates a query. A parameter is a list where the schema says so. */
 function readQuery(c: Context, schema: z.ZodObject): unknown {
   const given = Object.entries(c.req.queries()).map(([name, values]) => [
     name,

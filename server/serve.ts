@@ -14,7 +14,6 @@ export type Serving = {
   close(): Promise<void>;
 };
 
-/** How long requests in progress may take when the server closes, in ms. */
 const CLOSING_MS = 2_000;
 
 /** More readers than Node's default, 511, may return at once; the system's own bound may be lower. */

@@ -4,7 +4,6 @@ import { EngineError, messageOf } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
 import { ApiError } from './error-envelope.ts';
 
-/** In ms. */
 const ANSWER_MS = 2_000;
 
 /** How long a request may take before the store is asked whether it answers, in ms. */

@@ -205,7 +205,6 @@ const ROUTES: readonly Route[] = [
   { method: 'GET', pattern: PUSH, operation: 'ListTaskPushNotificationConfigs' },
 ];
 
-/** The operations by their names in JSON-RPC. Those that are not offered throw why. */
 async function operate(operations: Operations, method: string, params: unknown): Promise<Outcome> {
   const left = new AbortController();
   switch (method) {
@@ -248,7 +247,6 @@ function asJson(request: globalThis.Request): globalThis.Request {
   return new Request(request, { headers });
 }
 
-/** The card of an agent whose operations are at `url`. `hasToken`: requests need a bearer token. */
 function agentCard(agent: Agent, { url, hasToken }: { url: string; hasToken: boolean }): object {
   const { version, output, ...options } = agent.options;
   const description = options.description ?? `The agent "${agent.name}": give it a task in words.`;

@@ -34,7 +34,6 @@ import {
   type WirePlace,
 } from './wire.ts';
 
-/** What a stream sends, in lists of what is known at once. */
 export type Updates = AsyncGenerator<readonly StreamResponse[]>;
 
 export class Operations {
@@ -363,7 +362,6 @@ type RunImage = WirePlace & {
   /** The seq of the last entry, and when it was written, in ms since the epoch. */
   seq: number;
   at: number;
-  /** `null` while the run has something to do. */
   settled: Settled | null;
   transcript: readonly Item[];
 };
@@ -434,7 +432,6 @@ function describeOpen([callId, call]: [string, OpenCall]): JsonObject {
   };
 }
 
-/** The artifacts of a run: `answer`, once it has finished, or earlier if the agent has produced text. */
 function artifactsOf({ settled, transcript }: RunImage): Artifact[] {
   const parts = settled?.status === 'finished' ? answerParts(settled) : textParts(latestText(transcript));
   return parts.length === 0 ? [] : [{ ...ANSWER, parts }];
@@ -493,7 +490,6 @@ class TextUpdates {
   }
 }
 
-/** The updates that bring a client to the state of a run: its artifacts in full, then its status. */
 function updatesTo(image: RunImage): StreamResponse[] {
   const { taskId, contextId } = image;
   const artifacts = artifactsOf(image).map(artifact => ({

@@ -91,7 +91,6 @@ export const listSchema = z.looseObject({
 });
 export type ListRequest = z.infer<typeof listSchema>;
 
-/** An error that this server makes: its codes in JSON-RPC and HTTP, and its name and reason in both. */
 function fault(code: number, status: number, name: string, reason?: string) {
   return { code, status, name, reason };
 }
@@ -133,7 +132,6 @@ export function describeA2aError(thrown: unknown) {
   };
 }
 
-/** An error of the engine or the server as one of A2A: by its HTTP status. */
 function toA2aError(thrown: unknown): A2aError {
   const { status, envelope } = describeError(thrown);
   const { code, message } = envelope.error;

@@ -223,7 +223,6 @@ function isInput(role: string, before: Run | undefined): boolean {
   return before === undefined && role !== 'reasoning' && role !== 'activity';
 }
 
-/** Returns the ids of a run's items, to recognize messages that the run already has. */
 function itemIdsOf(run: Run | undefined): string[] {
   if (run === undefined) return [];
   const { transcript, inbox } = run.context;

@@ -96,7 +96,6 @@ function messageOf({ kind, name, reason }: OpenCall): string {
   }
 }
 
-/** The id of an interrupt. That of a pause names no call. */
 function idOf(kind: Kind, runId: string, callId = ''): string {
   return [kind, runId, callId].map(encodeURIComponent).join(':');
 }
@@ -151,7 +150,6 @@ function formOf(kind: Kind, given: JsonObject, payload: JsonValue | undefined): 
   return { ...given, output: payload };
 }
 
-/** An answer that the run refused: another caller decided first, or the answer is invalid. */
 export type Refused = { interruptId: string; code: string; message: string; by?: string };
 
 export type ThreadStory = { family: FamilyStory; writer: StoryWriter; thread: Thread };
@@ -169,12 +167,10 @@ export async function readThread(story: ThreadStory): Promise<ThreadStory> {
   return story;
 }
 
-/** The content that a request streams: the run to follow, from where its story is. */
 export type StreamPlan = {
   agent: Agent;
   run: Run;
   story: ThreadStory;
-  /** The messages of this request that are new to the thread. */
   fresh: readonly InputMessage[];
   refused: readonly Refused[];
 };
@@ -332,7 +328,6 @@ class SharedState {
     return delta.length === 0 ? events : [...events, { type: 'STATE_DELTA', delta }];
   }
 
-  /** Returns the end of the last step and a full state snapshot, which must precede an interrupt. */
   finish(): AgUiEvent[] {
     const events = this.#moveTo(null);
     if (this.#sent !== null) events.push({ type: 'STATE_SNAPSHOT', snapshot: this.#sent });

@@ -63,7 +63,6 @@ async function messagesOf(
   return messages.flatMap(({ users, chunks }, at) => [...users, foldMessage(messageId(at + 1), chunks)]);
 }
 
-/** The user messages among items. A message without an id gets one from `key`. */
 function userMessagesOf(items: readonly Item[], key: string): UIMessage[] {
   const messages = items.flatMap(item => (item.type === 'message' && item.role === 'user' ? [item] : []));
   return messages.map(({ id, content }, index) => ({

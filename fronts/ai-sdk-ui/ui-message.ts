@@ -54,7 +54,6 @@ export type UIMessagePart =
 /** A message of a chat, for `useChat({ messages })`. */
 export type UIMessage = { id: string; role: 'user' | 'assistant'; parts: UIMessagePart[] };
 
-/** A part of a message that a page has posted: nothing but its type is known. */
 export type PostedPart = { type: string; [member: string]: unknown };
 
 export type PostedMessage = { id: string; role: 'user' | 'assistant' | 'system'; parts: PostedPart[] };
@@ -66,7 +65,6 @@ export function toolPartsOf(parts: readonly PostedPart[]): (PostedPart & { toolC
   );
 }
 
-/** The approval in a part of a tool call: its request, and the answer if there is one. */
 export type PostedApproval = { id: string; approved?: boolean; reason?: string };
 
 export function approvalOf({ approval }: PostedPart): PostedApproval | undefined {

@@ -210,7 +210,6 @@ export class MessageWriter {
     return runId === this.#options.runId ? callId : `${runId}/${callId}`;
   }
 
-  /** Writes what a complete turn shows, after what is written already. */
   #complete(turn: number, shown: readonly Shown[]): void {
     if (shown.length === 0 && this.#step?.turn !== turn) return;
     const step = this.#openStep(turn);
@@ -552,7 +551,6 @@ function parsed(value: JsonValue | undefined): JsonValue | undefined {
   }
 }
 
-/** Returns a value without the members that only its provider can read. */
 function shown(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(shown);
   if (!isJsonObject(value)) return value;

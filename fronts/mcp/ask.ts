@@ -23,7 +23,6 @@ const EDITED_INPUT = 4_000;
 /** The outcomes of form answers, by the ids of the calls for clients. */
 export type Decided = {
   accepted: number;
-  /** The calls that the person left open. */
   cancelled: ReadonlySet<string>;
   /** Why an answer could not be used, for calls that are still open. */
   faults: ReadonlyMap<string, string>;
@@ -66,7 +65,6 @@ function form(message: string, schema: Pick<Form['requestedSchema'], 'properties
   return { mode: 'form', message, requestedSchema: { type: 'object', ...schema } };
 }
 
-/** The input of a gated call as a field that a person may edit; none if it is too long. */
 function editable(input: unknown): Form['requestedSchema']['properties'] {
   const json = JSON.stringify(input);
   if (json.length > EDITED_INPUT) return {};
@@ -176,7 +174,6 @@ function readOnly(content: Reply['content']): string | undefined {
   return name === undefined || second !== undefined ? undefined : readField(content, name);
 }
 
-/** The edited input of a call: nothing if the field is empty or unchanged. */
 function readEdit(field: unknown, input: unknown): { input?: unknown } | { fault: string } {
   if (field === undefined || field === null) return {};
   if (typeof field !== 'string') return { fault: 'The field "input" is not text.' };
@@ -188,7 +185,6 @@ function readEdit(field: unknown, input: unknown): { input?: unknown } | { fault
   }
 }
 
-/** The result that a person wrote: JSON, else the text itself. */
 function readOutput(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -197,7 +193,6 @@ function readOutput(text: string): unknown {
   }
 }
 
-/** How long a person may take to answer a form, in ms: a day. */
 const FORM_MS = 24 * 60 * 60 * 1_000;
 
 /** How many forms in a row may come back unusable before a call is left open. */

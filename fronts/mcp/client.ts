@@ -10,13 +10,11 @@ export function mcpCallerOf({ http }: ServerContext): Caller {
   return (http?.authInfo?.extra?.caller as Caller | undefined) ?? ANYONE;
 }
 
-/** Who decides: the authorized caller, else the client by its own name. */
 export function nameOf(server: Server, { name }: Caller): string {
   if (name !== ANYONE.name) return name;
   return `mcp:${server.getClientVersion()?.name ?? 'client'}`.slice(0, 200);
 }
 
-/** Whether the client shows forms: it has elicitation, and not only that of URLs. */
 export function takesForms(server: Server, ctx: ServerContext): boolean {
   const { elicitation } = capabilitiesOf(server, ctx);
   return isJsonObject(elicitation) && ('form' in elicitation || !('url' in elicitation));

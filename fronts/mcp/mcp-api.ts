@@ -21,10 +21,8 @@ import { serveRunsOf } from '../served/served-runs.ts';
 import { createMcpFront, logError, type McpFrontOptions } from './mcp-front.ts';
 import { stateKeyOf } from './state-key.ts';
 
-/** The path on `agentchart serve`. */
 const MCP_PATH = '/mcp';
 
-/** JSON-RPC's code of a request that the server could not read or refused. */
 const INVALID_REQUEST = -32600;
 
 type Answer = (request: Request, caller: Caller, parsedBody: unknown) => Promise<Response>;

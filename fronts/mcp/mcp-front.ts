@@ -44,7 +44,6 @@ export type McpFrontOptions = {
   log(line: string): void;
 };
 
-/** How long a `requestState` is valid, in seconds: 30 days. */
 const STATE_SECONDS = 30 * 24 * 60 * 60;
 
 type Asked = { runId: string; tool: string; digests: Readonly<Record<string, string>> };

@@ -22,16 +22,13 @@ import { decide, digestsOf, followToEnd, formsFor, NOTHING_DECIDED } from './ask
 import { mcpCallerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { type Offer, toolResultOf } from './tool-result.ts';
 
-/** How often clients should ask for a task, in ms. */
 const TASK_POLL_MS = 500;
 
-/** The JSON-RPC codes for an unknown task and for a task with a failed run. */
 const INVALID_PARAMS = -32602;
 const RUN_FAILED = -32000;
 
 export const EARLIER_TASKS = { cancel: {}, requests: { tools: { call: {} } } };
 
-/** The member of `_meta` that names a message's task. */
 const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
 type Fields = { [name: string]: unknown };
@@ -43,7 +40,6 @@ type TaskOptions = {
   Failure: typeof ProtocolError;
 };
 
-/** A request about a task. */
 type Asking = { hold: Hold; ctx: ServerContext; caller: Caller; by: string };
 
 const SCHEMAS = {

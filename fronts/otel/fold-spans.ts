@@ -10,7 +10,6 @@ import type { Open } from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { type Attributes, placeOfCall, placeOfTurn, type RunSpan, spanIdOf } from './run-span.ts';
 
-/** Where the spans of a run belong. */
 export type TracePlace = {
   traceId: string;
   /** The id of the conversation: the label `chat` or the first of the runs that the topmost run continues. */
@@ -19,7 +18,6 @@ export type TracePlace = {
 
 type Drive = DriveFacts & { spanId: string; parentSpanId: string | undefined; start: number };
 
-/** What is known of a span besides its ids and what all spans of a run have. */
 type Spanned = Pick<RunSpan, 'name' | 'start' | 'end' | 'attributes'> & {
   [Name in 'parentSpanId' | 'kind' | 'error']?: RunSpan[Name] | undefined;
 };
@@ -395,7 +393,6 @@ function providerName(provider: string): string {
   return PROVIDERS[provider] ?? provider;
 }
 
-/** The tokens that a model call or a drive used. Unknown counts are left out. */
 function usageAttributes(usage: Usage | null): Attributes {
   if (usage === null) return {};
   const counts = {
@@ -408,7 +405,6 @@ function usageAttributes(usage: Usage | null): Attributes {
   return Object.fromEntries(Object.entries(counts).filter(entry => entry[1] !== null)) as Attributes;
 }
 
-/** The sum of two usages; a count that either does not know is unknown. */
 function addUsage(sum: Usage | null, usage: Usage | null): Usage | null {
   if (sum === null || usage === null) return sum ?? usage;
   const add = (a: number | null, b: number | null) => (a === null || b === null ? null : a + b);

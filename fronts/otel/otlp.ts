@@ -15,12 +15,10 @@ const SAMPLED = 1;
 
 const BATCH = 200;
 
-/** Attempts of one request, with pauses that double from the first. */
 const ATTEMPTS = 4;
 const BACK_OFF = { baseMs: 500, maxMs: 30_000 };
 const REQUEST_MS = 10_000;
 
-/** The statuses that the protocol lets a client send again after. */
 const RETRYABLE = [429, 502, 503, 504];
 
 export type OtlpOptions = {

@@ -173,7 +173,6 @@ class RemoteRun {
     this.store.change({ ...changed, error });
   }
 
-  /** Schedules a read of the view; one read covers several entries. */
   #look(): void {
     if (this.#isReading) {
       this.#readsAgain = true;

@@ -12,7 +12,6 @@ import type { RestateCalls } from './ingress.ts';
 import type { Quarantine } from './requests.ts';
 import { RestateStore } from './restate-store.ts';
 
-/** One request of Restate to drive a run until it rests or has ended. */
 export type Delivery = { runId: string; delivery: number };
 
 /** Errors of Restate and of the network, after which the delivery is retried. All other errors quarantine the run. */

@@ -14,7 +14,6 @@ import type { RestateCalls } from './ingress.ts';
 import { DRIVE_SERVICE, RUN_OBJECT } from './requests.ts';
 import type { RestateStore } from './restate-store.ts';
 
-/** How long one request waits until the run rests, in ms. */
 const REST_MS = 30_000;
 
 /**

@@ -20,7 +20,6 @@ export const DRIVE_SERVICE = 'AgentchartDrive';
 /** Its key is the run's id. */
 export const TEXT_OBJECT = 'AgentchartText';
 
-/** An entry as the object of a run keeps it. */
 export type KeptEntry = { event: JsonValue; stateHash?: string };
 
 /** The reason why a run is quarantined by its object: the run is not delivered until a person resumes it. */

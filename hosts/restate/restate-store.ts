@@ -365,7 +365,6 @@ async function readOnce(calls: RestateCalls, runId: string, after: number, page:
   }
 }
 
-/** The wait before a run that has changed meanwhile is looked at again, in ms. */
 const AGAIN_MS = 100;
 
 /** Implements `Store.delete`: the top run only if it still ends where it was read; it deletes the others. */

@@ -336,7 +336,6 @@ function newMeta(record: RunMeta['record'], tombstone: Tombstone | null): RunMet
   };
 }
 
-/** The meta of a run after a handler, and the messages to send once it is stored. */
 type Change = { meta: RunMeta; sends: ((ctx: RunContext) => void)[] };
 
 function changeOf(meta: RunMeta): Change {
@@ -366,7 +365,6 @@ async function take(ctx: RunContext, change: Change, request: AppendRequest): Pr
   for (const child of meta.children) callRun(change, child, 'call', { reason: 'parent-ended' });
 }
 
-/** Stores entries. The state's hash is stored with the last entry. */
 function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stateHash?: string): void {
   for (const [index, event] of events.entries()) {
     const isLast = index === events.length - 1;

@@ -8,7 +8,6 @@ import { Counter, Durations, describeFamily } from './prometheus.ts';
 const MOST_PAGES = 20;
 const PAGE = 1_000;
 
-/** Calls whose end has not been seen. */
 const MOST_OPEN = 10_000;
 
 /** Since this server started, of all processes. Labels hold nothing that a user, a model or a tool wrote. */

@@ -16,14 +16,12 @@ const AT_ONCE = 1;
 
 const BUSY_MS = 5_000;
 
-/** The query of `GET /agents/NAME/explore`. */
 export const exploreQuery = fields({
   maxStates: z.coerce.number().int().min(1).max(MOST_STATES).default(12_000),
 });
 
 export type Exploring = { type: 'progress'; states: number } | { type: 'result'; report: JsonObject };
 
-/** The query of `GET /runs/ID/explore`. */
 export const exploreRunQuery = exploreQuery.extend({
   at: optional(
     z.coerce.number().int().positive(),

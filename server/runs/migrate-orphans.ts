@@ -92,7 +92,6 @@ export class OrphanMigrator {
     return others.filter(({ runId }) => now - (this.#seen.get(runId)?.since ?? now) >= MIGRATE_AFTER_MS);
   }
 
-  /** See O5. */
   async #wakeResting(): Promise<void> {
     const { store, host, agents } = this.#options;
     const resting = new Map<string, RunRecord[]>();
@@ -163,7 +162,6 @@ export class OrphanMigrator {
     return top;
   }
 
-  /** Whether a process that may be alive drives a run of the same version. */
   async #hasDriver(record: RunRecord): Promise<boolean> {
     const { store, host } = this.#options;
     const isHere = isSameChart(record, { chart: chartIdentity() });

@@ -22,7 +22,6 @@ import type { ServedAgents } from './served-agents.ts';
 /** Makes the source of a test from a run. Throws `refused` if the test would fail. */
 export type ExportTest = (store: Store, runId: string) => Promise<string>;
 
-/** What the routes of runs share. */
 export type RouteParts = {
   store: Store;
   host: Host;
@@ -81,7 +80,6 @@ async function findStranding(
   return mayHaveWork ? await strandings.find(record) : undefined;
 }
 
-/** Returns and logs why no process drives the run, although it has something to do. */
 export async function reportStranding(
   record: RunRecord,
   fold: Fold,

@@ -28,7 +28,6 @@ export function runsHandlers(
   parts: RouteParts,
 ): Omit<Handlers<typeof RUNS_ROUTES>, keyof typeof STORY_ROUTES> {
   const { store, host, agents, explorations } = parts;
-  /** An answer about the run of the path, if the caller may see it. */
   const ofRun =
     <Input extends { params: { id: string } }>(
       answer: (c: RunRequest, record: RunRecord, input: Input) => Response | Promise<Response>,
@@ -112,7 +111,6 @@ async function listRuns(
   });
 }
 
-/** Starts the run of a request, or finds the one that it started before. This server drives it. */
 export async function beginRun(
   caller: Caller,
   body: z.output<typeof startBody>,

@@ -11,7 +11,6 @@ import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type {
-  AgentSummary,
   JsonCall,
   JsonOpenCall,
   OpenPause,
@@ -22,16 +21,6 @@ import type {
 import { isDriven, progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 import { optional } from '../fields.ts';
-
-// The page uses the same types, so the compiler checks these schemas against them.
-
-export const agentSummarySchema = z.object({
-  name: z.string(),
-  description: z.exactOptional(z.string()),
-  version: z.exactOptional(z.string()),
-  models: z.array(z.object({ provider: z.string(), model: z.string() })),
-  tools: optional(z.number().int(), 'Absent if counting them requires a connection to a tool server.'),
-}) satisfies z.ZodType<AgentSummary>;
 
 const runSummaryFields = z.object({
   runId: z.string(),

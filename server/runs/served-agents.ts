@@ -2,7 +2,7 @@ import { type Agent, createAgent } from '../../agent/agent.ts';
 import { agentNamed, namesOf } from '../../agent/sub-agents.ts';
 import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
-import type { AgentSummary, AgentView } from '../../protocol/run-view.ts';
+import type { AgentSummary, AgentView } from '../../protocol/agent-view.ts';
 import type { RunRecord, Store, WorkRequest } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { filterText } from '../../text/text-filter.ts';

@@ -21,16 +21,13 @@ type RunTakerOptions = {
   log(line: string): void;
 };
 
-/** In ms. */
 export const POLL_INTERVAL_MS = 5_000;
 
-/** The waits before a run without progress is driven again. */
 const BACK_OFF = { baseMs: POLL_INTERVAL_MS, maxMs: 10 * 60_000 };
 
 /** How long a taken run is hidden from other processes, unless it is claimed earlier, in ms. */
 const RESERVE_MS = 5_000;
 
-/** The default lease of agents, in ms. */
 const LEASE_MS = 10_000;
 
 const MOST_TAKEN = 100;
@@ -60,7 +57,6 @@ export class RunTaker {
   #taking: Promise<string[]> | null = null;
   #isAsked = false;
   #isStopped = false;
-  /** The time of the last request that the store answered. */
   #answered: HostMoment | null = null;
   #sparesUntil = 0;
   #cancelTimer = () => {};

@@ -38,7 +38,6 @@ export type StoryLineEvent =
 type Told<Type extends StoryEvent['type']> = Without<Extract<StoryEvent, { type: Type }>>;
 type Without<Event> = Event extends StoryEvent ? Omit<Event, 'runId' | 'seq'> : never;
 
-/** The events that a story notes. */
 export type NotedEvent = (typeof NOTED)[number];
 
 const NOTED = [

@@ -4,7 +4,6 @@ import { fields, openFields, optional } from '../fields.ts';
 import type { RouteTable } from '../route.ts';
 import { sendBody, startBody } from '../runs/commands/request-bodies.ts';
 
-/** The media type of lines of JSON. */
 export const LINES = 'application/x-ndjson';
 
 const MOST_ANSWERS = 100;
@@ -29,7 +28,6 @@ const continueBody = z.union(
 
 const STORY = { streams: true, answer: { description: 'The lines of the story', text: [LINES] } } as const;
 
-/** The routes of stories. Lines are described by `StoryLine`. */
 export const STORY_ROUTES = {
   'POST /story': {
     summary: 'Start a run, and stream its story as lines of JSON until it settles.',

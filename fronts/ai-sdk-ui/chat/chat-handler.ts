@@ -172,7 +172,6 @@ class Chats {
   }
 }
 
-/** Whether a request answers an assistant message instead of adding a user message. */
 function isAnswer({ messages, messageId, trigger }: ChatBody): boolean {
   if (messages.at(-1)?.role !== 'user') return true;
   return (

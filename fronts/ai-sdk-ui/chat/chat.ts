@@ -103,7 +103,6 @@ export type ChatStart = Omit<StartOptions, 'labels' | 'chat' | 'continues' | 'ru
 /** The place of a user message: its journal entry, and the number of the assistant message that follows it. */
 type Place = { record: RunRecord; entry: JournalEntry; number: number };
 
-/** One chat: the runs with its label. `findLatestRun` determines the current run. */
 export class Chat {
   readonly #agent: Agent;
   readonly #id: string;
@@ -231,7 +230,6 @@ export class Chat {
     return isBelow ? { callId: toolCallId.slice(at + 1), runId } : { callId: toolCallId, runId: run.id };
   }
 
-  /** Cancels the current run before a fork replaces it, so that it no longer waits or acts. */
   async #leave(): Promise<void> {
     await this.stop('The chat was continued at an earlier message.');
   }

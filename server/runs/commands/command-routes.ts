@@ -23,7 +23,6 @@ import { byBody, commandBody, commandsBody, needsAgent, sendBody } from './reque
 
 const MOST_RUNS = 200;
 
-/** How many runs of a bulk request are opened at the same time. */
 const AT_ONCE = 8;
 
 export const bulkBody = fields({
@@ -220,7 +219,6 @@ async function holdCreated({ runId }: Creation, held: RunRegistry): Promise<Hold
   return await held.hold(runId).catch(() => held.hold(runId));
 }
 
-/** Has a run driven, which keeps it open, and releases it. */
 async function drive(holding: Promise<Hold>, held: RunRegistry): Promise<Run> {
   return await whileHeld(holding, async ({ run }) => {
     held.drive(run.id);

@@ -11,15 +11,12 @@ import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { remember } from '../../remember.ts';
 
-/** How many of the latest entries are searched for a request. */
 const MOST_ENTRIES = 2_000;
 
-/** Cache sizes: runs, accepted requests of each run, and refusals. */
 const MOST_RUNS = 200;
 const MOST_REQUESTS = 500;
 const MOST_REFUSALS = 10_000;
 
-/** How many runs of sub-agents are searched for a refused request. */
 const MOST_FAMILY = 100;
 
 type Known = { searched: number; accepted: Map<string, RequestRecord> };

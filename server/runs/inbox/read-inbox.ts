@@ -15,7 +15,6 @@ import { remember } from '../../remember.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { openCallSchema } from '../run-view.ts';
 
-/** Cache sizes: the runs whose open calls are cached, and the runs whose roots are cached. */
 const MOST_KNOWN = 5_000;
 
 const DEEPEST = 32;

@@ -36,7 +36,6 @@ export const eventsQuery = fields({
   summaries: optional(z.enum(['1', '0']), '1: also send changes of the list of runs and of the inbox.'),
 });
 
-/** A run, and the seq of the last entry that the reader has. */
 type Place = [runId: string, after: number];
 
 export async function streamEvents(

@@ -1,57 +1,9 @@
-import * as z from 'zod';
 import type { Agent } from '../../../agent/agent.ts';
 import { defineAgent } from '../../../agent/agent-options.ts';
 import type { ForkModel } from '../../../engine/run/forks/copy-journal.ts';
-import { limitsSchema } from '../../../protocol/config.ts';
-import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
-import type { AgentSummary, AgentView, ToolSummary } from '../../../protocol/run-view.ts';
+import type { AgentSummary, AgentView, ToolSummary } from '../../../protocol/agent-view.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { AgentTool, Tool } from '../../../protocol/tool.ts';
-import { optional } from '../../fields.ts';
-
-const toolSummarySchema = z.object({
-  name: z.string(),
-  description: z.string(),
-  inputSchema: z.custom<JsonObject>().meta({ type: 'object', description: 'The JSON Schema of the input.' }),
-  sideEffect: z.enum(['none', 'idempotent', 'once']),
-  approval: z
-    .enum(['always', 'never', 'depends'])
-    .meta({ description: 'depends: a function decides for each call.' }),
-  reason: z.exactOptional(z.string()),
-  reconcilable: z
-    .boolean()
-    .meta({ description: 'Whether the tool can find out the outcome of a call in doubt.' }),
-  executedBy: z.enum(['engine', 'client', 'agent']),
-  agent: optional(z.string(), 'The sub-agent whose run each call is.'),
-  retries: z.number().int(),
-  timeoutMs: z.exactOptional(z.number()),
-  server: optional(z.string(), 'The label of the tool server that provides the tool.'),
-}) satisfies z.ZodType<ToolSummary>;
-
-export const agentViewSchema = z.object({
-  name: z.string(),
-  description: z.exactOptional(z.string()),
-  version: z.exactOptional(z.string()),
-  models: z.array(z.object({ provider: z.string(), model: z.string() })),
-  forkModels: z.array(z.string()).meta({
-    description: 'The models that its runs can be forked on, as provider:model. The first is its own.',
-  }),
-  instructions: optional(
-    z.string().nullable(),
-    'The system prompt; null if a function writes it for each run.',
-  ),
-  tools: z.array(toolSummarySchema),
-  sources: z
-    .number()
-    .int()
-    .meta({ description: 'The number of tool servers. Their tools are known only after a connection.' }),
-  limits: limitsSchema,
-  onLimit: z.enum(['answer', 'stop']),
-  finalAnswer: z.enum(['live', 'held', 'separate']),
-  onMessage: z.enum(['queue', 'supersede']),
-  toolConcurrency: z.number().int(),
-  needsRunContext: z.boolean(),
-  hasOutput: z.boolean(),
-}) satisfies z.ZodType<AgentView>;
 
 export function summarizeAgent({ name, options }: Agent): AgentSummary {
   const { description, version, model = [], tools = [] } = options;

@@ -1,4 +1,4 @@
-import type { AgentView, ToolSummary } from '../../../protocol/run-view.ts';
+import type { AgentView, ToolSummary } from '../../../protocol/agent-view.ts';
 import { nameModels } from '../../name-models.ts';
 import { ExplorerPane, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';

@@ -1,6 +1,6 @@
+import type { AgentSummary } from '../../../protocol/agent-view.ts';
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import type { AgentSummary } from '../../../protocol/run-view.ts';
 import { nameModels } from '../../name-models.ts';
 
 /** Control characters, invisible format characters and line separators, except the joiners in emoji and scripts. */

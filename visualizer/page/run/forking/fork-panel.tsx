@@ -1,9 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import type { AgentView } from '../../../../protocol/agent-view.ts';
 import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
-import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
 import { type RunView, requestServer, runPath } from '../../data/request.ts';
 import { problemOf, sendOnce } from '../../data/send-command.ts';
