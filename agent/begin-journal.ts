@@ -71,7 +71,6 @@ const INPUT_NAMES = optionNames<LoopStart>()(
 const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
 const LAUNCH_NAMES = optionNames<NonNullable<StartOptions['launch']>>()('module model request');
 
-/** Returns the options of `agent.start` and `agent.run`. Throws `input-invalid` for an unknown name, at any depth. */
 export function knownStart(options: StartOptions): StartOptions {
   return checkStart('agent.start', options, START_NAMES);
 }
@@ -91,7 +90,6 @@ function checkStart(of: string, options: StartOptions, known: object): StartOpti
   return options;
 }
 
-/** Cancels the run when `signal` is aborted, unless the run has ended. */
 export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
   if (signal === undefined) return;
   const cancel = () => void run.cancel({ reason: 'aborted by the caller' }).catch(() => {});

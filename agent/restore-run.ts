@@ -7,7 +7,6 @@ import type { Store } from '../protocol/store.ts';
 
 type RestoreOptions = {
   store: Store;
-  /** Throws if a run of this agent must not be restored. */
   assertOwn(agent: string, runId: string): void;
   loadInherited(continues: string | null): Promise<readonly Item[]>;
 };

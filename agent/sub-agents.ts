@@ -87,7 +87,6 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
   }
 }
 
-/** Returns the options of a sub-agent on its parent's store, durability and hosts. Model and prices are defaults. */
 export function placedOptions(own: AgentOptions, parent: AgentOptions & { store: Store }): AgentOptions {
   const { durability, host, makeSupervisor } = parent;
   const model = own.model ?? parent.model;

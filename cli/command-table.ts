@@ -18,7 +18,6 @@ export type DeclaredOption = {
   isRequired?: true;
 };
 
-/** An option that is only a help text gives the command its text. */
 type Parameters = Readonly<Record<`--${string}` | `<${string}` | `[${string}`, string | DeclaredOption>>;
 
 /** `heading`: the heading of this command and those after it in `--help`. */
@@ -442,7 +441,6 @@ export type DriveOptions = Given<typeof DRIVING_UNNAMED> & {
   yes?: boolean | undefined;
 };
 
-/** What implements a command. Returns the exit code. */
 export type Action<Name extends CommandName> = (
   given: GivenTo<Name>,
   command: Command,

@@ -28,7 +28,6 @@ type Driven = OpenedStore & {
 
 type Drive = Driven & { view: View; by: string };
 
-/** How often an interrupted process checks whether it can exit, in ms. */
 const EXIT_CHECK_MS = 500;
 
 /**
@@ -101,7 +100,6 @@ async function settle(drive: Drive, position: { seq: number }): Promise<Settled 
   }
 }
 
-/** Shows events until the run settles or the store is closed. */
 async function watch({ run, view, output }: Drive, position: { seq: number }): Promise<void> {
   for await (const happening of run.events({ after: position.seq })) {
     view.take(happening);
@@ -142,7 +140,6 @@ function exitWhenDone(): void {
   setInterval(exitIfDone, EXIT_CHECK_MS).unref();
 }
 
-/** Makes or asks for decisions. Returns whether the run resumes. */
 async function decide(
   drive: Drive,
   settled: Extract<Settled, { status: 'waiting' }>,

@@ -51,7 +51,6 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'tool-source-failed': EXIT.failed,
 };
 
-/** Returns the exit code of a command that an `EngineError` with this code ended. */
 export function exitCodeOfError(code: EngineErrorCode): number {
   return BY_ERROR[code];
 }
@@ -61,7 +60,6 @@ export function exitCodeOfRun({ status }: Settled): number {
   return status === 'finished' ? EXIT.done : EXIT.failed;
 }
 
-/** Returns the message and exit code for a thrown value. With `AGENTCHART_DEBUG=1` the message is the stack trace. */
 export function describeFailure(thrown: unknown): { message: string; exitCode: number } {
   const error = setupError(thrown) ?? thrown;
   const exitCode = error instanceof EngineError ? exitCodeOfError(error.code) : EXIT.failed;

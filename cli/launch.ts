@@ -169,13 +169,11 @@ export async function makeForkModels(texts: readonly string[] = []) {
   };
 }
 
-/** The model string with an absolute path, if it names a file. */
 export function absoluteModel(model: string): string {
   const [, file] = /^scripted:(.+)$/s.exec(model) ?? [];
   return file === undefined ? model : `scripted:${resolve(file)}`;
 }
 
-/** Compares a run with this release and, if `module` is given, with the agent of that module. */
 export async function checkVersions(
   store: Store,
   { runId }: RunRecord,

@@ -5,7 +5,6 @@ import { type Agent, isAgent } from '../agent/agent.ts';
 import { EngineError, messageOf, setupError } from '../protocol/error.ts';
 import { formatPath } from './render/format.ts';
 
-/** Loads the agent that is a module's default export. Throws `agent-module-invalid` if there is none. */
 export async function loadAgent(file: string): Promise<Agent> {
   const path = resolve(file);
   if (!existsSync(path)) {

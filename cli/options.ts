@@ -6,18 +6,15 @@ import type { JsonValue } from '../protocol/json.ts';
 
 export const DEFAULT_STORE = '.agentchart/runs.db';
 
-/** Returns the store, a file or the address of a PostgreSQL database: `db` (the `--db` option), else `AGENTCHART_DB`, else the default. */
 export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
-/** Returns the version of the installed package, from its `package.json`. */
 export function readVersion(): string {
   const file = createRequire(import.meta.url).resolve('agentchart/package.json');
   return String(JSON.parse(readFileSync(file, 'utf8')).version);
 }
 
-/** Returns the name of the OS user, the default of `--by`. */
 export function userName(): string {
   try {
     return userInfo().username;
@@ -26,7 +23,6 @@ export function userName(): string {
   }
 }
 
-/** Parses the JSON value of an option, or of stdin. Throws `input-invalid`, which names the option. */
 export function parseJson(text: string, option: string): JsonValue {
   try {
     return JSON.parse(text);
@@ -55,13 +51,11 @@ export function readNumber(text: string, option: string, rule: NumberRule = {}):
   throw new EngineError('input-invalid', `${option} must be ${what}, got ${JSON.stringify(text)}.${advice}`);
 }
 
-/** Parses an entry number. Throws `input-invalid`, which names the option, unless `text` is an integer. */
 export function readEntryNumber(text: string, option: string): number {
   const advice = ' `agentchart show RUN --events` lists the entries.';
   return readNumber(text, option, { what: 'an entry number', isWhole: true, advice });
 }
 
-/** Returns the word that an option gives. Throws `input-invalid`, which lists the `known` words. */
 export function readOneOf<Word extends string>(known: readonly Word[], text: string, option: string): Word {
   const word = known.find(one => one === text);
   if (word !== undefined) return word;
@@ -100,7 +94,6 @@ export function readTime(text: string, option: string): number {
   );
 }
 
-/** Everything that is piped to this process, without its last line break; empty on a terminal. */
 export async function readPiped(): Promise<string> {
   if (process.stdin.isTTY === true) return '';
   const chunks: Buffer[] = [];

@@ -92,7 +92,6 @@ export function watchInterrupts({ first, again }: { first(): void; again(): void
   };
 }
 
-/** Resolves at the first SIGINT or SIGTERM; a second one exits at once. */
 export function untilInterrupted(): Promise<void> {
   return new Promise<void>(first => {
     watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });

@@ -16,7 +16,6 @@ import {
 } from './command-table.ts';
 import { readVersion } from './options.ts';
 
-/** Runs one command line and returns its exit code. Prints a failure to stderr instead of throwing it. */
 export async function runProgram(args: readonly string[]): Promise<number> {
   let exitCode = 0;
   const program = makeProgram(code => {

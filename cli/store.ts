@@ -44,7 +44,6 @@ export async function withExistingStore<Result>(
   return await withStore(file, store => work({ store, output, commands: new CommandLines(file) }));
 }
 
-/** As `withExistingStore`, with the record of a run: see `findRun`. */
 export async function withRun<Result>(
   { run, ...options }: OnRun,
   work: (found: FoundRun) => Promise<Result>,
@@ -54,7 +53,6 @@ export async function withRun<Result>(
   );
 }
 
-/** Whether the store's file exists. A database is created on the first use of its tables. */
 export function hasStore(file: string): boolean {
   return isDatabase(file) || existsSync(file);
 }

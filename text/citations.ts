@@ -130,7 +130,6 @@ class Numbering {
     return [...this.#dropped];
   }
 
-  /** Returns the numbers for a marker's content, such as `[1][2]`; empty if no id matches a source. */
   number(content: string, label: string): string {
     const numbers = new Set(this.#idsIn(content, label).flatMap(id => this.#numberOf(id)));
     return [...numbers].map(number => `[${number}]`).join('');

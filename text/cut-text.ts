@@ -3,7 +3,6 @@ export const MODEL_READS_BYTES = 100_000;
 
 const encoder = new TextEncoder();
 
-/** Returns the size of a text in bytes of UTF-8. */
 export function utf8Length(text: string): number {
   return (
     globalThis.process?.getBuiltinModule?.('buffer').Buffer.byteLength(text) ?? encoder.encode(text).length

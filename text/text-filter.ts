@@ -11,7 +11,6 @@ export interface TextFilter {
   end(): string;
 }
 
-/** Combines filters into one, applied in order; without filters, text passes unchanged. */
 export function chainFilters(makers: readonly (() => TextFilter)[]): TextFilter {
   const filters = makers.map(make => make());
   return {
@@ -20,14 +19,12 @@ export function chainFilters(makers: readonly (() => TextFilter)[]): TextFilter 
   };
 }
 
-/** Applies filters to a complete text. */
 export function filterText(text: string, makers: readonly (() => TextFilter)[]): string {
   if (makers.length === 0) return text;
   const filter = chainFilters(makers);
   return filter.push(text) + filter.end();
 }
 
-/** Applies filters to the pieces of one text, and returns what each piece shows. */
 export function filterTexts(pieces: readonly string[], makers: readonly (() => TextFilter)[]): string[] {
   if (makers.length === 0) return [...pieces];
   const filter = chainFilters(makers);

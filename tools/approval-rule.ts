@@ -12,14 +12,12 @@ export type ApprovalRule<Input, RunContext = unknown> =
   | ((call: CallView<Input, RunContext>) => Approval | Promise<Approval>)
   | { pure: true; rule: (call: CallView<Input, RunContext>) => Approval };
 
-/** Returns the approval of every call, or `undefined` if the rule is a function. */
 export function fixedApproval<Input, RunContext>(
   rule: ApprovalRule<Input, RunContext>,
 ): Approval | undefined {
   return typeof rule === 'function' || isPure(rule) ? undefined : rule;
 }
 
-/** Returns the function of a rule with `pure: true`, for `Tool.pureApproval`. */
 export function pureApproval<Input, RunContext>(
   rule: ApprovalRule<Input, RunContext>,
 ): Tool['pureApproval'] | undefined {

@@ -10,7 +10,6 @@ type DescribedSchema = {
   /** The option that takes its JSON Schema, for error messages. */
   option: string;
   schema: StandardSchemaV1;
-  /** The JSON Schema to use instead of the one that `schema` generates. */
   given?: JsonObject | undefined;
 };
 

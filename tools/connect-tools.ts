@@ -39,7 +39,6 @@ export class ToolConnection {
     this.#entries = entries;
   }
 
-  /** Returns the tools by name; rejects as `connectTools` does. */
   async connect(): Promise<ReadonlyMap<string, Tool>> {
     this.#connected ??= connectTools(this.#entries);
     const connected = this.#connected;

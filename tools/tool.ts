@@ -86,7 +86,6 @@ const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
 /** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
 export type AsResult<Value> = unknown extends Value ? Value : Value extends void ? null : AsJson<Value>;
 
-/** What JSON makes of a value. */
 type AsJson<Value> = unknown extends Value
   ? Value
   : Value extends JsonValue | undefined

@@ -7,7 +7,6 @@ import { EXIT } from '../exit-codes.ts';
 import { bold } from '../render/output.ts';
 import { readRun, submitCommand } from './change.ts';
 
-/** Lists the breakpoints of a run, or adds or removes some. */
 export const setBreakpoints: Action<'break'> = options => {
   const added = readBreakpoint(options);
   const { remove = [], clear = false } = options;
@@ -47,7 +46,6 @@ function explainUnknown(name: string, breakpoints: readonly Breakpoint[]): strin
   return `The run has no breakpoint ${JSON.stringify(name)}. It has: ${ids}.`;
 }
 
-/** The breakpoint of the options; `null` without one. */
 function readBreakpoint(options: GivenTo<'break'>): Omit<Breakpoint, 'id'> | null {
   const { before: next, tool, where, turn, costOver, once, id } = options;
   const matched = omitUndefined({

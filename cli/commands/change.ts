@@ -21,7 +21,6 @@ import type { Output } from '../render/output.ts';
 import { orderEvent } from '../render/terminal-view.ts';
 import { type FoundRun, findRun, type OnRun, withRun } from '../store.ts';
 
-/** Submits a command to a run, in the name of `by`. */
 type Change = (run: Run, by: string) => Promise<CommandResult>;
 
 export const approve: Action<'approve'> = ({ input, digest, sticky, ...given }) =>
@@ -30,11 +29,9 @@ export const approve: Action<'approve'> = ({ input, digest, sticky, ...given }) 
 export const reject: Action<'reject'> = ({ reason, ...given }) =>
   decide(given, { kind: 'approval' }, { type: 'reject', ...omitUndefined({ reason }) });
 
-/** Gives the result of a call instead of running it, then drives the run. */
 export const answer: Action<'answer'> = ({ output, ...given }) =>
   decide(given, { kind: 'result' }, { type: 'result', output });
 
-/** Settles a call in doubt, then drives the run. */
 export const resolve: Action<'resolve'> = ({ retry, force, happened, failed, ...given }) => {
   assertOneOf({ '--retry': retry, '--happened': happened, '--failed': failed });
   if (force === true && retry !== true)
@@ -55,10 +52,8 @@ function decide(
   return changeRun(options, (run, by) => run.submit([commandFor(reference, answer, { by })]));
 }
 
-/** Ends a pause, then drives the run. */
 export const unpause: Action<'unpause'> = options => changeRun(options, (run, by) => run.unpause({ by }));
 
-/** Allows one model call or batch of tools, then pauses. */
 export const step: Action<'step'> = options => changeRun(options, (run, by) => run.step({ by }));
 
 /** Submits no command, only drives. */
@@ -141,7 +136,6 @@ export async function printEntries(store: Store, runId: string, output: Output, 
     output.data(orderEvent({ ...event, runId, seq }));
 }
 
-/** Reads a run without an agent. Returns the exit code that `show` returns. */
 export async function readRun(
   options: OnRun,
   show: (state: ChartState, output: Output) => number,

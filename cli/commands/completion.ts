@@ -14,7 +14,6 @@ const SHELLS: Readonly<Record<string, (commands: readonly Completed[]) => string
 /** Prints the ids of the last runs, one a line. Bash expands words, so ids with other characters are left out. */
 const RUN_IDS = `agentchart runs --json --limit 50 2>/dev/null | sed -n 's/^{"runId":"\\([A-Za-z0-9_.:-]*\\)".*/\\1/p'`;
 
-/** Prints a script for a shell, made from the commands of the program. */
 export const completion: Action<'completion'> = ({ shell }, { parent: program }) => {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (write === undefined)

@@ -18,7 +18,6 @@ export const deleteRun: Action<'delete'> = ({ cascade = false, ...options }) =>
     return EXIT.done;
   });
 
-/** Deletes the runs that ended before a time. */
 export const prune: Action<'prune'> = ({ before, status, label: labels, dryRun = false, ...options }) =>
   withExistingStore(options, async ({ store, output }) => {
     const chosen = { before, ...omitUndefined({ status, labels }) };

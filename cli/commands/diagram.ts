@@ -3,7 +3,6 @@ import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { assertOneOf } from '../options.ts';
 
-/** Prints the chart in one format. */
 export const diagram: Action<'diagram'> = async ({ mermaid, json, svg }) => {
   assertOneOf({ '--mermaid': mermaid, '--json': json, '--svg': svg });
   if (mermaid) process.stdout.write(chartToMermaid());

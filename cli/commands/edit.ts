@@ -6,7 +6,6 @@ import { EXIT } from '../exit-codes.ts';
 import { parseJson, readPiped } from '../options.ts';
 import { changeRun, readRun } from './change.ts';
 
-/** Prints what can be edited, edits the latest reply, or the input of a call. */
 export const edit: Action<'edit'> = async given => {
   const { show, call: callId, text, calls, turn, input, digest, ...options } = given;
   if (show === true) return await showEditable(given);

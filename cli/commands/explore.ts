@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,9 +12,10 @@ import { exploreFrom, type ForwardReport, readPast } from '../../explore/explore
 import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import type { ExploreAgent, Exploring } from '../../server/runs/explore-route.ts';
 import { type ConnectedTools, connectTools } from '../../tools/connect-tools.ts';
 import { formatBreachTest } from '../../visualizer/breach-test.ts';
 import type { Action, GivenTo } from '../command-table.ts';
@@ -25,7 +28,7 @@ import { showAhead, showExploration } from '../render/show-exploration.ts';
 import { withRun } from '../store.ts';
 
 /** The environment variable of a process that sends its progress to its parent process: `{ states }`. */
-export const REPORTS_PROGRESS = 'AGENTCHART_REPORTS_PROGRESS';
+const REPORTS_PROGRESS = 'AGENTCHART_REPORTS_PROGRESS';
 
 /** What is explored: an agent of a module, from the start or from the last of a run's `entries`. */
 type Explored = {
@@ -175,4 +178,63 @@ function pathOf(path: BreachReport['path'], entries: Explored['entries']): Check
     return { past: [started, ...past], path: events.filter(isChart) };
   }
   return first?.type === 'run.started' ? { past: [first], path: events.filter(isChart) } : null;
+}
+
+const LONGEST_MS = 120_000;
+
+const MOST_CHARS = 16 * 1024 * 1024;
+
+const TELL_MS = 250;
+
+/** Runs `agentchart explore --json` in another process, so that the server stays responsive. */
+export async function* exploreInProcess(
+  module: string | undefined,
+  db: string,
+  { maxStates, signal, run }: Parameters<ExploreAgent>[1],
+): AsyncGenerator<Exploring> {
+  const [node, program = ''] = process.argv;
+  const args = [
+    ...[program, 'explore', '--max-states', String(maxStates), '--json'],
+    ...(module === undefined ? [] : ['--agent', module]),
+    ...(run === undefined ? [] : ['--at', String(run.at), '--', run.runId]),
+  ];
+  const child = spawn(node ?? process.execPath, [...process.execArgv, ...args], {
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    env: { ...process.env, AGENTCHART_DB: db, [REPORTS_PROGRESS]: '1' },
+    signal: AbortSignal.any([signal, AbortSignal.timeout(LONGEST_MS)]),
+    killSignal: 'SIGKILL',
+  });
+  let states = 0;
+  let report = '';
+  child.on('error', () => {});
+  child.on('message', message => {
+    states = Number((message as { states?: unknown }).states) || states;
+  });
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    if (report.length < MOST_CHARS) report += chunk;
+  });
+  const ended = once(child, 'close');
+  const isEnded = Promise.allSettled([ended]).then(() => true);
+  let told = -1;
+  for (;;) {
+    const isOver = await Promise.race([
+      isEnded,
+      new Promise<false>(resolve => setTimeout(resolve, TELL_MS, false)),
+    ]);
+    if (states > told) {
+      told = states;
+      yield { type: 'progress', states };
+    }
+    if (isOver) break;
+  }
+  await ended;
+  yield { type: 'result', report: readReport(report) };
+}
+
+function readReport(text: string): JsonObject {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch (cause) {
+    throw new EngineError('agent-module-invalid', 'agentchart explore gave no report.', null, { cause });
+  }
 }

@@ -19,7 +19,6 @@ import { makeTest } from './export.ts';
 import { isFile, readExportFile } from './read-export-file.ts';
 import { listen, ServerLog } from './serving.ts';
 
-/** Serves the page until SIGINT or SIGTERM. Drives nothing and takes no commands. */
 export const inspect: Action<'inspect'> = async options => {
   const { run, port } = options;
   if (!isFile(run))
@@ -43,7 +42,7 @@ async function serveReadOnly(store: Store, runId: string, port: number, output: 
     anyone: READER,
     fallbackAgentFor: record => bareAgent(record, store),
     exportTest: makeTest,
-    log: line => log.problem(line),
+    log: log.problem,
   });
   const serving = await listen(app, { host: '127.0.0.1', port }, log);
   if (serving === null) return EXIT.failed;

@@ -18,7 +18,6 @@ import { reportUncaught, untilInterrupted } from '../process-end.ts';
 import { withStore } from '../store.ts';
 import { listen, ServerLog, shutDown } from './serving.ts';
 
-/** How long calls in progress may take when the process ends, in ms. */
 const GRACE_MS = 2_000;
 
 /** On stdin and stdout until stdin ends or a signal, or with `--port` over HTTP. Runs stay resumable. */
@@ -27,7 +26,8 @@ export const mcpCommand: Action<'mcp'> = async options => {
   const file = storeFile(options.db);
   // stdout carries the protocol: output of agent modules and tools goes to stderr.
   globalThis.console = new Console(process.stderr);
-  reportUncaught({ survives: true, report: text => log.problem(text) });
+  const { problem: report } = log;
+  reportUncaught({ survives: true, report });
   return await withStore(file, async store => {
     const { agents, launches } = await makeAgents(options.agent ?? [], store);
     if (agents.size === 0)
@@ -35,7 +35,6 @@ export const mcpCommand: Action<'mcp'> = async options => {
         'model-missing',
         'There is no agent to offer. Give --agent MODULE, or set AGENTCHART_MODEL.',
       );
-    const report = (line: string) => log.problem(line);
     const runs = new ServedRuns({
       store,
       agents,

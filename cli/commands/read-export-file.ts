@@ -4,7 +4,6 @@ import { ExportedBlobs, readExport, type UncheckedExport } from '../../engine/re
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { formatPath } from '../render/format.ts';
 
-/** An export, its large results, and their parts if they are kept. */
 export type ExportFile = { exported: UncheckedExport; blobs: ExportedBlobs };
 
 /** Whether the argument names a file: it exists, or its form rules out a run id. A folder may have the name of a run. */

@@ -35,7 +35,7 @@ import { readToken, readVersion, storeFile } from '../options.ts';
 import { reportUncaught } from '../process-end.ts';
 import { formatStore } from '../render/format.ts';
 import { withStore } from '../store.ts';
-import { exploreInProcess } from './explore-in-process.ts';
+import { exploreInProcess } from './explore.ts';
 import { makeTest } from './export.ts';
 import { listen, readFormat, ServerLog, shutDown, untilStopped } from './serving.ts';
 
@@ -58,7 +58,7 @@ export const serve: Action<'serve'> = async options => {
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   const { callers } = new Tokens(token, gateway.tokens);
   assertMayBind(host, { hasTokens: callers.length > 0 });
-  const warn = (line: string) => log.problem(line);
+  const { problem: warn } = log;
   reportUncaught({ survives: true, report: warn });
   const place = { file, warn, ...(!drives && { patienceMs: REQUEST_PATIENCE_MS }) };
   return await withStore(place, async opened => {
@@ -104,7 +104,7 @@ export const serve: Action<'serve'> = async options => {
     if (serving === null) return EXIT.failed;
     const ended = untilStopped(log);
     const webhooks = sendWebhooks(work.store, gateway.webhooks);
-    announce(log, { serving, file, agents: [...agents.keys()], callers, drives: drives });
+    announce(log, { serving, file, agents: [...agents.keys()], callers, drives });
     if (drives)
       app.pickUp().then(
         picked => picked.length > 0 && log.notice(`resuming ${picked.join(', ')}`),
@@ -156,10 +156,9 @@ type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'laun
   log: ServerLog;
 };
 
-/** The protocols in which `agentchart serve` offers its agents besides its own; none without agents. */
 function serveFronts({ file, log, hasToken, ...served }: FrontsOptions): MountedApi[] {
   if (served.agents.size === 0) return [];
-  const report = (line: string) => log.problem(line);
+  const { problem: report } = log;
   const agents = [...served.agents.values()];
   const begin = beginWithin(served);
   const runs = new ServedRuns({ ...served, log: report });

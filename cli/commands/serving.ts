@@ -13,7 +13,6 @@ import { Output } from '../render/output.ts';
 /** `text`: lines for people. `json`: one JSON object per line, also for each request. */
 export type LogFormat = 'text' | 'json';
 
-/** What `agentchart serve` writes to stderr. */
 export class ServerLog {
   readonly #output = new Output({ json: false });
   readonly #format: LogFormat;
@@ -22,13 +21,8 @@ export class ServerLog {
     this.#format = format;
   }
 
-  problem(message: string): void {
-    this.#write('warn', message);
-  }
-
-  notice(message: string): void {
-    this.#write('info', message);
-  }
+  readonly problem = (message: string): void => this.#write('warn', message);
+  readonly notice = (message: string): void => this.#write('info', message);
 
   /** Writes the record of a request; `undefined` in text, which shows problems only. */
   get reportRequest(): ((record: AccessRecord) => void) | undefined {

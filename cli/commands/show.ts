@@ -74,7 +74,6 @@ async function readLateResults(store: Store, { runId }: RunRecord): Promise<Late
   });
 }
 
-/** Prints the JSON of a result, page by page, and nothing else. */
 async function showResult(
   store: Store,
   { runId }: RunRecord,
@@ -104,7 +103,6 @@ type ShownRun = {
   settled: Settled | null;
   launch: CommandLaunch;
   commands: CommandLines;
-  /** Results that arrived after the run had stopped waiting for them. */
   late: readonly LateResult[];
 };
 
@@ -225,7 +223,6 @@ function showVersions(output: Output, report: VersionReport): void {
   if (advice !== undefined) output.line('  ', advice);
 }
 
-/** Prints what is known about a run whose journal cannot be read. Returns the exit code. */
 function showUnread(output: Output, record: RunRecord, report: VersionReport): number {
   if (output.json) {
     output.data({ ...record, versions: report });

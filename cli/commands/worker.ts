@@ -27,7 +27,7 @@ const DRIVER_PATIENCE_MS = 10 * 60_000;
 /** SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
 export const worker: Action<'worker'> = async options => {
   const log = new ServerLog(readFormat(options.log));
-  const problem = (line: string) => log.problem(line);
+  const { problem } = log;
   const file = storeFile(options.db);
   const { slots, grace: graceMs } = options;
   reportUncaught({ survives: true, report: problem });
@@ -84,7 +84,6 @@ export const worker: Action<'worker'> = async options => {
   });
 };
 
-/** The agents of the runs that requests to `/v1` begin, if there is a configuration of them. */
 async function makeGateway({ config }: GivenTo<'worker'>, store: Store, log: (line: string) => void) {
   if (config === undefined) return undefined;
   const { model } = readLaunch(undefined);
@@ -106,7 +105,7 @@ async function serveProbes(options: GivenTo<'worker'>, { store, metrics, log }: 
     work: metrics,
     address: options.host,
     version: readVersion(),
-    log: line => log.problem(line),
+    log: log.problem,
     ...omitUndefined({ token, onRequest: log.reportRequest }),
   });
   return await listen(app, { host: options.host, port: options.port }, log);

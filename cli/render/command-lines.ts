@@ -2,7 +2,6 @@ import type { OpenCall } from '../../engine/log/settled.ts';
 import { DEFAULT_STORE } from '../options.ts';
 import { formatPath, formatStore, isDatabase } from './format.ts';
 
-/** Builds the commands that messages suggest, ready to paste into the same shell. */
 export class CommandLines {
   readonly #program: string;
   readonly #store: string[];

@@ -4,7 +4,6 @@ import type { RunEvent } from '../../protocol/event.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 import * as shared from '../../visualizer/describe-event.ts';
 
-/** Whether a store is named by the address of a PostgreSQL database, not by a file. */
 export function isDatabase(store: string): boolean {
   return /^postgres(ql)?:\/\//i.test(store);
 }
@@ -21,7 +20,6 @@ export function formatPath(path: string): string {
   return isAbsolute(short) || short.startsWith(`..${sep}..`) ? absolute : short;
 }
 
-/** `1 run`, `2 runs`. */
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
@@ -41,7 +39,6 @@ export function formatDistance(at: number, now: number): string {
   return at <= now ? `${formatSpan(now - at)} ago` : `in ${formatSpan(at - now)}`;
 }
 
-/** Formats a time in ms since the epoch as `HH:MM:SS.mmm`, in UTC. */
 export function formatClock(at: number): string {
   return new Date(at).toISOString().slice(11, 23);
 }
@@ -123,17 +120,14 @@ export function eventLine(event: RunEvent): string {
   return shared.describeEvent(event, FORMAT);
 }
 
-/** Describes a completed turn in one line: model, finish reason, calls, duration and tokens. */
 export function turnLine(event: Extract<RunEvent, { type: 'turn.completed' }>): string {
   return shared.describeTurnEvent(event, FORMAT);
 }
 
-/** Describes in one line why a turn failed: code, HTTP status and message. */
 export function failedTurnLine(event: Extract<RunEvent, { type: 'turn.failed' }>): string {
   return shared.describeFailedTurn(event, FORMAT);
 }
 
-/** A JSON value on one line; strings without quotes. */
 export function showValue(value: JsonValue, length?: number): string {
   return shared.describeValue(value, FORMAT, length);
 }

@@ -81,7 +81,6 @@ export class Output {
     if (!this.#write(text)) await once(process.stdout, 'drain');
   }
 
-  /** Writes `value` as JSON, or else a line for people. */
   tell(value: object, ...segments: Segment[]): void {
     if (this.json) this.data(value);
     else this.line(...segments);

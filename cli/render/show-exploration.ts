@@ -12,7 +12,6 @@ const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'],
   pure: 'by a pure function',
 };
 
-/** Prints the report of an exploration: coverage, then each violated invariant with the path that leads to it. */
 export function showExploration(output: Output, report: ExplorationReport | ForwardReport): void {
   const { agent, complete, states, edges, crashPoints, decisions, steps, tools } = report;
   const { breaches, notes, unfinished } = report;
@@ -78,7 +77,6 @@ function shortenEdge(edge: string): string {
   return edge.replace(/always \[\{"type":"next","params":\{"type":"(\w+)"[^\]]*\]/, 'decided $1');
 }
 
-/** Prints what may still happen to a run: states, approvals, and what it may still spend. */
 export function showAhead(output: Output, report: ForwardReport): void {
   const { runId, at, state, ahead, starts, approvals, left, complete } = report;
   const row = output.facts(14);

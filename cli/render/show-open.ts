@@ -109,7 +109,6 @@ function reasonOf(settled: Settled): string | undefined {
   return settled.status === 'finished' ? settled.incomplete?.reason : undefined;
 }
 
-/** Prints the last line about a run: its status, turns, tokens and, if given, its id. */
 export function showStatus(
   output: Output,
   status: RunStatus,

@@ -218,7 +218,6 @@ type ViewOptions = {
   options: { deltas?: boolean | undefined };
 };
 
-/** Returns the view for the format of `output`: JSON Lines or text. */
 export function makeView({ output, run, agent, begin, options }: ViewOptions): View {
   if (output.json) return makeJsonView(output, run.id, { deltas: options.deltas === true });
   const filters = agent.options.textFilters ?? [];
@@ -237,7 +236,6 @@ function makeJsonView(output: Output, runId: string, { deltas }: { deltas: boole
   };
 }
 
-/** Returns an event as commands print it in JSON: run, sequence number, time and type come first. */
 export function orderEvent({
   runId,
   seq,

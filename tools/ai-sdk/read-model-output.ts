@@ -74,7 +74,6 @@ function readPart(part: OutputPart): ContentPart {
   return `[A part of type "${part.type}" was left out: only its provider can read it.]`;
 }
 
-/** Where the content of a part is: its base64 or bytes, its URL, or its text. */
 function sourceOf({ data, url }: OutputPart): Omit<FileData, 'type'> {
   if (data === undefined) return omitUndefined({ url });
   return typeof data === 'string' || data instanceof Uint8Array || data instanceof ArrayBuffer
@@ -87,7 +86,6 @@ function mediaPart(url: string, mediaType: string, { type, filename: name }: Out
   return { type: 'file', url, ...omitUndefined({ name, mediaType: mediaType || undefined }) };
 }
 
-/** How the base64 of images begins. */
 const BEGINNINGS: readonly [string, string][] = [
   ['iVBORw', 'image/png'],
   ['/9j/', 'image/jpeg'],

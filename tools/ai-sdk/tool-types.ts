@@ -8,7 +8,6 @@ import type { Tool } from '../../protocol/tool.ts';
 import { createArgumentsCheck } from '../mcp/check-arguments.ts';
 import type { AsResult } from '../tool.ts';
 
-/** A tool of the AI SDK, converted: its name, and the types of its schemas and of `execute`. */
 export type ConvertedTool<Name extends string, Given> = Tool<
   Name,
   ValueOf<Member<Given, 'inputSchema'>>,
@@ -35,7 +34,6 @@ type ResultOf<Given> =
   | AsResult<ReturnOf<Given>>
   | ('toModelOutput' extends keyof Given ? ModelContent<AsResult<ReturnOf<Given>>> : never);
 
-/** What the model reads, and what the tool returned. See `ContentOutput`. */
 type ModelContent<Data> = { type: 'content'; parts: Part[]; data?: Data };
 
 type ReturnOf<Given> = [Member<Given, 'execute'>] extends [never]

@@ -8,7 +8,6 @@ import {
 } from '../../protocol/json.ts';
 import type { Validation } from '../../protocol/tool.ts';
 
-/** The supported dialects, in `$schema`. */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft\/2020-12|draft\/2019-09|draft-07|draft-06)\/schema#?$/;
 
 /**
@@ -290,7 +289,6 @@ class SchemaChecker {
     else found.join(check(verdict ? schema.then : schema.else));
   }
 
-  /** How many certainly match, and how many may. */
   #count(findings: readonly Finding[]): { certain: number; possible: number } {
     const certain = findings.filter(({ verdict }) => verdict === true).length;
     return { certain, possible: findings.filter(({ verdict }) => verdict !== false).length };
@@ -412,7 +410,6 @@ class Finding {
     return this.sure ? true : undefined;
   }
 
-  /** Records a problem. Only the first ones are kept; the others are counted. */
   fail(problem: string): void {
     this.#failures += 1;
     if (this.#problems.length >= SHOWN_PROBLEMS) return;
@@ -426,7 +423,6 @@ class Finding {
     this.#problems.push(...part.#problems.slice(0, SHOWN_PROBLEMS - this.#problems.length));
   }
 
-  /** The problems for a message, and the number of dropped ones. */
   shown(): string[] {
     const more = this.#failures - this.#problems.length;
     return more > 0 ? [...this.#problems, `and ${more} more`] : this.#problems;

@@ -39,7 +39,6 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
     ...Object.fromEntries(url.searchParams),
   };
   const redact = (text: string) => maskSecrets(text, secrets);
-
   const reasonOf = (cause: unknown) => describeHttpFailure(cause, redact);
 
   /** Sets no `cause`: errors of the transport contain the server's text unredacted. */
@@ -57,7 +56,7 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
   }
 
   function outcomeOf(error: unknown): RequestOutcome {
-    if (ProtocolError.isInstance(error) && !isLost(error)) return 'answered';
+    if (ProtocolError.isInstance(error) && !readFailure(error).isLost) return 'answered';
     return classifyHttpFailure(error, transport.sessionId !== undefined);
   }
 
@@ -93,8 +92,9 @@ const REQUEST_TIMEOUT = 408;
  * older servers answer 400 and name the session.
  */
 function classifyHttpFailure(error: unknown, hadSession: boolean): RequestOutcome {
-  const { status, text } = readResponse(error);
-  if (status === null) return isNotReached(error) || isScopeMissing(error) ? 'not-done' : 'unknown';
+  const { status, text, isNotReached } = readFailure(error);
+  const isScopeMissing = error instanceof Error && 'requiredScope' in error;
+  if (status === null) return isNotReached || isScopeMissing ? 'not-done' : 'unknown';
   if (status < 300 || status >= 500 || status === REQUEST_TIMEOUT) return 'unknown';
   const isLost = status === 404 || (status === 400 && /session|not initialized/i.test(text));
   return hadSession && isLost ? 'session-lost' : 'not-done';
@@ -104,51 +104,40 @@ function classifyHttpFailure(error: unknown, hadSession: boolean): RequestOutcom
 export function describeHttpFailure(error: unknown, redact: (text: string) => string): string {
   const shorten = (text: string) =>
     quoteServerText(text, MAX_SHOWN, line => redact(line).replaceAll(/\s+/g, ' ').trim());
-  const { status, text } = readResponse(error);
+  const { status, text, isLost, isNotReached, cause } = readFailure(error);
   if (status !== null) {
     const advice = status === 401 || status === 403 ? '; check `headers`' : '';
     const detail = shorten(status < 400 ? messageOf(error) : text);
     return `it answered ${status}${detail === '' ? '' : ` (${detail})`}${advice}`;
   }
-  if (isLost(error)) return 'the connection ended before the response arrived';
-  const cause = error instanceof Error && error.cause !== undefined ? firstOf(error.cause) : null;
+  if (isLost) return 'the connection ended before the response arrived';
   if (cause === null) return shorten(messageOf(error));
-  const failure = isNotReached(error) ? 'it cannot be reached' : 'the connection failed';
-  return `${failure}: ${shorten(cause.message || String(readCode(cause)))}`;
+  const failure = isNotReached ? 'it cannot be reached' : 'the connection failed';
+  return `${failure}: ${shorten(cause.message || String(cause.code))}`;
 }
 
-function isLost(error: unknown): boolean {
-  return isRecord(error) && error.data === CONNECTION_LOST;
-}
+type Failure = {
+  /** Of the answer; `null` without one. */
+  status: number | null;
+  text: string;
+  isLost: boolean;
+  isNotReached: boolean;
+  cause: NodeJS.ErrnoException | null;
+};
 
-function readResponse(error: unknown): { status: number | null; text: string } {
-  const data = isRecord(error) && isRecord(error.data) ? error.data : {};
-  const { status, text } = data;
+function readFailure(error: unknown): Failure {
+  const data = isRecord(error) ? error.data : undefined;
+  const { status, text } = isRecord(data) ? data : {};
+  const given = error instanceof Error ? error.cause : undefined;
+  const first = given instanceof AggregateError && given.errors[0] instanceof Error ? given.errors[0] : given;
+  const cause: NodeJS.ErrnoException | null = first instanceof Error ? first : null;
   return {
     status: typeof status === 'number' ? status : null,
     text: typeof text === 'string' ? text : '',
+    isLost: data === CONNECTION_LOST,
+    isNotReached: cause?.syscall === 'connect' || CONNECT_ERROR.test(String(cause?.code)),
+    cause,
   };
-}
-
-function isNotReached(error: unknown): boolean {
-  if (!(error instanceof Error) || error.cause === undefined) return false;
-  const cause = firstOf(error.cause);
-  if (cause === null) return false;
-  const syscall = 'syscall' in cause ? cause.syscall : undefined;
-  return syscall === 'connect' || CONNECT_ERROR.test(String(readCode(cause)));
-}
-
-function isScopeMissing(error: unknown): boolean {
-  return error instanceof Error && 'requiredScope' in error;
-}
-
-function firstOf(cause: unknown): Error | null {
-  if (cause instanceof AggregateError && cause.errors[0] instanceof Error) return cause.errors[0];
-  return cause instanceof Error ? cause : null;
-}
-
-function readCode(error: Error): unknown {
-  return 'code' in error ? error.code : undefined;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

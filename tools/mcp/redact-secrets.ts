@@ -2,7 +2,6 @@ const MIN_SECRET_LENGTH = 6;
 const FLAG = /^(--?[\w-]+)(=.*)?$/s;
 const SECRET_NAME = /key|token|secret|password|passwd|auth/i;
 
-/** Returns the command line with credentials in URLs and the values of flags such as `--api-key` masked. */
 export function showCommand(command: string, args: readonly string[]): string {
   const shown = args.map((arg, index) => {
     const flag = secretFlag(arg);

@@ -230,7 +230,6 @@ export function readResult(
   return content(parts, omitUndefined({ data }));
 }
 
-/** Throws an `Error` with a message for the model if the value is nested too deep. */
 function copy(name: string, value: unknown): JsonValue {
   try {
     return toBoundedJson(value);
@@ -261,7 +260,6 @@ function readBlock(name: string, block: Block): Part {
   }
 }
 
-/** An image or a file; a text that names it if it is not base64. */
 function readBinary(data: string, mimeType = '', uri = ''): Part {
   const mediaType = /^[\w.+-]+\/[\w.+-]+$/.test(mimeType) ? mimeType : 'application/octet-stream';
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(data))

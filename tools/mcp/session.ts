@@ -11,7 +11,6 @@ export type RequestOutcome = 'answered' | 'not-done' | 'session-lost' | 'unknown
 export type McpSession = {
   /** Makes one or several requests. The session stays open until they are done, even if it was replaced. */
   ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer>;
-  /** A short reason for the failure, without secrets. */
   reasonOf(cause: unknown): string;
   /** An error with the reason and the command or URL of the server, without secrets. */
   explain(cause: unknown): EngineError;
@@ -21,14 +20,11 @@ export type McpSession = {
 
 export type Start = {
   ready: Promise<McpSession>;
-  /** Resolves when the connection has ended, from either side. */
   ended: Promise<void>;
-  /** Closes the connection once its pending requests have ended. */
   retire(): void;
   close(): Promise<void>;
 };
 
-/** The parts of a session that differ between stdio and HTTP. */
 type Connector = Omit<McpSession, 'ask'> & {
   transport: Transport;
   /** Called before the connection is closed, to end the session on the server. */
@@ -119,7 +115,6 @@ export type ServerConnection = {
   close(): Promise<void>;
 };
 
-/** Creates a connection that calls `startServer` when a session is needed. Connects nothing itself. */
 export function createServerConnection(name: string, startServer: () => Promise<Start>): ServerConnection {
   let current: Promise<Start> | null = null;
   const retired = new Set<Start>();

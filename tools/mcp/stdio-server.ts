@@ -14,7 +14,6 @@ export type StdioServer = {
   cwd?: string;
 };
 
-/** The maximum length of the server's error text, in characters. */
 const MAX_SHOWN = 4_000;
 const STDERR_SHOWN = 4096;
 /** More than is shown, so that a secret at the cut is complete when it is masked. */
