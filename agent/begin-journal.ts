@@ -6,7 +6,7 @@ import { type AgentDefinition, runConfigOf } from '../engine/services/definition
 import { chartIdentity } from '../machines/snapshot.ts';
 import { type Limits, limitsSchema } from '../protocol/config.ts';
 import { digestTools } from '../protocol/content/digest.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, invalidInput } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { type Item, itemSchema } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
@@ -177,8 +177,5 @@ function readItem(item: unknown, index: number): Item {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const where = [index, ...(issue?.path ?? [])].join('.');
-  throw new EngineError(
-    'input-invalid',
-    `Item ${where} of the input is invalid: ${issue?.message ?? 'unknown problem'}`,
-  );
+  throw invalidInput(`Item ${where} of the input is invalid: ${issue?.message ?? 'unknown problem'}`);
 }

@@ -1,5 +1,5 @@
 import { makeImage, readImage, restoreImage, standingOf, writerOf } from '../engine/journal/load-run.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, invalidInput } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
@@ -49,7 +49,7 @@ function readSnapshot(snapshot: JsonValue): { runId: string; seq: number; image:
     if (typeof runId === 'string' && typeof seq === 'number' && image !== undefined)
       return { runId, seq, image };
   }
-  throw new EngineError('input-invalid', 'Not a snapshot: expected the JSON of run.snapshot().');
+  throw invalidInput('Not a snapshot: expected the JSON of run.snapshot().');
 }
 
 function describeMismatch(runId: string, stored: number, snapshot: number): EngineError {

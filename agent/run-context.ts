@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '../engine/services/definition.ts';
 import { describeNonJson, findNonJson, isPlain, type NonJson } from '../engine/services/read-output.ts';
-import { EngineError, messageOf } from '../protocol/error.ts';
+import { EngineError, invalidInput, messageOf } from '../protocol/error.ts';
 import { type JsonValue, toBoundedText } from '../protocol/json.ts';
 import type { Tool, Validation } from '../protocol/tool.ts';
 import { fitsBytes } from '../text/cut-text.ts';
@@ -71,12 +71,12 @@ function toRunContext(
   validation: Validation,
 ): JsonValue | undefined {
   if (validateRunContext === undefined && given !== undefined) {
-    throw invalid(
+    throw invalidInput(
       `Agent "${name}" takes no run context. Leave runContext out, or give the agent a schema for it: createAgent({ runContext: schema }).`,
     );
   }
   if (!validation.valid) {
-    throw invalid(
+    throw invalidInput(
       given === undefined
         ? `Agent "${name}" needs a run context. Pass one: start(input, { runContext }).`
         : `The run context for agent "${name}" is invalid: ${validation.message}`,
@@ -85,7 +85,7 @@ function toRunContext(
   if (validation.value === undefined) return undefined;
   const text = toText(name, validation.value);
   if (!fitsBytes(text, MAX_BYTES))
-    throw invalid(
+    throw invalidInput(
       `The run context for agent "${name}" is larger than ${MAX_BYTES} bytes. Pass an id, and let the tools load the rest.`,
     );
   return JSON.parse(text);
@@ -115,8 +115,4 @@ function notJson(agent: string, problem: string): EngineError {
     'agent-invalid',
     `The runContext schema of agent "${agent}" must return JSON, because the journal keeps it: ${problem}`,
   );
-}
-
-function invalid(message: string): EngineError {
-  return new EngineError('input-invalid', message);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { userInfo } from 'node:os';
-import { EngineError, messageOf } from '../protocol/error.ts';
+import { EngineError, invalidInput, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 
 export const DEFAULT_STORE = '.agentchart/runs.db';
@@ -48,7 +48,7 @@ export function readNumber(text: string, option: string, rule: NumberRule = {}):
   const number = Number(text);
   const isNumber = isWhole ? /^-?\d+$/.test(text) : text.trim() !== '' && Number.isFinite(number);
   if (isNumber && number >= from && number <= to) return number;
-  throw new EngineError('input-invalid', `${option} must be ${what}, got ${JSON.stringify(text)}.${advice}`);
+  throw invalidInput(`${option} must be ${what}, got ${JSON.stringify(text)}.${advice}`);
 }
 
 export function readEntryNumber(text: string, option: string): number {
@@ -59,10 +59,7 @@ export function readEntryNumber(text: string, option: string): number {
 export function readOneOf<Word extends string>(known: readonly Word[], text: string, option: string): Word {
   const word = known.find(one => one === text);
   if (word !== undefined) return word;
-  throw new EngineError(
-    'input-invalid',
-    `${option} must be one of ${known.join(', ')}, got ${JSON.stringify(text)}.`,
-  );
+  throw invalidInput(`${option} must be one of ${known.join(', ')}, got ${JSON.stringify(text)}.`);
 }
 
 /** Throws `input-invalid` unless exactly one of the options is given. `options` maps flags to their values. */
@@ -70,12 +67,12 @@ export function assertOneOf(options: Readonly<Record<string, unknown>>): void {
   const found = Object.values(options).filter(value => value !== undefined).length;
   if (found === 1) return;
   const names = Object.keys(options).join(', ');
-  throw new EngineError('input-invalid', `Give exactly one of ${names}; got ${found}.`);
+  throw invalidInput(`Give exactly one of ${names}; got ${found}.`);
 }
 
 /** Returns the `--token` option, else `AGENTCHART_TOKEN` unless empty. Throws `input-invalid` for an empty option. */
 export function readToken(option: string | undefined): string | undefined {
-  if (option === '') throw new EngineError('input-invalid', '--token must not be empty.');
+  if (option === '') throw invalidInput('--token must not be empty.');
   return option ?? (process.env.AGENTCHART_TOKEN || undefined);
 }
 
@@ -88,8 +85,7 @@ export function readTime(text: string, option: string): number {
   // Date.parse reads February 30 as March 2.
   const isDay = !Number.isNaN(time) && new Date(`${day}T00:00Z`).toISOString().startsWith(`${day}`);
   if (isDay) return time;
-  throw new EngineError(
-    'input-invalid',
+  throw invalidInput(
     `${option} must be a date or a time with its zone, such as 2026-11-01 or 2026-11-01T08:00:00Z, got ${JSON.stringify(text)}.`,
   );
 }

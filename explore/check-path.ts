@@ -1,12 +1,12 @@
 import { type Agent, isAgent } from '../agent/agent.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, invalidInput } from '../protocol/error.ts';
 import { type ChartEvent, callsOf, type QualifiedCall, type RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { optionNames } from '../protocol/options/refuse-unknown.ts';
 import { isSame } from './built-in-invariants.ts';
 import { describeAgent, type ExploredTool, type ToolSamples } from './describe-agent.ts';
 import { beginExploration, type ExploreOptions, refuseUnknownExploreOptions } from './explore.ts';
-import { invalidInput } from './invariant.ts';
+
 import { type BreachReport, reportBreach } from './report.ts';
 
 /** A path that broke an invariant: `past` begins with `run.started` and is only followed; `path` is checked. */

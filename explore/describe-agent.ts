@@ -3,7 +3,7 @@ import { defineAgent } from '../agent/agent-options.ts';
 import { readRunContextNow } from '../agent/run-context.ts';
 import { runConfigOf } from '../engine/services/definition.ts';
 import type { RunConfig } from '../protocol/config.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, invalidInput } from '../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import {
   type Approval,
@@ -72,10 +72,7 @@ export function describeAgent(
   );
   for (const name of Object.keys(samples)) {
     if (tools.some(tool => tool.name === name)) continue;
-    throw new EngineError(
-      'input-invalid',
-      `samples: expected the name of a tool of the agent, got "${name}".`,
-    );
+    throw invalidInput(`samples: expected the name of a tool of the agent, got "${name}".`);
   }
   const context = readRunContextNow(definition, runContext);
   const explored = tools.map(tool => describeTool(tool, samples[tool.name] ?? {}, context));

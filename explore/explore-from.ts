@@ -3,6 +3,7 @@ import { isOfChart } from '../machines/fold.ts';
 import { limitsOf } from '../machines/limits.ts';
 import { type ChartState, type Step, statePath } from '../machines/step.ts';
 import type { Limits, Prices } from '../protocol/config.ts';
+import { invalidInput } from '../protocol/error.ts';
 import type { ChartEvent, JournalEntry, RunStarted } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { SideEffect } from '../protocol/tool.ts';
@@ -16,7 +17,7 @@ import {
   refuseUnknownExploreOptions,
 } from './explore.ts';
 import type { PathEntry, WalkPlace } from './explorer.ts';
-import { invalidInput } from './invariant.ts';
+
 import { type ExplorationReport, reportPath, type UnfinishedWalks } from './report.ts';
 import { listUnfinished, shareOf } from './walks.ts';
 

@@ -1,3 +1,4 @@
+import { invalidInput } from '../protocol/error.ts';
 /*
  * `explore()`: a model checker for an agent. `explorer.ts` walks the chart breadth first and checks every step, and
  * `walks.ts` says which walks prove what. `environment.ts` says what the model, the tools and people may do;
@@ -17,7 +18,7 @@ import type { Tool } from '../protocol/tool.ts';
 import { BUILT_IN } from './built-in-invariants.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
 import { Explorer, nameEdge, type WalkWatcher } from './explorer.ts';
-import { type Invariants, invalidInput, type NamedInvariant, nameInvariants } from './invariant.ts';
+import { type Invariants, type NamedInvariant, nameInvariants } from './invariant.ts';
 import { START } from './make-events.ts';
 import { type ExplorationReport, reportBreach, type UnfinishedWalks } from './report.ts';
 import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';

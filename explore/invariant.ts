@@ -1,7 +1,7 @@
 import type { Context } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { Effect } from '../protocol/effect.ts';
-import { EngineError, messageOf } from '../protocol/error.ts';
+import { invalidInput, messageOf } from '../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 
 /** A step of a run, the argument of every invariant. */
@@ -65,10 +65,6 @@ export function findBreach({ holds }: NamedInvariant, moment: Moment): string | 
   } catch (error) {
     return `it threw: ${messageOf(error)}`;
   }
-}
-
-export function invalidInput(message: string): EngineError {
-  return new EngineError('input-invalid', message);
 }
 
 type MomentParts = {

@@ -60,6 +60,11 @@ export class EngineError extends Error {
   }
 }
 
+/** The `input-invalid` error for input, or an option, that `message` describes. */
+export function invalidInput(message: string): EngineError {
+  return new EngineError('input-invalid', message);
+}
+
 /** Codes for a process that is not set up for the provider: no request was sent. */
 const SETUP_CODES = ['model-unknown', 'key-missing', 'base-url-invalid'] as const;
 type SetupCode = (typeof SETUP_CODES)[number];

@@ -1,6 +1,6 @@
 import { type Breakpoint, breakpointsSchema } from '../../protocol/debugger/breakpoint.ts';
 import { describeBreakpoint, nextBreakpointId } from '../../protocol/debugger/describe-breakpoint.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { invalidInput } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -16,7 +16,7 @@ export const setBreakpoints: Action<'break'> = options => {
     async (run, by) => {
       const { breakpoints: before } = run.context;
       const unknown = remove.find(name => before.every(one => one.id !== name));
-      if (unknown !== undefined) throw new EngineError('input-invalid', explainUnknown(unknown, before));
+      if (unknown !== undefined) throw invalidInput(explainUnknown(unknown, before));
       const kept = clear ? [] : before.filter(one => !remove.includes(one.id));
       const id = options.id ?? nextBreakpointId(before);
       const breakpoints = added === null ? kept : [...kept.filter(one => one.id !== id), { id, ...added }];
@@ -57,10 +57,7 @@ function readBreakpoint(options: GivenTo<'break'>): Omit<Breakpoint, 'id'> | nul
   });
   if (Object.keys(matched).length > 0) return { ...matched, ...(once === true && { once }) };
   if (once !== true && id === undefined) return null;
-  throw new EngineError(
-    'input-invalid',
-    'Say what the breakpoint matches: --before, --tool, --where, --turn or --cost-over.',
-  );
+  throw invalidInput('Say what the breakpoint matches: --before, --tool, --where, --turn or --cost-over.');
 }
 
 /** Reads `input.cents>10000`. A value that is not JSON is a text. */
@@ -68,8 +65,7 @@ function readCondition(text: string): NonNullable<Breakpoint['where']> {
   const [, path, op, value] =
     /^(input(?:\.[^\s<>=!]+)?)\s*((?:<=|>=|!=|=)(?!=)|[<>](?![<>=!]))(.+)$/s.exec(text.trim()) ?? [];
   if (path === undefined || value === undefined)
-    throw new EngineError(
-      'input-invalid',
+    throw invalidInput(
       `--where must be a path, an operator (=, !=, <, <=, >, >=) and a value, such as 'input.cents>10000', got ${JSON.stringify(text)}.`,
     );
   return { path, op: op as NonNullable<Breakpoint['where']>['op'], value: readScalar(value.trim()) };
@@ -89,8 +85,5 @@ function checkBreakpoints(breakpoints: Breakpoint[]): Breakpoint[] {
   if (checked.success) return breakpoints;
   const [issue] = checked.error.issues;
   const place = issue?.path.slice(1).join('.');
-  throw new EngineError(
-    'input-invalid',
-    `The breakpoint is not valid: ${place ? `${place}: ` : ''}${issue?.message}.`,
-  );
+  throw invalidInput(`The breakpoint is not valid: ${place ? `${place}: ` : ''}${issue?.message}.`);
 }

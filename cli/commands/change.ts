@@ -6,7 +6,7 @@ import { listUnsettled, type OpenCall } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -34,8 +34,7 @@ export const answer: Action<'answer'> = ({ output, ...given }) =>
 
 export const resolve: Action<'resolve'> = ({ retry, force, happened, failed, ...given }) => {
   assertOneOf({ '--retry': retry, '--happened': happened, '--failed': failed });
-  if (force === true && retry !== true)
-    throw new EngineError('input-invalid', '--force can only be used with --retry.');
+  if (force === true && retry !== true) throw invalidInput('--force can only be used with --retry.');
   const doubt = { kind: 'doubt' } as const;
   if (happened !== undefined) return decide(given, doubt, { type: 'happened', output: happened });
   if (failed !== undefined) return decide(given, doubt, { type: 'failed', reason: failed });
@@ -61,7 +60,7 @@ export const resume: Action<'resume'> = options => changeRun(options, async () =
 
 export const send: Action<'send'> = ({ text, ...options }) => {
   const message = text.join(' ');
-  if (message.trim() === '') throw new EngineError('input-invalid', 'The message must not be empty.');
+  if (message.trim() === '') throw invalidInput('The message must not be empty.');
   return changeRun(options, (run, by) => run.send(message, { by }));
 };
 

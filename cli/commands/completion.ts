@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { EngineError } from '../../protocol/error.ts';
+import { invalidInput } from '../../protocol/error.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 
@@ -17,8 +17,7 @@ const RUN_IDS = `agentchart runs --json --limit 50 2>/dev/null | sed -n 's/^{"ru
 export const completion: Action<'completion'> = ({ shell }, { parent: program }) => {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (write === undefined)
-    throw new EngineError(
-      'input-invalid',
+    throw invalidInput(
       `There is no completion for "${shell}". Give one of ${Object.keys(SHELLS).join(', ')}.`,
     );
   process.stdout.write(write(describeCommands(program)));

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { isOwnerDead } from '../../engine/host/owner.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
 import type { Action } from '../command-table.ts';
@@ -45,8 +45,7 @@ export const redact: Action<'redact'> = ({ path: paths, by = userName(), ...opti
 export const backup: Action<'backup'> = async ({ file: target, db, json }) => {
   const file = storeFile(db);
   if (isDatabase(file))
-    throw new EngineError(
-      'input-invalid',
+    throw invalidInput(
       'agentchart backup copies a SQLite file. Back up PostgreSQL with its own tools, such as pg_dump --schema=agentchart.',
     );
   if (!existsSync(file)) throw missingStore(file);

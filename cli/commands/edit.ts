@@ -1,5 +1,5 @@
 import { latestReply } from '../../machines/fold.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { EngineError, invalidInput } from '../../protocol/error.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -11,17 +11,14 @@ export const edit: Action<'edit'> = async given => {
   if (show === true) return await showEditable(given);
   if (callId !== undefined) {
     if (text !== undefined || calls !== undefined || turn !== undefined)
-      throw new EngineError(
-        'input-invalid',
-        '--text, --calls and --turn edit the reply: leave out the call.',
-      );
+      throw invalidInput('--text, --calls and --turn edit the reply: leave out the call.');
     const edited = input === undefined ? await readStdinJson('the input') : input;
     return await changeRun(options, (run, by) =>
       run.editCall(callId, { input: edited, by, ...omitUndefined({ digest }) }),
     );
   }
   if (input !== undefined || digest !== undefined)
-    throw new EngineError('input-invalid', '--input and --digest need the id of a call: edit RUN CALL.');
+    throw invalidInput('--input and --digest need the id of a call: edit RUN CALL.');
   const hasOptions = text !== undefined || calls !== undefined;
   const reply = readReply(hasOptions ? { text, calls } : await readStdinJson('{ "text", "calls" }'));
   return await changeRun(options, (run, by) => run.editTurn({ ...reply, ...omitUndefined({ turn }), by }));
@@ -30,8 +27,7 @@ export const edit: Action<'edit'> = async given => {
 async function readStdinJson(what: string): Promise<JsonValue> {
   const text = await readPiped();
   if (text !== '') return parseJson(text, 'stdin');
-  throw new EngineError(
-    'input-invalid',
+  throw invalidInput(
     `Nothing to edit. Give --text, --calls or, for a call, --input; or ${what} as JSON on stdin. --show prints what there is.`,
   );
 }
@@ -50,8 +46,7 @@ function readReply(given: unknown): { text?: string; calls?: EditedCall[] } {
   const areCalls = calls === undefined || (Array.isArray(calls) && calls.every(isCall));
   if (isText && areCalls && (text !== undefined || calls !== undefined))
     return omitUndefined({ text, calls });
-  throw new EngineError(
-    'input-invalid',
+  throw invalidInput(
     'Expected { "text"?: "…", "calls"?: [{ "callId"?, "name", "input" }] } with at least one of the two. --show prints the current reply in this form.',
   );
 }

@@ -10,7 +10,7 @@ import { type CheckedPath, checkPath } from '../../explore/check-path.ts';
 import { type ExploreOptions, explore } from '../../explore/explore.ts';
 import { exploreFrom, type ForwardReport, readPast } from '../../explore/explore-from.ts';
 import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
@@ -63,12 +63,9 @@ export const exploreAgent: Action<'explore'> = async options => {
 };
 
 async function findAgent({ agent: module, at }: GivenTo<'explore'>): Promise<Explored> {
-  if (at !== undefined) throw new EngineError('input-invalid', '--at needs a run.');
+  if (at !== undefined) throw invalidInput('--at needs a run.');
   if (module === undefined)
-    throw new EngineError(
-      'input-invalid',
-      'Give a run, or --agent MODULE: the module whose default export is the agent.',
-    );
+    throw invalidInput('Give a run, or --agent MODULE: the module whose default export is the agent.');
   return { agent: await loadAgent(module), module, exports: await readExports(module) };
 }
 
@@ -76,7 +73,7 @@ async function findRunAt(store: Store, record: RunRecord, options: GivenTo<'expl
   const { runId, seq } = record;
   const { at = seq, agent } = options;
   if (at < 1 || at > seq)
-    throw new EngineError('input-invalid', `--at must be an entry of the run, from 1 to ${seq}, got ${at}.`);
+    throw invalidInput(`--at must be an entry of the run, from 1 to ${seq}, got ${at}.`);
   const journal = await readFromStart(store, runId, 'Explore');
   return { ...(await findAgentOf(store, record, agent)), entries: journal.filter(entry => entry.seq <= at) };
 }

@@ -4,7 +4,7 @@ import { isDoubtedInFork } from '../../engine/run/forks/copy-journal.ts';
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import type { RunParams } from '../../protocol/config.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { invalidInput } from '../../protocol/error.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
@@ -21,7 +21,7 @@ import { printEntries } from './change.ts';
 /** Shows all events of the fork as JSON, but only new ones as text. */
 export const forkCommand: Action<'fork'> = async options => {
   const { at, message, paused, replayTools, by = userName() } = options;
-  if (message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
+  if (message?.trim() === '') throw invalidInput('--message must not be empty.');
   const params = readParams(options);
   const model = options.model === undefined ? undefined : await nameModel(options.model);
   const named = omitUndefined({ model: model?.launch });
@@ -63,9 +63,9 @@ async function nameModel(text: string): Promise<ForkModel> {
 /** The parameters of `--set-param`, `undefined` without one. Refuses options that need another one. */
 function readParams({ input, output, approve, result, setParam }: GivenTo<'fork'>): RunParams | undefined {
   if (input !== undefined && approve === undefined)
-    throw new EngineError('input-invalid', '--input is the edited input of a call: give --approve CALL too.');
+    throw invalidInput('--input is the edited input of a call: give --approve CALL too.');
   if ((output === undefined) !== (result === undefined))
-    throw new EngineError('input-invalid', 'Give --result CALL and --output JSON together.');
+    throw invalidInput('Give --result CALL and --output JSON together.');
   return setParam && (Object.fromEntries(setParam.map(readParam)) as RunParams);
 }
 
@@ -90,7 +90,7 @@ async function makeChanges(
 function readParam(text: string): [string, JsonObject[string]] {
   const at = text.indexOf('=');
   if (at > 0) return [text.slice(0, at), parseJson(text.slice(at + 1), '--set-param')];
-  throw new EngineError('input-invalid', `--set-param must be NAME=JSON, got ${JSON.stringify(text)}.`);
+  throw invalidInput(`--set-param must be NAME=JSON, got ${JSON.stringify(text)}.`);
 }
 
 /** A call that is in doubt in the fork is resolved; any other one is answered. */

@@ -1,4 +1,4 @@
-import { EngineError } from '../../protocol/error.ts';
+import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Action } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
@@ -14,10 +14,7 @@ export const run: Action<'run'> = async given => {
   const { input: words, context: runContext, label: labels, stream, title, ...options } = given;
   const input = words.length > 0 ? words.join(' ') : await readPiped();
   if (input.trim() === '')
-    throw new EngineError(
-      'input-invalid',
-      'No input. Give it as an argument, such as: run "Refund order A-1001", or on stdin.',
-    );
+    throw invalidInput('No input. Give it as an argument, such as: run "Refund order A-1001", or on stdin.');
   const output = new Output(options);
   const file = storeFile(options.db);
   return await detectEarlyExit(() =>

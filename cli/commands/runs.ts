@@ -1,5 +1,5 @@
 import { systemHost } from '../../engine/host/host.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { type EngineError, invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Action, GivenTo } from '../command-table.ts';
@@ -33,10 +33,7 @@ export const runs: Action<'runs'> = async options => {
 function statusOf({ status, waiting }: GivenTo<'runs'>): RunStatus | undefined {
   if (waiting !== true) return status;
   if (status === undefined || status === 'waiting') return 'waiting';
-  throw new EngineError(
-    'input-invalid',
-    `--waiting and --status ${status} exclude each other. Give one of them.`,
-  );
+  throw invalidInput(`--waiting and --status ${status} exclude each other. Give one of them.`);
 }
 
 const LONGEST_TITLE = 40;

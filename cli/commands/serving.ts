@@ -1,6 +1,6 @@
 import { drivesOf } from '../../engine/driver/drives.ts';
 import { systemHost } from '../../engine/host/host.ts';
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { invalidInput, messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { AccessRecord } from '../../server/access/request-record.ts';
 import type { RunsApp } from '../../server/app.ts';
@@ -50,10 +50,7 @@ function levelOf({ status }: AccessRecord): string {
 export function readFormat(option: string | undefined): LogFormat {
   const format = option ?? (process.env.AGENTCHART_LOG || 'text');
   if (format === 'text' || format === 'json') return format;
-  throw new EngineError(
-    'input-invalid',
-    `--log (or AGENTCHART_LOG) must be "text" or "json", got "${format}".`,
-  );
+  throw invalidInput(`--log (or AGENTCHART_LOG) must be "text" or "json", got "${format}".`);
 }
 
 /** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */

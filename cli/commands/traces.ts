@@ -2,7 +2,7 @@ import { sleep, systemHost } from '../../engine/host/host.ts';
 import { postSpans, tracesUrl } from '../../fronts/otel/otlp.ts';
 import type { RunSpan } from '../../fronts/otel/run-span.ts';
 import { traceRun } from '../../fronts/otel/trace-run.ts';
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readVersion } from '../options.ts';
@@ -13,8 +13,7 @@ import { withRun } from '../store.ts';
 /** Posts the spans of a run and its sub-agents, or prints them; always the same ids. 1 if refused. */
 export const traces: Action<'traces'> = async ({ otlp, content = false, ...options }) => {
   if (otlp !== undefined && !(URL.canParse(otlp) && /^https?:$/.test(new URL(otlp).protocol)))
-    throw new EngineError(
-      'input-invalid',
+    throw invalidInput(
       `--otlp expects the address of an OTLP receiver over HTTP, such as http://localhost:4318; got "${otlp}".`,
     );
   return await withRun(options, async ({ store, output, record: { runId } }) => {
