@@ -16,8 +16,8 @@ export function cerebras(options: ChatOptions): ModelAdapter {
 }
 
 /**
- * Reasoning is received as `reasoning`, and accepted under that name alone. With an enforced schema, models answer and
- * repeat a call in one turn: with tools, it is part of the instructions.
+ * Reasoning is received as `reasoning`, and accepted under that name alone. With an enforced schema, models answer
+ * and repeat a call in one turn: with tools, it is part of the instructions.
  */
 const CEREBRAS: ChatDialect = {
   ...endpointOf('cerebras', 'https://api.cerebras.ai/v1'),
