@@ -48,10 +48,7 @@ const options = {
   external: (id: string) => packages.some(name => id === name || id.startsWith(`${name}/`)),
 } as const;
 
-/**
- * The modules whose code is loaded by importing one of ours, its own included. A module of which nothing is used is
- * left out, such as zod's conversion to JSON Schema, which only the server uses.
- */
+/** The modules whose code an import of one of ours loads; one of which nothing is used is left out. */
 async function findImports(entry: string): Promise<ReadonlySet<string>> {
   const bundle = await rolldown({ ...options, input: `${ROOT}${entry}`, plugins: [builtPage] });
   const { output } = await bundle.generate({ format: 'esm' });

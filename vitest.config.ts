@@ -6,10 +6,7 @@ import { defineConfig } from 'vitest/config';
 /** For all workers: the first that needs the built programs builds them (`test/support/built.ts`). */
 process.env.AGENTCHART_RUN = randomUUID();
 
-/**
- * Node loads modules itself, with type stripping, as when the sources are run. Test files share workers and their
- * modules: what a test changes in its process it puts back. Longer files run first.
- */
+/** Node loads the modules itself. Test files share workers: what a test changes it puts back. */
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],

@@ -87,10 +87,7 @@ function isThinking(item: Item): boolean {
   return item.type === 'reasoning' && keptBlock(item.opaque) !== undefined;
 }
 
-/**
- * Uses API version 2023-06-01, also through a client: later versions refuse `temperature` and `top_p`, and
- * other servers of this API only know this version. `headers` can override it.
- */
+/** Version 2023-06-01: later ones refuse `temperature`, and other servers of this API know only this one. */
 const ENDPOINT: Endpoint = {
   provider: ANTHROPIC,
   keyVariables: ['ANTHROPIC_API_KEY'],

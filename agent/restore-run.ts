@@ -11,10 +11,7 @@ type RestoreOptions = {
   loadInherited(continues: string | null): Promise<readonly Item[]>;
 };
 
-/**
- * Restores the run of a snapshot into the store, unless the store has it in the same state. Returns the run id.
- * Throws `input-invalid`, `snapshot-outdated`, `run-exists`, and what `assertOwn` throws.
- */
+/** Restores a snapshot's run, unless the store has it in that state. Returns the run id. */
 export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): Promise<string> {
   const { runId, seq, image } = readSnapshot(snapshot);
   const { store, assertOwn, loadInherited } = options;

@@ -65,10 +65,7 @@ async function modelOf({ model }: CommandLaunch): Promise<Pick<AgentOptions, 'mo
   return { model: modelFromEnv(model) };
 }
 
-/**
- * Creates the agents of `modules` on `store`, by name, with their launches; without modules, the assistant of
- * `AGENTCHART_MODEL`, if it is set. Throws `agent-module-invalid`, also if two have the same name.
- */
+/** The agents of `modules`, by name, with their launches; without modules the assistant, if it is set. */
 export async function makeAgents(
   modules: readonly string[],
   store: Store,
@@ -93,10 +90,7 @@ export async function makeAgents(
   return { agents, launches };
 }
 
-/**
- * Creates the agent that drives a run: `requested` overrides the launch in the journal. For an ended run, an
- * agent that cannot drive. Throws `refused` for a run that belongs to a server request.
- */
+/** The agent that drives a run: `requested`, or as launched. `refused` for a run of a server request. */
 export async function agentFor(record: RunRecord, store: Store, requested: CommandLaunch): Promise<Agent> {
   if (record.status !== 'running' && record.status !== 'waiting') return bareAgent(record, store);
   const recalled = await recallLaunch(store, record.runId);

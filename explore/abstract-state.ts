@@ -19,10 +19,7 @@ import {
  */
 export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
-/**
- * A key of everything in a state that can affect what follows: no values that only grow, no members that the status or the
- * next turn makes irrelevant. The reference model's part differs only if the chart has a defect.
- */
+/** All that can affect what follows. The reference model's part differs only if the chart has a defect. */
 export function abstractState(
   state: ChartState,
   reference: ReferenceModel,

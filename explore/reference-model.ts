@@ -10,10 +10,7 @@ import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
 import type { Usage } from '../protocol/turn.ts';
 
-/**
- * The expected state of a run, computed from its events alone. The chart is checked against it, so nothing here
- * uses the chart's guards and actions. Each event makes a copy, which the functions below change.
- */
+/** The expected state of a run, from its events alone: without the chart's guards and actions. */
 export type ReferenceModel = {
   config: RunConfig;
   now: number;

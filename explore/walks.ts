@@ -222,10 +222,7 @@ function reportStuckPlace(explorer: Explorer, walk: Walk): void {
 /** The maximum of events of one path; far more than the usual limits allow. */
 const MAX_EVENTS = 5_000;
 
-/**
- * Follows single paths deep into a run, up to each limit and past it: every step is checked, but alternatives are not
- * explored. Returns places from which one more turn, call or failure reaches a limit.
- */
+/** Single paths, up to each limit and past it. Returns places from which one more step reaches one. */
 function followDeepPaths(explorer: Explorer, agent: ExploredAgent, environment: Environment): WalkPlace[] {
   const take = (place: WalkPlace, event: UntimedEvent): WalkPlace | null =>
     explorer.take(place, stamp(place.state.context, event))?.place ?? null;

@@ -383,10 +383,7 @@ function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolv
   }
 }
 
-/**
- * Replaces the transcript. Calls that it still contains keep their status; the others are dropped. Without open calls,
- * the run finishes if the last item is an answer, and otherwise calls the model.
- */
+/** Calls that the new transcript contains keep their status. Without open calls, an answer ends the run. */
 function editTranscript(context: Context, event: Of<'transcript.edited'>): Context {
   const { items, calls } = event;
   const { lastTurn } = context;

@@ -5,10 +5,7 @@ import type { Context } from './context.ts';
 
 type ReachedLimit = { limit: string; why: string };
 
-/**
- * The first limit that the run has reached. `toolCalls` is reached only once a call was refused because of it: a run that
- * made exactly the allowed number of calls continues.
- */
+/** The limit that the run has reached; that of `toolCalls` only once a call was refused because of it. */
 export function findReachedLimit(context: Context): ReachedLimit | null {
   const { turns, toolCalls, tokens, cost, activeMs, repeatedFailures } = limitsOf(context);
   return (

@@ -250,20 +250,14 @@ export type ClaimResult =
   /** The status of the run is final, and the claim was made with `unlessEnded`. */
   | { type: 'ended' };
 
-/**
- * A change of a run's record without an entry. It is made only if the run's journal ends at `after` and its epoch is
- * `epoch`. `wakeAt` as in `Standing`.
- */
+/** A change of a run's record without an entry, if its journal ends at `after` and its epoch is `epoch`. */
 export type StandingChange = Pick<Standing, 'status' | 'wakeAt'> & {
   runId: string;
   after: number;
   epoch: number;
 };
 
-/**
- * Returns the error for a call about a run that has got entries, or another driver, or was redacted, since its caller
- * read it.
- */
+/** The error for a call about a run that changed since its caller read it: entries, driver, redactions. */
 export function changedRun(runId: string): EngineError {
   const message = `Run "${runId}" has changed since it was read, so nothing was done. Read it again and decide again.`;
   return new EngineError('refused', message, { runId, changed: true });

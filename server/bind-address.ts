@@ -16,10 +16,7 @@ export function assertMayBind(host: string, { hasTokens }: { hasTokens: boolean 
   );
 }
 
-/**
- * Whether a `Host` header names this server: a loopback name or the bound address; if the server listens on all
- * addresses, also any IP address and the machine's name. Any other name is treated as DNS rebinding.
- */
+/** Whether a `Host` header is a loopback name, the bound address, or this machine; else DNS rebinding. */
 export function isOwnName(header: string, bound: string): boolean {
   const name = nameOf(header);
   if (name === null) return false;

@@ -4,10 +4,7 @@ import { ApiError, describeError } from './error-envelope.ts';
 import type { Area, RouteTable } from './route.ts';
 import type { RunsEnv } from './runs-env.ts';
 
-/**
- * An API of this server: its routes, and its error responses for its prefix and the paths below. If
- * several prefixes match, the first one wins. `paths` are the top paths of its routes, and `routes` has all of them.
- */
+/** An API of this server; of several prefixes the first wins. `paths` are the tops of its `routes`. */
 export type MountedApi = {
   prefix: string;
   paths: readonly string[];

@@ -2,10 +2,7 @@
 export interface PageAssets {
   /** The document of a view, by its URL path, such as `/runs/run_1`: they differ only in the files they load first. */
   html(path: string): string;
-  /**
-   * The file at a URL path such as `/assets/page.js`; `type` is its media type. `immutable`: its name changes with its
-   * content, so that browsers need not ask again.
-   */
+  /** The file at a path such as `/assets/page.js`. `immutable`: its name changes with its content. */
   find(path: string): { body: string | Uint8Array; type: string; immutable?: boolean } | undefined;
 }
 

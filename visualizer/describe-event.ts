@@ -24,10 +24,7 @@ const SAYS_BY: ReadonlySet<string> = new Set(['run.claimed', 'cancel.requested',
 
 export const INTERRUPTED = 'interrupted: its process stopped before the outcome was recorded';
 
-/**
- * Describes an event in one line. The terminal and the page use the same words and differ only in `format`. Text from
- * models, tools and people is included as it is: the caller must make the line safe to show.
- */
+/** An event in one line, in the words of terminal and page. The caller makes its texts safe to show. */
 export function describeEvent(event: RunEvent, format: EventFormat): string {
   const content = describeContent(event, format);
   const line = 'callId' in event ? `${format.nameCall(event.callId)} ${content}` : content;

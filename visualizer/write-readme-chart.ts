@@ -1,7 +1,4 @@
-/**
- * Draws the current chart: `npm run docs` writes visualizer/chart-drawing.ts, docs/images/chart.svg and the chart in
- * ARCHITECTURE.md. Tests check that all three match the machine.
- */
+/** `npm run docs`: draws the chart for the page, docs/images/chart.svg and ARCHITECTURE.md. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { writeDrawing } from './draw-svg.ts';

@@ -347,10 +347,7 @@ export class ChatReader implements AnswerReader {
     });
   }
 
-  /**
-   * Adds reasoning and content in their order. Annotations, refusal and `extra` belong to the last text;
-   * `reasoning_details` to the first reasoning that has text, else they are an item of their own.
-   */
+  /** Annotations, refusal and `extra` belong to the last text, `reasoning_details` to the first reasoning. */
   #addContent(turn: TurnBuilder): void {
     const { reasoning: form } = this.#dialect;
     const { annotations, content, details, extra, reasoningMember, refusal } = this.#answer;

@@ -295,10 +295,7 @@ function textParts(text: string, spans: readonly ContentSpan[] | undefined): Jso
   });
 }
 
-/**
- * Returns a function that builds request bodies, and converts only what transcripts gain. With tools, models before
- * Gemini 3 do not accept an output schema: it is added to the instructions.
- */
+/** Builds bodies from what transcripts gain. With tools before Gemini 3, the schema is an instruction. */
 export function geminiBody(
   model: string,
   providerOptions: JsonObject = {},

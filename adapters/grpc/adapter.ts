@@ -162,10 +162,7 @@ class ReplyCounts {
 
 type Opened = { address: string; client: Client; metadata: Metadata };
 
-/**
- * Connects for each call, to `grpc://HOST:PORT`, or `grpcs://HOST:PORT` for TLS; else it throws `base-url-invalid`. The
- * connection is shared by calls and does not keep the process alive.
- */
+/** Connects per call to `grpc://HOST:PORT` or `grpcs://`; shared, without keeping the process alive. */
 function grpcConnector(endpoint: GrpcAdapterOptions['endpoint'], options: ConnectionOptions) {
   const limits = callLimits(options);
   let opened: Opened | undefined;

@@ -43,10 +43,7 @@ const NONE: Set<string> = new Set();
 /** How long a run without whitespace, or of whitespace, may be for the encoder, in characters. */
 const LONGEST_RUN = 256;
 
-/**
- * Cuts very long runs of text without whitespace, or of whitespace, because the encoder needs quadratic time
- * for them. Only such runs can be encoded in another way than by OpenAI's encoder.
- */
+/** Cuts very long runs with or without whitespace, for which the encoder needs quadratic time. */
 export function cutRuns(text: string): string[] {
   if (text.length <= LONGEST_RUN) return [text];
   const parts: string[] = [];

@@ -98,10 +98,7 @@ function formatOf({ schema }: OutputFormat): string {
   return `${commentLines(textIn(schema.description))}${JSON.stringify(schema)}`;
 }
 
-/**
- * Each call is followed by its result. Reasoning is kept only behind the last final answer: the model expects it while
- * it is still making calls. What the format has no place for is omitted, as are results without a call.
- */
+/** Each call has its result; reasoning is kept behind the last answer only, as the model expects. */
 function historyOf(transcript: readonly Item[], context: ProviderContext): Piece[] {
   const results = resultsByCall(transcript);
   const lastFinal = transcript.findLastIndex((_, at) => isFinalAnswer(transcript, at));

@@ -8,10 +8,7 @@ export function setText(list: JsonObject[], text: string): void {
   Object.defineProperty(list, TEXT, { value: text });
 }
 
-/**
- * Returns `convert` with its last result cached for each list, together with the result's JSON text: the tools of an
- * agent are sent with every call and rarely change. A list may change, its elements must not.
- */
+/** `convert` with its last result, and the JSON of it, cached for each list, whose elements never change. */
 export function convertOnce<From extends object>(
   convert: (list: readonly From[]) => JsonObject[],
 ): (list: readonly From[]) => JsonObject[] {

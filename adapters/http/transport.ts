@@ -5,10 +5,7 @@ import { HttpFailure, RedirectRefused } from './provider-errors.ts';
 /** Sends a POST request once. May throw `RedirectRefused`, and `HttpFailure` for another status than 2xx. */
 export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
 
-/**
- * A query in `baseURL`, such as Azure's `api-version`, comes after the path. Proxies are the runtime's: Node uses
- * `HTTPS_PROXY` if `NODE_USE_ENV_PROXY=1`.
- */
+/** A query in `baseURL` comes after the path. Proxies are the runtime's (`NODE_USE_ENV_PROXY=1`). */
 export function fetchTransport(
   baseURL: string,
   headers: Readonly<Record<string, string>>,

@@ -16,10 +16,7 @@ export type InputOptions = Pick<ResponsesDialect, 'provider' | 'reasoningReplay'
   from?: number;
 };
 
-/**
- * Converts a transcript to input items, in order. Reasoning is only sent in a readable form and directly before the
- * item it belongs to, which has its id only then: the provider refuses one without the other.
- */
+/** Reasoning is sent only in a readable form, right before its item, which has its id only then. */
 export function providerInputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
   const sent = withPairedResults(transcript, options.from).filter(item => !isControl(item));
   const ids = new WireCallIds(transcript, CALL_IDS);

@@ -8,10 +8,7 @@ export type Input = { opening: readonly string[]; input: JsonObject[] };
 type InputForm = {
   /** Converts items. `hasPrevious`: other input precedes these items. */
   make(items: readonly Item[], options: { hasPrevious: boolean }): Input;
-  /**
-   * What links an item to others, such as its call id; `undefined` if it can only be converted together with all others.
-   * Items with no name in common convert the same separately as together.
-   */
+  /** What links an item to others, such as a call id; `undefined` if it converts only with all others. */
   namesOf(item: Item): readonly string[] | undefined;
   /** Whether two adjacent parts would convert differently if converted together. Default: never. */
   joins?(last: JsonObject, next: JsonObject): boolean;

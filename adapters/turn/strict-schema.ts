@@ -12,10 +12,7 @@ export const LOST_KEYWORDS = [
 /** Strict mode refuses these: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. */
 const REFUSED = [...LOST_KEYWORDS, 'allOf', 'oneOf', 'minContains', 'maxContains', 'uniqueItems'];
 
-/**
- * The schema as OpenAI's strict mode takes it: every object closed, every property required. `undefined` if not every
- * value that fits it would fit the original, or if a keyword is not supported.
- */
+/** The schema for OpenAI's strict mode; `undefined` if it would take less than the original. */
 export function strictSchema(schema: JsonObject): JsonObject | undefined {
   if (schema.type !== 'object' || 'anyOf' in schema) return undefined;
   return strictForm(schema);

@@ -10,10 +10,7 @@ type UsageCounts = {
   reasoning?: Count;
 };
 
-/**
- * Converts token counts to non-negative integers; others are unknown (`null`), and so is all without input and output.
- * Sub-counts are not capped: some providers report more cached tokens than input tokens.
- */
+/** Counts as non-negative integers, else `null`; sub-counts are not capped: some exceed the input. */
 export function normalizeUsage(counts: UsageCounts): Usage | null {
   const input = count(counts.input);
   const output = count(counts.output);

@@ -43,10 +43,7 @@ export function formatClock(at: number): string {
   return new Date(at).toISOString().slice(11, 23);
 }
 
-/**
- * Formats a value in full, one member per line. Strings are quoted. Strings with line breaks are shown as
- * lines behind a bar, so that their text cannot be mistaken for another member.
- */
+/** A value in full, one member per line; lines of strings behind a bar, so that they pass for no member. */
 export function formatValue(value: JsonValue, indent = ''): string[] {
   if (Array.isArray(value) && value.length > 0) {
     return value.flatMap(entry => formatMember('-', entry, indent));

@@ -7,10 +7,7 @@ import { type ChartEvent, type CommandEvent, callsOf, type JournalEntry } from '
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Stranding } from '../../protocol/run-view.ts';
 
-/**
- * Why a run did not accept a command. Branch on `code`; `message` tells people what to do. `by`: for
- * `already-decided`, who decided first, if known.
- */
+/** Why a run took no command: branch on `code`, show `message`. `by`: who decided first, if known. */
 export type Refusal = { accepted: false; code: EngineErrorCode; message: string; by?: string };
 
 /** Why no process drives a run. `code`: the error with which an attempt in this process ends. */

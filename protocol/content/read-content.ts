@@ -58,10 +58,7 @@ export function textOfParts(parts: readonly Part[]): string {
   return parts.flatMap(part => (part.type === 'text' && part.text !== '' ? [part.text] : [])).join('\n');
 }
 
-/**
- * The media type of an image or a file in lower case, without parameters: the one of the part, else of its `data:` URL.
- * `image/*` for an image without one, an empty string for a file without one.
- */
+/** The media type in lower case, without parameters; `image/*` or an empty string for none. */
 export function mediaTypeOf(part: Media): string {
   const named = part.type === 'file' ? part.mediaType : undefined;
   const found = named || /^data:([^;,]*)/i.exec(part.url)?.[1];

@@ -22,10 +22,7 @@ export const HELD_ACTIONS = [
 ] as const;
 const heldActionSchema = lazySchema(() => z.enum(HELD_ACTIONS));
 
-/**
- * A predicate on the next action of a run, as data. All members that are present must match; without `next`, it
- * matches only actions that spend (model calls, tools, finishers).
- */
+/** A predicate on the next action; without `next`, only on those that spend (models, tools, finishers). */
 export const breakpointSchema = lazyObject(() => ({
   id: text,
   next: z.exactOptional(heldActionSchema),

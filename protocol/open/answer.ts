@@ -31,10 +31,7 @@ const ANSWERS_TO: Readonly<Record<Open['kind'], readonly Answer['type'][]>> = {
   pause: ['continue', 'step'],
 };
 
-/**
- * What an answer needs to know of an open thing, which is one. Without `runId`, the run that gets the command finds the
- * run of the call; without `digest`, the answer is about the call as it is then.
- */
+/** What an answer needs of an open thing. Without `digest`, it is about the call as it is then. */
 export type OpenReference =
   | { kind: OpenCallKind; callId: string; runId?: string; digest?: string }
   | { kind: 'pause'; runId?: string };

@@ -2,10 +2,7 @@ import * as z from 'zod/mini';
 
 const marked = new WeakSet<object>();
 
-/**
- * Marks a schema of content: a text or JSON from people, models and tools. Content may be redacted, of JSON also a part.
- * What is not marked determines the course of the run.
- */
+/** Marks content: a text or JSON from people, models and tools, which may be redacted, JSON in part. */
 export function contentSchema<Schema extends z.core.$ZodType>(schema: Schema): Schema {
   const copy = z.clone(schema);
   marked.add(copy._zod);

@@ -1,9 +1,6 @@
 import * as z from 'zod/mini';
 
-/**
- * Returns a schema that is built at its first use. Building all schemas of the protocol takes a fifth of the time
- * of an import, and most programs use few of them. Bundlers leave out schemas that nothing uses.
- */
+/** A schema that is built at its first use: most programs use few, and bundlers leave out the others. */
 /* @__NO_SIDE_EFFECTS__ */ export function lazySchema<Schema extends object>(build: () => Schema): Schema {
   let built: Schema | undefined;
   return new Proxy({} as Schema, {

@@ -30,10 +30,7 @@ export type OfferedBuiltin = { kind: BuiltinKind; tool: Tool };
 
 type Backend = { check(): void; make(): Tool | Promise<Tool> };
 
-/**
- * The built-in tools of requests, according to the configuration. A tool marked `pass` is forwarded to OpenAI's
- * Responses API; with other providers it runs here, if the configuration has a backend for it.
- */
+/** The built-in tools of requests; one marked `pass` is OpenAI's, and runs here with other providers. */
 export class BuiltinTools {
   readonly #config: BuiltinConfig;
   readonly #findTool: FindTool;

@@ -23,10 +23,7 @@ type FileData = { type: string; data?: string | Uint8Array | ArrayBuffer; url?: 
 /** Above this length, the JSON of what a tool returned is not kept beside what the model reads of it. */
 const LONGEST_DATA = 100_000;
 
-/**
- * Returns the result of a call: what the model reads, with what the tool `returned` as its data if that is JSON of at
- * most 100,000 characters. Throws an `Error` with the text of an error, and for an unknown form.
- */
+/** What the model reads, with what the tool `returned` as data, if that is JSON of at most 100,000. */
 export function readModelOutput(name: string, output: ModelOutput, returned: unknown): JsonValue {
   const raw = jsonOf(returned);
   const data = raw === undefined || raw.length > LONGEST_DATA ? undefined : (JSON.parse(raw) as JsonValue);

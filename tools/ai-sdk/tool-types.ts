@@ -66,10 +66,7 @@ const MARK = Symbol.for('vercel.ai.schema');
 
 const NO_INPUT: JsonObject = { type: 'object', properties: {}, additionalProperties: false };
 
-/**
- * Returns a schema of an AI SDK tool as a Standard Schema. A schema without a `validate` function, which the AI SDK does
- * not check, is checked by its JSON Schema. Throws an `EngineError` `agent-invalid` for anything else than a schema.
- */
+/** An AI SDK schema as a Standard Schema, checked by its JSON Schema if it has no `validate`. */
 export function readSchema(name: string, schema: unknown): StandardSchemaV1 {
   if (schema === undefined || schema === null) return readAiSdkSchema(name, { jsonSchema: NO_INPUT });
   if (isStandard(schema)) return schema;

@@ -2,10 +2,7 @@ import type { Client, Transport } from '@modelcontextprotocol/client';
 import type { EngineError } from '../../protocol/error.ts';
 import { cutDeep, type JsonObject } from '../../protocol/json.ts';
 
-/**
- * Whether a failed request may have taken effect. `answered`: the server responded with the error; `not-done`:
- * the server did nothing; `session-lost`: it did nothing, and a new session may help; `unknown`: it may have acted.
- */
+/** Whether a failed request may have acted: `unknown` may have, `answered` has its error, others did not. */
 export type RequestOutcome = 'answered' | 'not-done' | 'session-lost' | 'unknown';
 
 export type McpSession = {

@@ -5,10 +5,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { invalid, missing } from '../../openai-error.ts';
 
-/**
- * The models that requests may name: with aliases or adapters, these; without, `provider:model`. Any other name goes to
- * the provider of the default model. `scripted:` models, which are files here, need an alias.
- */
+/** The models that requests may name: aliases or adapters, else `provider:model`. `scripted:` by alias. */
 export class GatewayModels {
   readonly #aliases: Readonly<Record<string, string>>;
   readonly #fallback: string | undefined;

@@ -123,10 +123,7 @@ function countAsStored(span: ItemSpan): ItemSpan {
   return { ...span, spec: { ...spec, request: { ...spec.request, store: true } } };
 }
 
-/**
- * The last response with `store: false` of one connection, which can be continued there only and is forgotten with it.
- * So are the runs of earlier ones that still wait: clients that keep the history themselves return their items.
- */
+/** The last unstored response of a connection, forgotten with it, as are earlier ones that still wait. */
 export class UnstoredChain {
   readonly #library: ResponseLibrary;
   readonly #waiting = new Set<string>();
