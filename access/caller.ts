@@ -86,10 +86,7 @@ export function seesRun({ labels }: Caller, run: Labels): boolean {
 
 type RecordedCaller = Pick<Caller, 'name' | 'labels'>;
 
-/**
- * Whether the caller may use an object that `recorded` created. Clients share the objects of tokens with the same labels; a
- * token without labels shares only with tokens of the same name. Other roles see every object that has their labels.
- */
+/** Whether the caller may use an object: clients by labels, or by name without any; others by labels. */
 export function sees(caller: Caller, recorded: RecordedCaller | undefined): boolean {
   const { name, labels } = caller;
   if (may(caller, 'read')) return seesRun(caller, recorded?.labels ?? {});

@@ -29,10 +29,7 @@ type Present<Values> = { [Name in keyof Values]?: NonNullable<Values[Name]> };
 
 export type Given<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> };
 
-/**
- * Returns the value after a JSON round trip: `undefined` becomes `null`, and `toJSON` methods are called. Throws a
- * `TypeError` for a value that JSON cannot represent: a cycle, BigInt, function, symbol, Map, Set or Error.
- */
+/** The value after a JSON round trip. Throws a `TypeError` for what JSON cannot represent, as a cycle. */
 export function toJson(value: unknown): JsonValue {
   return JSON.parse(toJsonText(value));
 }
@@ -81,10 +78,7 @@ export function toBoundedJson(value: unknown): JsonValue {
 /** Leaves room for the structure of the message around a value. */
 const DEEPEST_MESSAGE = DEEPEST_JSON + 100;
 
-/**
- * Replaces everything deeper than 300 levels by a note, which makes the value safe for recursive code. Arguments, results
- * and schemas that were cut are still deeper than `DEEPEST_JSON`, so they are rejected and never used in part.
- */
+/** Replaces what is below 300 levels by a note; that is still deeper than `DEEPEST_JSON`, so never used. */
 export function cutDeep(value: JsonValue, levels = DEEPEST_MESSAGE): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
   if (levels === 0) return `[nested more than ${DEEPEST_MESSAGE} levels deep]`;

@@ -1,9 +1,6 @@
 import type { JsonValue } from './json.ts';
 
-/**
- * The text that replaces a redacted value in a journal, with the SHA-256 of the value's canonical JSON. A model or a
- * person can write such a text too; the digests next to it then match the text itself.
- */
+/** The text of a redacted value, with the SHA-256 of its canonical JSON. People can write such a text too. */
 const REDACTED = /^\[redacted sha256:[0-9a-f]{64}\]$/;
 
 /** Returns the replacement text. `hash` is the SHA-256 of the value's canonical JSON, as 64 hex digits. */

@@ -99,10 +99,7 @@ export type ModelTurn = {
   items: Item[];
 };
 
-/**
- * What a stream skips before a piece of a turn, because it is in the complete turn alone: `refusals` counts refusals,
- * default 0; `sealed` has the number of refusals before each reasoning item without text, default none.
- */
+/** What only the complete turn has: `refusals` before the piece, and those before each sealed reasoning. */
 export type Skipped = { refusals?: number; sealed?: readonly number[] };
 
 /**

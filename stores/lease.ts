@@ -11,7 +11,7 @@ export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): StoredLease | und
 }
 
 /** Whether the lease is unexpired and its owner may be alive. `now` is in ms since the epoch. */
-export function isHeld(
+function isHeld(
   lease: StoredLease | undefined,
   { now, isDead }: Pick<ClaimRequest, 'now' | 'isDead'>,
 ): lease is StoredLease {

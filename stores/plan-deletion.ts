@@ -88,11 +88,7 @@ const BATCH = 50;
 
 const PRUNE_NAMES = optionNames<PruneOptions>()('before status labels dryRun now isDead');
 
-/**
- * Implements `Store.prune`: pages through the matching runs, the newest first, so that a run comes after those that
- * continue it. `remove` deletes those of `runIds` that `planPruning` allows, and returns the ids of all deleted runs;
- * `gone` are those so far. Throws `input-invalid`.
- */
+/** Pages through the matching runs, newest first; `remove` deletes those that `planPruning` allows. */
 export async function pruneRuns(
   store: Pick<Store, 'list'>,
   options: PruneOptions,
@@ -112,11 +108,7 @@ export async function pruneRuns(
   return [...gone];
 }
 
-/**
- * Returns the ids of the runs to delete: those of `runIds` that ended before `before`, with their child runs. Spares
- * what cannot be deleted: runs that are driven, and those that another run continues or waits for. A child run goes with
- * its parent only. `gone` are treated as deleted.
- */
+/** What to delete: runs ended before `before`, with children; not what is driven, continued or awaited. */
 export function planPruning(
   kinship: Kinship,
   runIds: readonly string[],

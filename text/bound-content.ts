@@ -3,11 +3,7 @@ import type { Part } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES, utf8Length } from './cut-text.ts';
 
-/**
- * Returns content of at most `maxBytes` of JSON, without its `data`: as many images and files as fit, from the first
- * on, and notes for the others. No image or file is cut. Texts keep their head and tail. If not even the notes fit, a
- * cut text of descriptions.
- */
+/** Content of at most `maxBytes` without `data`: whole media that fit, notes for others, texts cut. */
 export function boundContent({ parts }: ContentOutput, maxBytes: number): JsonValue {
   let left = maxBytes - JSON.stringify({ type: 'content', parts: [] }).length;
   const kept = parts.map(part => {

@@ -13,11 +13,7 @@ type DescribedSchema = {
   given?: JsonObject | undefined;
 };
 
-/**
- * Returns the JSON Schema that a model receives: `given` if set, otherwise the one that the schema
- * generates (Standard JSON Schema), without `$schema`. Its top level has `type: "object"`.
- * Throws an `EngineError` `agent-invalid` when there is no JSON Schema, or its type is not `object`.
- */
+/** The JSON Schema for the model: `given`, or the schema's own. `agent-invalid` if there is no object's. */
 export function buildObjectSchema(described: DescribedSchema): JsonObject {
   const { of } = described;
   const built = described.given ?? convertSchema(described);

@@ -4,11 +4,7 @@ import type { Validation } from '../protocol/tool.ts';
 
 const SHOWN_ISSUES = 10;
 
-/**
- * Validates a value with any Standard Schema. Returns the schema's output, or a message that lists the issues
- * with their paths (`items[0].sku: expected string, received undefined`). Never throws or rejects: if the
- * schema itself throws, the result is invalid. Synchronous if the schema is.
- */
+/** Validates with any Standard Schema and never throws; the message lists the issues with their paths. */
 export function validateWith(schema: StandardSchemaV1, value: unknown): Validation | Promise<Validation> {
   try {
     const result = schema['~standard'].validate(value);

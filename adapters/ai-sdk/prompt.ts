@@ -297,6 +297,7 @@ type CallOptionsInput = {
   headers?: Record<string, string>;
 };
 
+/** @internal */
 export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): LanguageModelV4CallOptions {
   const { model, provider, signal, headers } = input;
   const { output, toolChoice: choice } = request;

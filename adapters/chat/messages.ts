@@ -16,10 +16,7 @@ import { closesTurn, missingResult } from '../turn/transcript.ts';
 import type { ChatDialect } from './dialect.ts';
 import { chunkText, isReplayable, keptBy } from './turn.ts';
 
-/**
- * Consecutive assistant items become one message, directly followed by exactly one result for each of its calls, in
- * the transcript's order. What has no place in the API, and results without a call, are omitted.
- */
+/** Consecutive assistant items are one message, followed by exactly one result for each of its calls. */
 function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: string): JsonObject[] {
   const ids = new WireCallIds(transcript, dialect.callIds);
   const results = resultsByCall(transcript);

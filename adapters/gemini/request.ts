@@ -21,10 +21,7 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { parseArguments, resultsByCall } from '../turn/tool-calls.ts';
 import { isControl, missingResult } from '../turn/transcript.ts';
 
-/**
- * The parts of a model turn stay unchanged; the responses to its calls follow in one content, in call order. Leading
- * system messages become the `opening`, later ones user text. `hasPrevious`: other contents precede these.
- */
+/** Parts of a model turn stay unchanged; the responses to its calls follow in one content, in call order. */
 function contentsOf(
   transcript: readonly Item[],
   model: string,

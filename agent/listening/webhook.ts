@@ -178,7 +178,7 @@ function readSecret(secret: string): Uint8Array<ArrayBuffer> {
 }
 
 /** A message of a webhook. Repeated deliveries have the same id. */
-export type WebhookNotice = { id: string; type: string; at: number; data: JsonObject };
+type WebhookNotice = { id: string; type: string; at: number; data: JsonObject };
 
 const MOST_OPEN = 20;
 const LONGEST_INPUT = 4_000;

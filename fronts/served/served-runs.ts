@@ -108,11 +108,7 @@ export function messageForClient(thrown: unknown, log: (line: string) => void): 
   return message;
 }
 
-/**
- * The current run of a chat, by its `chatLabels`; `undefined` for a new chat. Of its runs that `fit`, without those of sub-agents, that no
- * other run continues or was forked from, it is the one that changed last: a fork is as old as the run that it was made
- * from.
- */
+/** The current run of a chat: of those that `fit`, neither continued nor forked from, the last changed. */
 export async function findLatestRun(
   store: Store,
   labels: Labels,

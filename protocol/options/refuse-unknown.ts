@@ -17,10 +17,7 @@ export function optionNames<Options>() {
   ) => Object.fromEntries(names.split(' ').map(name => [name, true])) as NamesOf<Options>;
 }
 
-/**
- * Throws unless `given` is an object whose own names are all those of `known`. A name with the value `undefined` counts too: a
- * typo is one whatever its value. Symbols are no options. Allocates nothing unless it throws.
- */
+/** Throws unless all own names of `given` are `known`, whatever their values. Allocates nothing else. */
 export function refuseUnknownOptions(
   of: string,
   given: unknown,

@@ -40,10 +40,7 @@ type GatewayServiceOptions = {
   log(line: string): void;
 };
 
-/**
- * `read` returns what a request follows in its conversation now, and throws a `ResponsesError` if that is in progress;
- * `join` notes a response that is about to begin, and throws if the conversation has changed since.
- */
+/** `read`: what a request follows now; throws if that is in progress. `join` throws if it has changed. */
 export type RequestConversation = {
   id: string;
   runsWithKey(key: RequestKey): Promise<string[]>;

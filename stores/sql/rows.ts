@@ -141,7 +141,7 @@ export function rangesOf(
 }
 
 /** Returns what `read` returns. Reports its `EngineError` to `onDamaged` and returns nothing; without it, throws. */
-export function readOrReport<Read>(
+function readOrReport<Read>(
   { onDamaged }: Pick<ListFilter, 'onDamaged'>,
   read: () => readonly Read[],
 ): readonly Read[] {
@@ -165,7 +165,7 @@ function readLease(row: Row): StoredLease | undefined {
   return owner && { owner, until: z.number().parse(row.lease_until) };
 }
 
-export function readOwner(column: unknown): Owner | undefined {
+function readOwner(column: unknown): Owner | undefined {
   return column === null ? undefined : ownerSchema.parse(JSON.parse(z.string().parse(column)));
 }
 

@@ -327,7 +327,7 @@ class StageHost extends ManualHost {
 const IDLE_TURNS = 2_000;
 
 /** Matches the requests of the model, the tools and the finishers with the recorded events that fulfil them. */
-export class Stage {
+class Stage {
   readonly #requests = new Map<string, (event: RecordedEvent) => void>();
 
   /** Returns the recorded event for a source (`MODEL`, `FINISHER` or `sourceOf(callId)`). Rejects if `signal` aborts. */
@@ -368,9 +368,9 @@ export class Stage {
   }
 }
 
-export const MODEL = 'model call';
-export const FINISHER = 'finisher';
+const MODEL = 'model call';
+const FINISHER = 'finisher';
 
-export function sourceOf(callId: string): string {
+function sourceOf(callId: string): string {
   return `running call ${callId}`;
 }

@@ -25,10 +25,7 @@ export type FinishedResponse<Whole> = {
   retryAfter: number | null;
 };
 
-/**
- * One reader of a response. `batches` and `finished` throw an `ApiError` if this process stops following the run before
- * it has ended: `shutting-down`, or the code of the store's or lease's error.
- */
+/** A reader of a response; throws an `ApiError` if this process stops following the run before its end. */
 export type LiveResponse<Wire, Whole> = {
   id: string;
   runId: string;

@@ -253,10 +253,7 @@ function decide(run: RunResponses, open: readonly Located[], request: ReadReques
   return { type: 'continue', run, callAnswers, messages: messagesIn(fresh) };
 }
 
-/**
- * What the run does not have yet: all client items after a previous response. In a full history, the messages after the
- * last item that is not the client's, and the outputs that the run waits for, maybe sent before without the decision.
- */
+/** What the run does not have yet: new messages, and the outputs that it waits for, maybe sent before. */
 function newItems({ state }: RunResponses, { items, previous }: ReadRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
   const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');

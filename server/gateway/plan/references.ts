@@ -230,10 +230,7 @@ type Reach = { run: RunResponses; upTo: number };
 /** In runs; earlier ones are not found. */
 const LONGEST = 1_000;
 
-/**
- * A response and everything it follows, nearest first: the earlier responses of its run, then the run that this run
- * continues or was forked from, or else the response whose items its run started with (`refersTo`). Runs are read lazily.
- */
+/** A response and what it follows, nearest first, also over continued and forked runs. Read lazily. */
 export class ResponseChain {
   readonly head: FoundResponse;
   readonly #load: (runId: string) => Promise<RunResponses | undefined>;

@@ -408,10 +408,7 @@ function usedIn(plan: Plan): Exposed {
   }
 }
 
-/**
- * Gives the calls in the input the names that their tools have for the model now, so that they cannot be taken for calls
- * of other tools. A server's tool that the request does not have is `mcp_LABEL_NAME` if its name is taken.
- */
+/** Names calls as their tools are named now, so that they pass for no others; else `mcp_LABEL_NAME`. */
 function nameCalls(
   items: readonly Item[],
   origins: ReadonlyMap<string, CallOrigin>,
