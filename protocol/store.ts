@@ -64,7 +64,6 @@ export const MOST_LISTED = 1_000;
 const time = lazySchema(() => z.exactOptional(z.number()));
 const name = lazySchema(() => z.exactOptional(z.string().check(z.maxLength(1_000))));
 
-/** The members of a `ListFilter` that are data. A run has to match all that are given. */
 export const listFilterSchema = lazySchema(() =>
   z.strictObject({
     status: z.exactOptional(runStatusSchema),
@@ -89,7 +88,10 @@ export const listFilterSchema = lazySchema(() =>
   }),
 );
 
-/** Which runs to list. */
+/**
+ * Which runs to list: those that match all given members. `since` and `before` are times of creation in ms since the epoch;
+ * `limit` is 1 to 1,000 (default 50); `cursor` is `next` of the page before, with the same other members.
+ */
 export type ListFilter = z.infer<typeof listFilterSchema> & {
   /** Called for each unreadable record, which is skipped. Without it, an unreadable record rejects the call. */
   onDamaged?(error: EngineError): void;
@@ -224,13 +226,13 @@ export type Standing = {
 };
 
 /** A version of the chart; the hash tells two charts of one version apart. */
-export type ChartIdentity = { version: number; hash: string };
+type ChartIdentity = { version: number; hash: string };
 
 /**
  * The time of a lease. A store that several machines share decides with a clock of its own, and takes `now` only as the
  * time of the event; it shows `leaseUntil` on the caller's clock.
  */
-export type LeaseTime = {
+type LeaseTime = {
   /** The caller's time, in ms since the epoch. */
   now: number;
   leaseMs: number;
@@ -345,7 +347,7 @@ export type FeedQuery = {
 export type FeedPage = { entries: FeedEntry[]; next: string };
 
 /** Who takes a cursor, and until when, in ms since the epoch. */
-export type CursorRequest = {
+type CursorRequest = {
   owner: Owner;
   now: number;
   until: number;

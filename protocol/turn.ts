@@ -49,6 +49,7 @@ export const settingsSchema = lazyObject(() => ({
   parallelToolCalls: z.exactOptional(z.boolean()),
   reasoningEffort: z.exactOptional(z.string()),
 }));
+/** Sampling and length settings that every provider supports in some form. */
 export type Settings = z.infer<typeof settingsSchema>;
 
 export type OutputFormat = { name: string; schema: JsonObject; strict?: boolean };
