@@ -1,23 +1,18 @@
 import type { Caller } from '../../access/caller.ts';
-import { digestOf, hashOf } from '../../protocol/content/digest.ts';
+import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import { NO_USAGE } from '../gateway/answer/answer-event.ts';
 import { readItemId, readResponseId, responseIdOf } from '../gateway/answer/wire-ids.ts';
 import type { GatewayService, RequestConversation } from '../gateway/gateway-service.ts';
 import type { LiveResponse, LiveResponses, MakeWriter } from '../gateway/live/response-feed.ts';
 import { compactionItem, compactionOf } from '../gateway/request/compaction-items.ts';
-import { type GatewayRequest, recordOf } from '../gateway/request/gateway-request.ts';
-import {
-  type FoundResponse,
-  type ItemSpan,
-  mayRetry,
-  type RunResponses,
-  type UnstoredChain,
-} from '../gateway/runs/response-library.ts';
+import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
+import { mayRetry, type UnstoredChain } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
+import { assertSameRequest, findKeyed, MOST_ATTEMPTS, readRequestKey } from '../idempotency/request-key.ts';
 import { invalid, missing, ResponsesError } from '../openai-error.ts';
 import { readCreateBody } from './request-body.ts';
 import { ResponseWriter, usageObject, type WireEvent, writeResponse } from './response-writer.ts';
@@ -80,14 +75,14 @@ export class Responses {
     const { library, live, runs } = this.service;
     const visible = library.seenBy(caller);
     for (const runId of new Set(continued)) {
-      const found = findIn(await visible.load(runId), key);
+      const found = findKeyed(await visible.load(runId), key);
       if (found !== undefined && !mayRetry(found)) return await runs.repeat(found, writeEvents);
     }
     for (let attempt = 1; ; attempt += 1) {
       const runId = `run_${digestOf({ key: key.key, attempt: attempt - 1 })}`;
       const unstored = findUnstored(live, runId, key);
       if (unstored !== undefined) return unstored;
-      const found = findIn(await visible.load(runId), key);
+      const found = findKeyed(await visible.load(runId), key);
       if (found === undefined) return { key, runId };
       if (attempt >= MOST_ATTEMPTS || !mayRetry(found)) return await runs.repeat(found, writeEvents);
     }
@@ -158,26 +153,6 @@ function compactedResponse(
   };
 }
 
-/** `Idempotency-Key`: a request that is sent again gets the first response. */
-
-/** In characters. */
-const LONGEST_KEY = 255;
-
-/** Uses of a key after failures that the client may retry. */
-const MOST_ATTEMPTS = 20;
-
-/** Callers who see the same responses share keys. Throws a `ResponsesError` for an unusable key. */
-function readRequestKey(key: string, { name, labels }: Caller, request: GatewayRequest): RequestKey {
-  if (key === '' || key.length > LONGEST_KEY) {
-    const message = `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`;
-    throw invalid(null, 'invalid_idempotency_key', message);
-  }
-  const owner = Object.keys(labels).length > 0 ? { labels } : { name };
-  const { verbatim = [], conversation = null } = request;
-  const content = { ...recordOf(request), verbatim, conversation, stream: null };
-  return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
-}
-
 function runsToContinue({ previousResponseId: previous, input }: GatewayRequest): string[] {
   const items = input.flatMap(item => (item.type === 'sent' ? item.items : []));
   const decided = items.map(item =>
@@ -185,20 +160,6 @@ function runsToContinue({ previousResponseId: previous, input }: GatewayRequest)
   );
   const continued = previous === undefined ? undefined : readResponseId(previous)?.runId;
   return [continued, ...decided].filter(runId => runId !== undefined);
-}
-
-/** Throws a `ResponsesError` with status 409 if the key came with another body before, or its response was deleted. */
-function assertSameRequest(
-  key: RequestKey,
-  { known, deleted }: { known: RequestKey; deleted: boolean },
-): void {
-  if (!deleted && known.body === key.body) return;
-  throw new ResponsesError(
-    deleted
-      ? 'The response to the request with this Idempotency-Key was deleted. Use another key.'
-      : 'This Idempotency-Key was used with another body. Use another key.',
-    { status: 409, code: 'idempotency_key_reused' },
-  );
 }
 
 function findUnstored(live: LiveResponses, runId: string, key: RequestKey): WireResponse | undefined {
@@ -211,11 +172,4 @@ function findUnstored(live: LiveResponses, runId: string, key: RequestKey): Wire
   if (reader.end()?.status !== 'failed') return reader;
   reader.leave();
   return undefined;
-}
-
-function findIn(run: RunResponses | undefined, key: RequestKey): FoundResponse | undefined {
-  const span = run?.spans.findLast(({ spec }: ItemSpan) => spec.key?.key === key.key);
-  if (run === undefined || span?.spec.key === undefined) return undefined;
-  assertSameRequest(key, { known: span.spec.key, deleted: span.deleted });
-  return { run, span };
 }
