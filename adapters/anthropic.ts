@@ -5,7 +5,8 @@ import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { ANTHROPIC, growingConversation, keptBlock } from './anthropic/messages.ts';
-import { bodyOf, modelRules, planOf } from './anthropic/request.ts';
+import { familyOf } from './anthropic/model-family.ts';
+import { bodyOf, planOf, type ThinkingDisplay } from './anthropic/request.ts';
 import { MessageReader } from './anthropic/turn.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
 import type { ClientOptions } from './http/transport.ts';
@@ -19,6 +20,11 @@ export type AnthropicOptions = ConnectionOptions &
     providerOptions?: JsonObject;
     /** Whether the model can enforce an output schema; if not, the answer is a tool call. Default: by its name. */
     nativeOutput?: boolean;
+    /**
+     * How much of the model's thinking is returned and shown. Default: `summarized` where the model would return none;
+     * the newest write there also what they say between calls. `updates` is that alone (a beta feature).
+     */
+    display?: ThinkingDisplay;
   };
 
 const NAMES: NamesOf<AnthropicOptions> = {
@@ -26,6 +32,7 @@ const NAMES: NamesOf<AnthropicOptions> = {
   client: true,
   providerOptions: true,
   nativeOutput: true,
+  display: true,
 };
 
 /**
@@ -38,9 +45,10 @@ const NAMES: NamesOf<AnthropicOptions> = {
  */
 export function anthropic(options: AnthropicOptions): ModelAdapter {
   refuseUnknownOptions('anthropic', options, NAMES);
-  const { model, nativeOutput, providerOptions } = options;
+  const { model, nativeOutput, providerOptions, display } = options;
   const conversationOf = growingConversation();
-  const planFor = (request: ModelRequest) => planOf(request, { model, nativeOutput, providerOptions });
+  const planFor = (request: ModelRequest) =>
+    planOf(request, { model, nativeOutput, providerOptions, display });
   const bodyFor = (request: ModelRequest, { stream }: { stream: boolean }) =>
     bodyOf(request, planFor(request), { model, stream, conversationOf });
   return singleTurnAdapter({
@@ -48,7 +56,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     model,
     capabilities: {
       serverTools: true,
-      structuredOutput: (nativeOutput ?? modelRules(model).nativeOutput) ? 'native' : 'tool',
+      structuredOutput: (nativeOutput ?? familyOf(model).nativeOutput) ? 'native' : 'tool',
     },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>

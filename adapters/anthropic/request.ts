@@ -5,6 +5,7 @@ import { convertOnce } from '../http/body-text.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { isObjectSchema, LOST_KEYWORDS, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
+import { familyOf, type ModelFamily } from './model-family.ts';
 
 type BodyOptions = {
   model: string;
@@ -46,7 +47,7 @@ export function bodyOf(
 }
 
 function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
-  const inputs = plan.rules.nativeOutput ? nativeToolInputs(tools) : plainToolInputs(tools);
+  const inputs = plan.family.nativeOutput ? nativeToolInputs(tools) : plainToolInputs(tools);
   if (plan.output.type !== 'tool' || !output) return inputs;
   const answer = {
     name: plan.output.name,
@@ -99,11 +100,11 @@ function choiceInput({ tools, toolChoice, settings }: ModelRequest, { output, ma
 }
 
 /** With thinking, `temperature` is refused and `top_p` is at least 0.95. Newer models accept one of the two, or none. */
-function samplingInput({ temperature, topP }: Settings, { rules, thinks }: Plan): JsonObject {
-  if (rules.sampling === 'none') return {};
+function samplingInput({ temperature, topP }: Settings, { family, thinks }: Plan): JsonObject {
+  if (family.sampling === 'none') return {};
   const sampling: JsonObject =
     temperature === undefined || thinks ? {} : { temperature: Math.min(1, Math.max(0, temperature)) };
-  const oneIsEnough = rules.sampling === 'one' && sampling.temperature !== undefined;
+  const oneIsEnough = family.sampling === 'one' && sampling.temperature !== undefined;
   if (topP === undefined || oneIsEnough || (thinks && topP < 0.95)) return sampling;
   return { ...sampling, top_p: topP };
 }
@@ -113,7 +114,11 @@ type PlanOptions = {
   /** Whether the model can enforce an output schema. Default: judged by its name. */
   nativeOutput: boolean | undefined;
   providerOptions: JsonObject | undefined;
+  display: ThinkingDisplay | undefined;
 };
+
+/** How much of the thinking the model returns; `updates` is only what it says between calls (a beta feature). */
+export type ThinkingDisplay = 'summarized' | 'updates' | 'omitted';
 
 /**
  * How the output schema is enforced:
@@ -130,7 +135,7 @@ type OutputPlan =
 
 /** Decisions that the request and the reading of the response share. Derived from the request alone. */
 type Plan = {
-  rules: ModelRules;
+  family: ModelFamily;
   providerOptions: JsonObject;
   maxTokens: number;
   thinking: JsonObject;
@@ -140,23 +145,22 @@ type Plan = {
 };
 
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
-  const rules = modelRules(options.model);
+  const family = familyOf(options.model);
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
-  const maxTokens = request.settings.maxOutputTokens ?? defaultMaxTokens(rules, providerOptions);
-  const thinking = thinkingInput(
-    request.settings.reasoningEffort,
-    rules,
-    integerIn(providerOptions.max_tokens) ?? maxTokens,
-  );
-  const thinks = thinksIn(mergeOptions(thinking, providerOptions), rules);
-  const mayForce = rules.forcedChoice && !thinks;
-  const native = options.nativeOutput ?? rules.nativeOutput;
+  const maxTokens = request.settings.maxOutputTokens ?? defaultMaxTokens(family, providerOptions);
+  const thinking = thinkingInput(request.settings.reasoningEffort, family, {
+    maxTokens: integerIn(providerOptions.max_tokens) ?? maxTokens,
+    display: options.display,
+  });
+  const thinks = thinksIn(mergeOptions(thinking, providerOptions), family);
+  const mayForce = family.forcedChoice === 'always' || (family.forcedChoice === 'unthinking' && !thinks);
+  const native = options.nativeOutput ?? family.nativeOutput;
   const output = outputPlan(request, { native, mayForce });
-  return { rules, providerOptions, maxTokens, thinking, thinks, mayForce, output };
+  return { family, providerOptions, maxTokens, thinking, thinks, mayForce, output };
 }
 
 /** A large thinking budget is added to the default, because it must be below `max_tokens`. */
-function defaultMaxTokens({ maxOutputTokens }: ModelRules, providerOptions: JsonObject): number {
+function defaultMaxTokens({ maxOutputTokens }: ModelFamily, providerOptions: JsonObject): number {
   const budget = integerIn(objectOf(providerOptions.thinking).budget_tokens) ?? 0;
   return budget < maxOutputTokens ? maxOutputTokens : maxOutputTokens + budget;
 }
@@ -190,116 +194,51 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const LEAST_BUDGET = 1_024;
 
 /**
- * A model that always thinks writes its text between calls as thinking, which it leaves empty unless the request asks
- * for it: https://platform.claude.com/docs/en/build-with-claude/thinking#controlling-thinking-display
+ * Nothing, a budget that leaves room for the answer, or an effort. An unknown one means `medium`, or is sent. Where
+ * thinking is left without its text, the text is asked for: the newest models also write there what they say between
+ * calls. See https://platform.claude.com/docs/en/build-with-claude/thinking#controlling-thinking-display.
  */
-function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
-  const input = inputFor(effort, rules, maxTokens);
-  if (rules.thinkingOff !== 'impossible') return input;
-  return { ...input, thinking: { type: 'adaptive', display: 'summarized' } };
+function thinkingInput(
+  effort: string | undefined,
+  family: ModelFamily,
+  { maxTokens, display }: { maxTokens: number; display: ThinkingDisplay | undefined },
+): JsonObject {
+  const input = effortInput(effort, family, maxTokens);
+  const shown = display ?? (family.hidesThinking ? 'summarized' : undefined);
+  if (shown === undefined || !thinksIn(input, family)) return input;
+  return { ...input, thinking: { type: 'adaptive', ...objectOf(input.thinking), display: shown } };
 }
 
-/** Nothing, a budget that leaves room for the answer, or an effort. An unknown one means `medium`, or is sent. */
-function inputFor(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
-  if (effort === undefined || rules.thinking === 'never') return {};
-  if (effort === 'none') {
-    if (rules.thinkingOff === 'default') return {};
-    const isPossible = rules.thinkingOff !== 'impossible';
-    return isPossible ? { thinking: { type: rules.thinkingOff } } : { output_config: { effort: 'low' } };
-  }
-  if (rules.thinking === 'adaptive') {
-    return { thinking: { type: 'adaptive' }, output_config: { effort: effortOf(effort, rules) } };
+function effortInput(effort: string | undefined, family: ModelFamily, maxTokens: number): JsonObject {
+  const { thinkingModes } = family;
+  if (effort === undefined || thinkingModes.length === 0) return {};
+  if (effort === 'none') return family.thinksByDefault ? withoutThinking({}, family) : {};
+  if (thinkingModes.includes('adaptive')) {
+    return { thinking: { type: 'adaptive' }, output_config: { effort: effortOf(effort, family) } };
   }
   const largest = Math.max(LEAST_BUDGET, Math.floor(maxTokens * 0.75));
   const budget = Math.min(BUDGETS[effort] ?? 10_000, largest);
   return budget < maxTokens ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
 }
 
-/** A model that thinks refuses a forced tool choice and most sampling settings. */
-function thinksIn(body: JsonObject, rules: ModelRules): boolean {
-  const { type } = objectOf(body.thinking);
-  return type === undefined ? rules.thinksByDefault : type === 'enabled' || type === 'adaptive';
+/** Turns thinking off, or as far down as the model allows. */
+function withoutThinking(body: JsonObject, { thinkingModes }: ModelFamily): JsonObject {
+  const mode = thinkingModes.find(accepted => accepted === 'disabled' || accepted === 'between_tools');
+  if (mode !== undefined) return { ...body, thinking: { type: mode } };
+  const { display, block_binding } = objectOf(body.thinking);
+  const thinking = { type: 'adaptive', ...omitUndefined({ display, block_binding }) };
+  return { ...body, thinking, output_config: { effort: 'low', ...objectOf(body.output_config) } };
 }
 
-function effortOf(effort: string, { extraHighEffort }: ModelRules): string {
+/** A model that thinks refuses most sampling settings. */
+function thinksIn(body: JsonObject, family: ModelFamily): boolean {
+  const { type } = objectOf(body.thinking);
+  return type === undefined ? family.thinksByDefault : type === 'enabled' || type === 'adaptive';
+}
+
+function effortOf(effort: string, { extraHighEffort }: ModelFamily): string {
   if (effort === 'minimal') return 'low';
   return effort === 'xhigh' && !extraHighEffort ? 'high' : effort;
-}
-
-/**
- * The request rules of a model, judged by its name. Source:
- * https://platform.claude.com/docs/en/about-claude/models/overview and the pages on thinking, effort and
- * structured outputs.
- */
-type ModelRules = {
-  /** The default of `max_tokens`, at most the model's output limit. */
-  maxOutputTokens: number;
-  thinking: 'never' | 'budget' | 'adaptive';
-  thinksByDefault: boolean;
-  /** How thinking is turned off: it is off by default, with this `thinking.type`, or not at all. */
-  thinkingOff: 'default' | 'disabled' | 'between_tools' | 'impossible';
-  extraHighEffort: boolean;
-  /** Whether `tool_choice` may force a call when the model does not think. */
-  forcedChoice: boolean;
-  /** Whether a schema can be enforced: `output_config.format` and `strict` tools. */
-  nativeOutput: boolean;
-  sampling: 'both' | 'one' | 'none';
-};
-
-/** The rules of a model; those for another name, on another server of this API, are conservative. */
-export function modelRules(model: string): ModelRules {
-  const preview = model.includes('claude-mythos-preview');
-  const [, before, major, minor, after] = preview ? MYTHOS_PREVIEW : (VERSION.exec(model) ?? []);
-  if (major === undefined) return UNKNOWN;
-  const family = before ?? after ?? '';
-  const version = Number(major) * 100 + Number(minor ?? 0);
-  const thinksByDefault = version >= 500 || preview;
-  return {
-    maxOutputTokens: OUTPUT_TOKENS.find(([from]) => version >= from)?.[1] ?? 4_096,
-    thinking: THINKING.find(([from]) => version >= from)?.[1] ?? 'never',
-    thinksByDefault,
-    thinkingOff: thinksByDefault ? thinkingOff(family, version) : 'default',
-    extraHighEffort: version >= 407,
-    forcedChoice: version <= 500,
-    nativeOutput: version >= 405 || (version === 401 && family === 'opus'),
-    sampling: SAMPLING.find(([from]) => version >= from)?.[1] ?? 'both',
-  };
-}
-
-type Since<Rule> = readonly (readonly [version: number, rule: Rule])[];
-const OUTPUT_TOKENS: Since<number> = [
-  [405, 64_000],
-  [307, 32_000],
-  [305, 8_192],
-];
-const THINKING: Since<ModelRules['thinking']> = [
-  [406, 'adaptive'],
-  [307, 'budget'],
-];
-const SAMPLING: Since<ModelRules['sampling']> = [
-  [407, 'none'],
-  [401, 'one'],
-];
-
-const VERSION =
-  /claude-(?:(opus|sonnet|haiku|fable|mythos)-)?(\d+)(?:[-.](\d{1,2})(?!\d))?(?!\d)(?:-(opus|sonnet|haiku))?/;
-
-const MYTHOS_PREVIEW = ['', 'mythos', '4', '7'];
-
-const UNKNOWN: ModelRules = {
-  maxOutputTokens: 8_192,
-  thinking: 'budget',
-  thinksByDefault: false,
-  thinkingOff: 'default',
-  extraHighEffort: false,
-  forcedChoice: true,
-  nativeOutput: false,
-  sampling: 'both',
-};
-
-function thinkingOff(family: string, version: number): ModelRules['thinkingOff'] {
-  if (family === 'haiku' || (version < 505 && (family === 'opus' || family === 'sonnet'))) return 'disabled';
-  return family === 'sonnet' ? 'between_tools' : 'impossible';
 }
 
 /** Keywords that the API refuses and that only narrow a value: they become part of its description. */

@@ -174,8 +174,8 @@ describe('thinking and sampling', () => {
     const adaptive = (effort: string) => ({ thinking: { type: 'adaptive' }, output_config: { effort } });
     expect(await thinkingFor('minimal', 'claude-opus-4-6')).toEqual(adaptive('low'));
     expect(await thinkingFor('xhigh', 'claude-opus-4-6')).toEqual(adaptive('high'));
-    expect(await thinkingFor('xhigh', 'claude-opus-4-7')).toEqual(adaptive('xhigh'));
-    expect(await thinkingFor('max', 'claude-sonnet-5-5')).toEqual(adaptive('max'));
+    expect(await thinkingFor('xhigh', 'claude-opus-4-7')).toMatchObject(adaptive('xhigh'));
+    expect(await thinkingFor('max', 'claude-sonnet-5-5')).toMatchObject(adaptive('max'));
   });
 
   test.each([
@@ -190,14 +190,25 @@ describe('thinking and sampling', () => {
     expect(await thinkingFor('none', model)).toEqual(expected);
   });
 
-  test('a model that always thinks is asked to show its text between calls, unless the options say otherwise', async () => {
-    for (const model of ['claude-opus-5-5', 'claude-fable-5']) {
+  test('thinking that would come without its text is asked to show it, unless the options say otherwise', async () => {
+    for (const model of ['claude-opus-5-5', 'claude-fable-5', 'claude-sonnet-5-5', 'claude-haiku-5-5']) {
       expect(await thinkingFor(undefined, model)).toEqual(SHOWN);
       expect(await thinkingFor('high', model)).toEqual({ ...SHOWN, output_config: { effort: 'high' } });
       const providerOptions = { thinking: { display: 'omitted' } };
       expect(await body({ providerOptions }, model)).toMatchObject({ thinking: { display: 'omitted' } });
+      expect(await bodyFor(request('hi'), { model, display: 'updates' })).toMatchObject({
+        thinking: { type: 'adaptive', display: 'updates' },
+      });
     }
-    expect(await thinkingFor(undefined, 'claude-sonnet-5-5')).toEqual({});
+    expect(await thinkingFor('high', 'claude-opus-4-8')).toEqual({
+      ...SHOWN,
+      output_config: { effort: 'high' },
+    });
+    for (const model of ['claude-opus-4-8', 'claude-sonnet-4-5']) {
+      expect(await thinkingFor(undefined, model)).toEqual({});
+    }
+    expect(await thinkingFor('high', 'claude-sonnet-4-5')).toMatchObject({ thinking: { type: 'enabled' } });
+    expect(await thinkingFor('high', 'claude-sonnet-4-5')).not.toHaveProperty('thinking.display');
   });
 
   test('models that cannot think are not asked to', async () => {
