@@ -5,7 +5,7 @@ export type ResponsesDialect = Endpoint & {
   remembers: boolean;
   /** Whether a continued response keeps its instructions, and new ones are refused. Default: `false`. */
   keepsInstructions?: boolean;
-  /** Who runs the calls that appear as `custom_tool_call`. */
+  /** Who runs the calls of `custom_tool_call` and of the tools that OpenAI's models know, such as `shell_call`. */
   customTools: 'client' | 'provider';
   /** Whether the model is a reasoning model, so that its encrypted reasoning must be requested. */
   reasons(model: string): boolean;

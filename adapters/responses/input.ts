@@ -1,12 +1,18 @@
-import type { Media } from '../../protocol/content/read-content.ts';
-import type { Item, MessageItem, Opaque, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type { Item, MessageItem, Opaque, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import { partsOfResult, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
-import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import { WireCallIds } from '../turn/tool-calls.ts';
 import { closesTurn, isControl, missingResult } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
+import {
+  callKindOf,
+  FUNCTION_CALL,
+  inputPart,
+  KEPT_KINDS,
+  namesDeclaredIn,
+  writeAnswer,
+} from './item-kinds.ts';
 
 /** How a transcript is converted to input items, of the dialect whose opaque data is sent back. */
 export type InputOptions = Pick<ResponsesDialect, 'provider' | 'reasoningReplay' | 'callsTogether'> & {
@@ -74,9 +80,9 @@ function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, i
     case 'tool_call':
       return [callInput(item, ids, stored, calls.get(item.callId))];
     case 'tool_result':
-      return [resultInput(item, ids, calls.get(item.callId))];
+      return resultInput(item, ids, calls.get(item.callId));
     case 'provider_item':
-      return kept?.item && hasReasoning ? [kept.item] : [];
+      return kept?.item && (hasReasoning || stands(item)) ? [kept.item] : [];
   }
 }
 
@@ -123,9 +129,35 @@ function callData(
 
 type SentItem = Exclude<Item, { type: 'approval_request' | 'approval_response' | 'tool_list' }>;
 
+/** Whether the item means the same without the reasoning that it followed. */
+function stands(item: Item): boolean {
+  return item.type === 'provider_item' && (item.kind === 'compaction' || isOfClient(item));
+}
+
+/** Whether a client wrote the item, of those that are kept as they are. */
+function isOfClient(item: Item): boolean {
+  return (
+    item.type === 'provider_item' &&
+    Object.hasOwn(KEPT_KINDS, item.kind) &&
+    KEPT_KINDS[item.kind]?.by === 'client'
+  );
+}
+
+/** The names of the tools that items of the transcript declare. */
+export function namesAddedIn(
+  transcript: readonly Item[],
+  { provider }: Pick<ResponsesDialect, 'provider'>,
+): string[] {
+  return transcript.flatMap(item =>
+    item.type === 'provider_item' && item.kind === 'additional_tools'
+      ? namesDeclaredIn(keptBy(provider, item.opaque)?.item?.tools)
+      : [],
+  );
+}
+
 /** Returns the position after the last item that the model produced; `undefined` if it has produced none. */
 export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
-  const last = transcript.findLastIndex(item => !isControl(item) && !closesTurn(item));
+  const last = transcript.findLastIndex(item => !isControl(item) && !closesTurn(item) && !isOfClient(item));
   return last === -1 ? undefined : last + 1;
 }
 
@@ -188,19 +220,6 @@ function messageInput(item: MessageItem, id: string | undefined, kept: Kept | un
     : [{ type: 'message', id, role: 'assistant', status: 'completed', content, ...phase }];
 }
 
-function inputPart(part: Part): JsonObject {
-  switch (part.type) {
-    case 'text':
-      return { type: 'input_text', text: part.text };
-    case 'image':
-      return { type: 'input_image', image_url: part.url, detail: part.detail ?? 'auto' };
-    case 'file':
-      return part.url.startsWith('data:')
-        ? { type: 'input_file', filename: part.name ?? 'file', file_data: part.url }
-        : { type: 'input_file', file_url: part.url };
-  }
-}
-
 function reasoningInput(source: JsonObject, { stored, reasoningReplay }: InputOptions): JsonObject {
   if (reasoningReplay === 'content') return source;
   const id: JsonObject = stored && source.id !== undefined ? { id: source.id } : {};
@@ -216,35 +235,29 @@ function callInput(
   item: ToolCallItem,
   ids: WireCallIds,
   stored: boolean,
-  { id, namespace, caller, custom }: Kept = {},
+  { id, namespace, caller, as = 'function_call' }: Kept = {},
 ): JsonObject {
-  const call: JsonObject = {
-    ...(stored && id !== undefined ? { id } : {}),
+  const kind = callKindOf(as) ?? FUNCTION_CALL;
+  return {
+    type: as,
+    ...(id !== undefined && (stored || kind.needsId) ? { id } : {}),
     call_id: ids.of(item.callId),
-    name: item.name,
+    ...(kind.tool === undefined ? { name: item.name } : {}),
     ...omitUndefined({ namespace, caller }),
+    ...kind.write(item.arguments),
   };
-  return custom
-    ? { type: 'custom_tool_call', ...call, input: textIn(objectOf(jsonIn(item.arguments)).input) }
-    : { type: 'function_call', ...call, arguments: item.arguments || '{}' };
 }
 
-function resultInput(item: ToolResultItem, ids: WireCallIds, { custom, caller }: Kept = {}): JsonObject {
-  const parts = partsOfResult(item, readsMedia);
-  const hasMedia = parts.some(part => part.type !== 'text');
-  return {
-    type: custom ? 'custom_tool_call_output' : 'function_call_output',
+function resultInput(item: ToolResultItem, ids: WireCallIds, { as, caller }: Kept = {}): JsonObject[] {
+  const kind = callKindOf(as) ?? FUNCTION_CALL;
+  const { members, note } = writeAnswer(kind, item);
+  const answer: JsonObject = {
+    type: kind.output.type,
     call_id: ids.of(item.callId),
     ...omitUndefined({ caller }),
-    output: hasMedia ? parts.map(inputPart) : textOfResult(item),
+    ...members,
   };
-}
-
-/** Images and files that outputs of functions can have: https://platform.openai.com/docs/guides/images-vision. */
-function readsMedia(mediaType: string, { type }: Media): boolean {
-  return type === 'image'
-    ? /^image\/(?:jpeg|png|gif|webp|\*)$/.test(mediaType)
-    : !/^(?:audio|video|image)\//.test(mediaType);
+  return note === undefined ? [answer] : [answer, { role: 'user', content: note }];
 }
 
 /** Exactly one result per call: others are dropped, a missing one is an error result of its turn. */
@@ -284,7 +297,7 @@ function idsOf(transcript: readonly Item[], type: 'tool_call' | 'tool_result'): 
  * - `item`: the full output item, for reasoning and for items of the provider's own tools;
  * - `id`, `phase`, `refusal`: members of a message or call beyond its portable part;
  * - `more`: the message is the rest of the output item before it, after a refusal;
- * - `custom`: the call was a custom tool call, whose input is text;
+ * - `as`: the type of the call's item, if it is not a function call (see `CALL_KINDS`);
  * - `namespace`, `caller`: the namespace of the called tool and the program that called it. The provider
  *   refuses a call that had them without them;
  * - `after`: the key of the reasoning that the item followed. The provider refuses the item's id without that
@@ -297,14 +310,14 @@ export type Kept = {
   phase?: string;
   refusal?: string;
   more?: true;
-  custom?: true;
+  as?: string;
   namespace?: string;
   caller?: JsonObject;
   after?: string;
   before?: string;
 };
 
-const TEXTS = ['id', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
+const TEXTS = ['id', 'as', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
 
 function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
@@ -316,7 +329,6 @@ function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined 
   }
   if (data.item !== undefined) kept.item = objectOf(data.item);
   if (data.more === true) kept.more = true;
-  if (data.custom === true) kept.custom = true;
   if (isJsonObject(data.caller)) kept.caller = data.caller;
   return kept;
 }

@@ -1,12 +1,20 @@
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
-import { mergeOptions, nonEmpty } from '../turn/json-access.ts';
+import { mergeOptions, nonEmpty, objectsOf } from '../turn/json-access.ts';
 import { formatOf, parametersOf, withOutputSchema, withToolSettings } from '../turn/strict-schema.ts';
 import { closesTurn } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { CALL_IDS, endOfLastTurn, growingInput, type InputOptions, providerInputOf } from './input.ts';
+import {
+  CALL_IDS,
+  endOfLastTurn,
+  growingInput,
+  type InputOptions,
+  namesAddedIn,
+  providerInputOf,
+} from './input.ts';
+import { callTypeDeclaredAs, namesDeclaredIn } from './item-kinds.ts';
 
 export type BodyOptions = {
   model: string;
@@ -29,9 +37,14 @@ export function responsesBody(
   const storedInput = growingInput({ ...dialect, stored: true });
   const unstoredInput = growingInput({ ...dialect, stored: false });
   const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(tool => toolInput(tool, dialect)));
+  const undeclared = withoutDeclared();
   return (request, { stream }) => {
-    const { continuation, output, tools, transcript } = request;
+    const { continuation, output, transcript } = request;
     const providerOptions = mergeOptions(shared, request.providerOptions);
+    const tools = undeclared(request.tools, [
+      ...namesDeclaredIn(providerOptions.tools),
+      ...namesAddedIn(transcript, dialect),
+    ]);
     const stored = dialect.remembers && (providerOptions.store ?? store) !== false;
     const previous = stored ? nonEmpty(continuation) : undefined;
     const from = previous === undefined ? undefined : endOfLastTurn(transcript);
@@ -54,17 +67,36 @@ export function responsesBody(
       own.text = {
         format: needsText ? { type: 'json_object' } : { type: 'json_schema', ...formatOf(output) },
       };
-    const choice = choiceInput(request.toolChoice, tools, dialect);
+    const choice = choiceInput(request, providerOptions.tools, dialect);
     return withToolSettings(mergeOptions(own, providerOptions), choice, request.settings);
   };
 }
 
-function choiceInput(
-  choice: ToolChoice,
+/** Leaves out the tools that are declared elsewhere; the same list for the same tools and names. */
+function withoutDeclared(): (
   tools: readonly ToolDefinition[],
+  names: readonly string[],
+) => readonly ToolDefinition[] {
+  const known = new WeakMap<readonly ToolDefinition[], { key: string; left: readonly ToolDefinition[] }>();
+  return (tools, names) => {
+    if (names.length === 0) return tools;
+    const key = names.join(' ');
+    const last = known.get(tools);
+    if (last?.key === key) return last.left;
+    const left = tools.filter(({ name }) => !names.includes(name));
+    known.set(tools, { key, left });
+    return left;
+  };
+}
+
+function choiceInput(
+  { toolChoice: choice, tools }: ModelRequest,
+  declared: JsonValue | undefined,
   dialect: ResponsesDialect,
 ): JsonValue {
   if (typeof choice === 'string') return choice;
+  const own = objectsOf(declared).find(tool => namesDeclaredIn([tool]).includes(choice.name));
+  if (callTypeDeclaredAs(own?.type) !== undefined) return { type: own?.type ?? '' };
   const chosen = tools.find(({ name }) => name === choice.name);
   return { type: chosen && isCustom(chosen, dialect) ? 'custom' : 'function', name: choice.name };
 }

@@ -16,10 +16,21 @@ import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { type Kept, keyOf } from './input.ts';
+import { type CallKind, callKindOf, callTypeAnsweredBy } from './item-kinds.ts';
 
-function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
-  return (
-    item.type === 'function_call' || (item.type === 'custom_tool_call' && dialect.customTools === 'client')
+/** The kind of a call that is not the provider's own. */
+function ourKind(item: JsonObject, { customTools }: ResponsesDialect): CallKind | undefined {
+  const kind = callKindOf(item.type);
+  const isTheirs = item.type !== 'function_call' && customTools === 'provider';
+  return isTheirs || kind?.atProvider?.(item) ? undefined : kind;
+}
+
+/** The ids of the calls whose outputs are in the same response: the provider has run them. */
+function answeredIn(output: readonly JsonObject[]): ReadonlySet<string> {
+  return new Set(
+    output.flatMap(({ type, call_id: id }) =>
+      callTypeAnsweredBy(type) === undefined || typeof id !== 'string' ? [] : [id],
+    ),
   );
 }
 
@@ -40,17 +51,20 @@ class OutputReader {
   /** A call was given an id that the provider does not know. */
   isRenamed = false;
   readonly #dialect: ResponsesDialect;
+  readonly #answered: ReadonlySet<string>;
   #after: string | undefined;
 
-  constructor(dialect: ResponsesDialect, turn: TurnBuilder) {
+  constructor(dialect: ResponsesDialect, turn: TurnBuilder, output: readonly JsonObject[]) {
     this.#dialect = dialect;
+    this.#answered = answeredIn(output);
     this.turn = turn;
   }
 
   read(item: JsonObject, next: JsonObject | undefined): void {
+    const kind = this.#answered.has(textIn(item.call_id)) ? undefined : ourKind(item, this.#dialect);
     if (item.type === 'message') this.#readMessage(item);
     else if (item.type === 'reasoning') this.#readReasoning(item, next);
-    else if (isOurCall(item, this.#dialect)) this.#readCall(item);
+    else if (kind) this.#readCall(item, kind);
     else {
       this.turn.addProviderItem(nonEmpty(item.type) ?? 'unknown', this.#opaque({ item, ...this.#origin() }));
     }
@@ -90,22 +104,21 @@ class OutputReader {
     this.#after = keyOf(item);
   }
 
-  #readCall(item: JsonObject): void {
-    const custom = item.type === 'custom_tool_call';
+  #readCall(item: JsonObject, kind: CallKind): void {
     const providerId = nonEmpty(item.call_id);
     const isTaken = this.turn.toolCalls.some(call => call.callId === providerId);
     const callId = providerId && !isTaken ? providerId : this.turn.nextCallId();
     if (callId !== providerId) this.isRenamed = true;
-    const written = custom ? JSON.stringify({ input: textIn(item.input) }) : textIn(item.arguments);
     const kept: Kept = {
       ...this.#origin(item),
-      ...(custom ? { custom: true } : {}),
       ...omitUndefined({
+        as: item.type === 'function_call' ? undefined : nonEmpty(item.type),
         namespace: nonEmpty(item.namespace),
         caller: isJsonObject(item.caller) ? item.caller : undefined,
       }),
     };
-    this.turn.addCall(toolCall(callId, textIn(item.name), written), this.#opaque(kept));
+    const name = kind.tool ?? textIn(item.name);
+    this.turn.addCall(toolCall(callId, name, kind.read(item)), this.#opaque(kept));
   }
 
   #origin(item: JsonObject = {}): Kept {
@@ -195,7 +208,7 @@ export class ResponseReader implements AnswerReader {
   }
 
   #turn(response: JsonObject, output: readonly JsonObject[]): ModelTurn {
-    const reader = new OutputReader(this.#dialect, new TurnBuilder(this.#request));
+    const reader = new OutputReader(this.#dialect, new TurnBuilder(this.#request), output);
     for (const [at, item] of output.entries()) reader.read(item, output[at + 1]);
     const { turn, isRefused, isRenamed } = reader;
     const canContinue =
@@ -301,9 +314,10 @@ export class ResponseReader implements AnswerReader {
   }
 
   *#announce(slot: OutputSlot): Generator<TurnDelta, void> {
-    if (slot.callIndex !== undefined || !isOurCall(slot.item, this.#dialect)) return;
+    const kind = ourKind(slot.item, this.#dialect);
+    if (slot.callIndex !== undefined || kind === undefined) return;
     slot.callIndex = this.#calls++;
-    yield callStarted(slot.callIndex, textIn(slot.item.name), textIn(slot.item.call_id));
+    yield callStarted(slot.callIndex, kind.tool ?? textIn(slot.item.name), textIn(slot.item.call_id));
   }
 
   /** Custom input becomes a JSON member of the arguments, so it can only be shown when it is complete. */

@@ -53,7 +53,7 @@ export function sentMessage(message: MessageItem, place: string): SentItem {
 export function customCall(call: { callId: string; name: string; input: string }): SentItem {
   const { callId, name, input } = call;
   const written = JSON.stringify({ input });
-  const opaque = { provider: OPENAI, data: { custom: true } };
+  const opaque = { provider: OPENAI, data: { as: 'custom_tool_call' } };
   return {
     ...sent({ type: 'tool_call', callId, name, arguments: written, opaque }),
     tool: { kind: 'custom', name },

@@ -201,7 +201,7 @@ describe('the transcript as input', () => {
   });
 
   test('a custom call has its own form, as has its result, also after a continuation', () => {
-    const custom = { ...call('c1', { custom: true }), arguments: '{"input":"print(1)"}' } as Item;
+    const custom = { ...call('c1', { as: 'custom_tool_call' }), arguments: '{"input":"print(1)"}' } as Item;
     const transcript = [userMessage('go'), custom, result('c1', '1')];
     const outputItem = { type: 'custom_tool_call_output', call_id: 'c1', output: '1' };
     expect(input(transcript)).toEqual([
