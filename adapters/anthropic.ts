@@ -8,7 +8,13 @@ import { ANTHROPIC, growingConversation, keptBlock } from './anthropic/messages.
 import { familyOf } from './anthropic/model-family.ts';
 import { bodyOf, planOf, type ThinkingDisplay } from './anthropic/request.ts';
 import { MessageReader } from './anthropic/turn.ts';
-import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import {
+  CONNECTION_NAMES,
+  type ConnectionOptions,
+  connector,
+  type Endpoint,
+  usageFrom,
+} from './http/connection.ts';
 import type { ClientOptions } from './http/transport.ts';
 import { pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
@@ -57,6 +63,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     capabilities: {
       serverTools: true,
       structuredOutput: (nativeOutput ?? familyOf(model).nativeOutput) ? 'native' : 'tool',
+      usage: usageFrom(ENDPOINT, options),
     },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>

@@ -3,7 +3,13 @@ import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { geminiBody } from './gemini/request.ts';
 import { TurnReader } from './gemini/turn.ts';
-import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import {
+  CONNECTION_NAMES,
+  type ConnectionOptions,
+  connector,
+  type Endpoint,
+  usageFrom,
+} from './http/connection.ts';
 import { trimSlashes } from './http/transport.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
@@ -30,7 +36,7 @@ export function gemini(options: GeminiOptions): ModelAdapter {
   return singleTurnAdapter({
     provider: ENDPOINT.provider,
     model,
-    capabilities: { serverTools: true },
+    capabilities: { serverTools: true, usage: usageFrom(ENDPOINT, options) },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
       connection.post(

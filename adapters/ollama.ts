@@ -55,6 +55,7 @@ function rootOf(url: string): string {
 const ENDPOINT: Endpoint = {
   ...endpointOf('ollama', 'http://localhost:11434'),
   keyOptional: true,
+  usage: 'unknown',
 };
 
 /** Ollama's Chat Completions endpoint. A `format` constrains the full output and would prevent tool calls. */

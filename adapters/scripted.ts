@@ -95,6 +95,7 @@ export function scripted(options: ScriptedOptions): ModelAdapter {
       serverTools: false,
       structuredOutput: 'instructions',
       continuation: false,
+      usage: 'unknown',
     },
     generate: (request, { signal }) => collectTurn(stream(request, signal)),
     stream: (request, { signal }) => stream(request, signal),

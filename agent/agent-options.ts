@@ -87,6 +87,12 @@ export type AgentOptions<
   /** Token prices by model name. Required for `limits.cost`. */
   prices?: Prices;
   /**
+   * With a limit on tokens or cost, when a turn reports no usage: end the run as incomplete, with the reason
+   * `usage-unknown` (`stop`, default), or count an estimate from the length of what was sent and received (`estimate`).
+   * A sub-agent without this option uses that of its parent.
+   */
+  onUnknownUsage?: 'stop' | 'estimate';
+  /**
    * When readers see text. `live` (default): as it streams. `held`: once a turn is complete and turned out to
    * be the answer. `separate`: one more model call without tools streams the answer.
    */
@@ -168,7 +174,7 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
 type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
 
 const LOOP_NAMES = optionNames<StorelessOptions>()(
-  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices finalAnswer onMessage textFilters maxResultBytes capture toolConcurrency prepareTurn finishers output retry version host watchers makeSupervisor',
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage textFilters maxResultBytes capture toolConcurrency prepareTurn finishers output retry version host watchers makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
@@ -225,6 +231,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     tools = [],
     toolChoice = 'auto',
     prices,
+    onUnknownUsage,
     maxResultBytes,
     capture,
   } = options;
@@ -240,6 +247,10 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   checkPositive('retry.attempts', retry.attempts);
   checkPositive('toolConcurrency', toolConcurrency);
   if (maxResultBytes !== undefined) checkPositive('maxResultBytes', maxResultBytes);
+  check(
+    onUnknownUsage === undefined || onUnknownUsage === 'stop' || onUnknownUsage === 'estimate',
+    "onUnknownUsage must be 'stop' or 'estimate'.",
+  );
   check(capture === undefined || capture === 'requests', "capture must be 'requests' or absent.");
   checkPrices(limits, prices, [...models, ...forkModels]);
   const validateRunContext = runContextValidator(name, options.runContext);
@@ -264,7 +275,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     migrations: checkMigrations(options.migrations ?? []),
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
     ...omitUndefined({ version, instructions, validateRunContext, providerOptions, prices, prepareTurn }),
-    ...omitUndefined({ maxResultBytes, capture }),
+    ...omitUndefined({ onUnknownUsage, maxResultBytes, capture }),
   };
 }
 
@@ -377,6 +388,20 @@ export function checkPrices(
   for (const { model } of models) {
     check(Object.hasOwn(prices ?? {}, model), `limits.cost requires a price for the model "${model}".`);
   }
+}
+
+/** Throws `agent-invalid` if there is a limit on tokens or cost and a model never says what its turns used. */
+export function checkUsage(
+  limits: Limits,
+  { name, models, onUnknownUsage }: Pick<AgentDefinition, 'name' | 'models' | 'onUnknownUsage'>,
+): void {
+  const limit = limits.tokens === undefined ? 'cost' : 'tokens';
+  if (limits[limit] === undefined || onUnknownUsage === 'estimate') return;
+  const silent = models.find(({ capabilities }) => capabilities.usage === false);
+  check(
+    silent === undefined,
+    `limits.${limit} cannot bind for agent "${name}": the model ${silent?.provider}:${silent?.model} reports no usage. Set onUnknownUsage: 'estimate', remove the limit, or use a model whose adapter reports usage.`,
+  );
 }
 
 function check(holds: boolean, message: string): void {

@@ -330,7 +330,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   #describeStart(input: string | readonly Item[], start: ResolvedStart): RunStarted {
     const started = beginJournal(this.#definition, this.#host, input, start);
-    if (started.config.limits.cost !== undefined) this.#subAgents.assertPriced();
+    this.#subAgents.assertBoundBy(started.config.limits);
     return started;
   }
 

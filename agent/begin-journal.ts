@@ -19,7 +19,7 @@ import {
 } from '../protocol/listing/label.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
-import { checkLimits, checkPrices } from './agent-options.ts';
+import { checkLimits, checkPrices, checkUsage } from './agent-options.ts';
 
 /** The options of `agent.start` and `agent.run`. */
 export type StartOptions<RunContext = unknown> = {
@@ -133,6 +133,7 @@ export function beginJournal(
   });
   if (options.limits !== undefined) checkLimits(config.limits);
   checkPrices(config.limits, prices, models);
+  checkUsage(config.limits, definition);
   return {
     type: 'run.started',
     at: host.now(),

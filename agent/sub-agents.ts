@@ -1,11 +1,12 @@
 import { readPage } from '../engine/journal/read-journal.ts';
 import type { Run } from '../engine/run/run.ts';
 import type { ChildRequest, StoryAgent, SubAgentRuns } from '../engine/sub-agents/sub-agent-runs.ts';
+import type { Limits } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
-import { type AgentOptions, defineAgent } from './agent-options.ts';
+import { type AgentOptions, checkUsage, defineAgent } from './agent-options.ts';
 
 type Tools = readonly (Tool | ToolSource)[];
 
@@ -68,11 +69,14 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
     return agent && this.#on(agent);
   }
 
-  /** Throws `agent-invalid` if a direct sub-agent lacks the prices for a cost limit. */
-  assertPriced(): void {
+  /** Throws `agent-invalid` if a limit cannot bind for a direct sub-agent, which gets a share of it. */
+  assertBoundBy({ tokens, cost }: Limits): void {
+    if (tokens === undefined && cost === undefined) return;
     for (const agent of new Set(this.#byTool.values())) {
       const { options } = this.#on(agent);
-      defineAgent({ ...options, limits: { ...options.limits, cost: 1 } });
+      const limits = { ...options.limits, ...omitUndefined({ tokens, cost }) };
+      const definition = defineAgent({ ...options, limits });
+      checkUsage(definition.limits, definition);
     }
   }
 
@@ -91,8 +95,9 @@ export function placedOptions(own: AgentOptions, parent: AgentOptions & { store:
   const { durability, host, makeSupervisor } = parent;
   const model = own.model ?? parent.model;
   const prices = own.prices ?? parent.prices;
+  const onUnknownUsage = own.onUnknownUsage ?? parent.onUnknownUsage;
   const forkModels = own.forkModels ?? (own.model === undefined ? parent.forkModels : undefined);
-  const defaults = { model, forkModels, prices, durability, host, makeSupervisor };
+  const defaults = { model, forkModels, prices, onUnknownUsage, durability, host, makeSupervisor };
   return { ...own, store: parent.store, ...omitUndefined(defaults) };
 }
 

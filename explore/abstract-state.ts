@@ -4,6 +4,7 @@ import { type ChartState, statePath } from '../machines/step.ts';
 import type { Limits } from '../protocol/config.ts';
 import {
   findSpentLimit,
+  findUncheckedLimit,
   mostFailures,
   type ReferenceCall,
   type ReferenceModel,
@@ -142,6 +143,7 @@ function abstractSpending(spending: Spending, limits: Limits): string {
     far(turns, limits.turns, 2),
     far(toolCalls, limits.toolCalls, 3),
     findSpentLimit(spending, limits) !== null,
+    findUncheckedLimit(spending, limits) !== null,
     failures,
   ].join();
 }

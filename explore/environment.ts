@@ -20,6 +20,7 @@ export type Environment = {
   endings: readonly FinishReason[];
   /** Whether the first turn may be the answer. */
   mayAnswerAtOnce: boolean;
+  /** Of each turn; `null`: the provider reports none. */
   usage: Usage | null;
   /** The duration of each turn in ms. */
   turnMs: number;
@@ -58,6 +59,14 @@ const ENDINGS: readonly FinishReason[] = [
   'unknown',
 ];
 
+const FREE: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+};
+
 /** Up to this many tools, rounds of two calls combine every tool; above it, one tool of each kind. */
 const FEW_TOOLS = 5;
 
@@ -78,7 +87,7 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
     cutOff: noTools ? [] : cutOff,
     endings: ENDINGS,
     mayAnswerAtOnce: config.toolChoice === 'auto' || noTools || agent.tools.length === 0,
-    usage: null,
+    usage: FREE,
     turnMs: 1,
     outputs: name => tools.get(name)?.outputs ?? ['done'],
     editedInput: ({ name, input }) => {

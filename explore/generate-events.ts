@@ -2,7 +2,7 @@ import type { Call, Context } from '../machines/context.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import { digestCall } from '../protocol/content/digest.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
-import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
+import type { ChartEvent, QualifiedCall, Spent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
@@ -230,7 +230,7 @@ function listDecisions(context: Context, call: Call, environment: Environment): 
   const isClients = isWaiting && childRunId === undefined;
   const isDoubted = status === 'doubted';
   const results = environment.outputs(call.name).map(output => receiving(callId, output));
-  const ofChild = { ...omitUndefined({ childRunId }), spent: SPENT };
+  const ofChild = { ...omitUndefined({ childRunId }), spent: spentBelow(environment) };
   return [
     ...(status === 'gated' ? listApprovals(context, call, environment) : []),
     ...when(status !== 'gated' && invalidEvents, approving(call)),
@@ -299,7 +299,10 @@ const QUARANTINED: UntimedEvent = {
   reason: 'five processes in a row ended here',
 };
 
-const SPENT = { turns: 1, toolCalls: 1, usage: null, cost: 0, activeMs: 5 };
+function spentBelow({ usage }: Environment): Spent {
+  const spent = { turns: 1, toolCalls: 1, usage: null, cost: 0, activeMs: 5 };
+  return usage === null ? { ...spent, usageUnknown: true } : spent;
+}
 
 function editingTurn(turn: number, calls: QualifiedCall[]): UntimedOf<'turn.edited'> {
   const { items, text } = makeTurn({ calls, text: 'mine' });

@@ -88,6 +88,8 @@ export type Spending = {
   cost: number;
   activeMs: number;
   activeSince: number | null;
+  /** Completed turns, of the run and its sub-agents, that reported no usage. */
+  uncounted: number;
   /** Consecutive failures, by call digest. */
   failures: Readonly<Record<string, number>>;
 };
@@ -134,6 +136,7 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
       cost: 0,
       activeMs: 0,
       activeSince: null,
+      uncounted: 0,
       failures: {},
     },
     final: false,
@@ -466,6 +469,7 @@ function followTurn(model: ReferenceModel, event: Of<'turn.completed'>, { state 
   if (model.closing === 'begun') model.closing = 'over';
   spending.turns += 1;
   spending.tokens += countTokens(usage);
+  if (usage === null) spending.uncounted += 1;
   spending.cost += costOf(usage, config.models[state.context.turn.model]?.model ?? '', config.prices);
   spending.activeMs += Math.max(0, event.at - event.startedAt);
   const isStopped = finishReason === 'pause' || finishReason === 'content_filter';
@@ -561,6 +565,7 @@ function followEffects(model: ReferenceModel, effects: readonly Effect[]): void 
         model.paused = true;
         model.held = true;
       }
+      if (decided?.type === 'finish') checkEnd(model, decided);
     } else if (effect.type === 'start') startService(model, effect, decided);
     else {
       const { [effect.id]: stopped, ...running } = model.running;
@@ -568,6 +573,13 @@ function followEffects(model: ReferenceModel, effects: readonly Effect[]): void 
       model.running = running;
     }
   }
+}
+
+/** A run whose limit cannot be checked ends as incomplete, also if the model has answered. */
+function checkEnd({ overruns, spending, config }: ReferenceModel, { reason }: { reason?: string }): void {
+  const unchecked = findUncheckedLimit(spending, config.limits);
+  if (unchecked !== null && reason !== 'usage-unknown')
+    overruns.push(`the run ended with ${reason ?? 'no reason'} although ${unchecked}`);
 }
 
 function startService(
@@ -624,7 +636,9 @@ function beginTurn(model: ReferenceModel, decided: NextAction): void {
   const isFinal = decided.type === 'streamFinal';
   const isClosing = isFinal && decided.limit !== undefined;
   const reached = findSpentLimit(spending, config.limits);
-  if (closing === 'over') model.overruns.push('a model was called after the closing call');
+  const unchecked = findUncheckedLimit(spending, config.limits);
+  if (unchecked !== null) model.overruns.push(`a model was called although ${unchecked}`);
+  else if (closing === 'over') model.overruns.push('a model was called after the closing call');
   else if (reached !== null && !isClosing) model.overruns.push(`a model was called although ${reached}`);
   else if (reached !== null && config.onLimit === 'stop')
     model.overruns.push(`a closing call was made although ${reached} and onLimit is "stop"`);
@@ -662,6 +676,7 @@ function addSpent({ spending }: ReferenceModel, { spent }: { spent?: Spent }): v
   spending.fromElsewhere += spent.turns;
   spending.toolCalls += spent.toolCalls;
   spending.tokens += countTokens(spent.usage);
+  if (spent.usageUnknown === true) spending.uncounted += 1;
   spending.cost += spent.cost;
   spending.activeMs += spent.activeMs;
 }
@@ -682,6 +697,12 @@ export function findSpentLimit(spending: Spending, limits: Limits): string | nul
   return reached === undefined
     ? null
     : `the limit ${reached} was reached (${used[reached]} of ${limits[reached]})`;
+}
+
+/** Describes a limit that cannot be checked, because a turn reported no usage; it allows no further call. */
+export function findUncheckedLimit({ uncounted }: Spending, { tokens, cost }: Limits): string | null {
+  if (uncounted === 0 || (tokens ?? cost) === undefined) return null;
+  return `the limit ${tokens === undefined ? 'cost' : 'tokens'} cannot be checked: ${uncounted} turns reported no usage`;
 }
 
 export function mostFailures({ failures }: Spending): number {

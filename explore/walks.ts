@@ -200,6 +200,7 @@ function listCostlyEnvironments({ config }: ExploredAgent, environment: Environm
     const inputTokens = price > 0 ? Math.ceil((cost * 1_000_000) / price) : 0;
     environments.push({ ...environment, usage: { inputTokens, ...rest } });
   }
+  if (tokens !== undefined || cost !== undefined) environments.push({ ...environment, usage: null });
   if (activeMs !== undefined) environments.push({ ...environment, turnMs: Math.ceil(activeMs) });
   return environments;
 }

@@ -113,6 +113,8 @@ export type Context = {
   /** The number of calls refused because of the limit on `toolCalls`. */
   deniedCalls: number;
   usage: Usage | null;
+  /** A turn of the run, or of a sub-agent's run, reported no usage: `usage` and `cost` are too low. */
+  usageUnknown: boolean;
   cost: number;
   activeMs: number;
   /** The time up to which `activeMs` counts the current batch; `null` until a call starts. */
@@ -186,6 +188,7 @@ export function createContext(started: RunStarted): Context {
     toolCalls: 0,
     deniedCalls: 0,
     usage: null,
+    usageUnknown: false,
     cost: 0,
     activeMs: 0,
     activeSince: null,

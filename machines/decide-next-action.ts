@@ -4,7 +4,7 @@ import { omitUndefined } from '../protocol/json.ts';
 import { findBreakpoint, spends } from './breakpoints.ts';
 import { callsWith, isOwed } from './calls.ts';
 import type { Call, Context } from './context.ts';
-import { findReachedLimit } from './limits.ts';
+import { findReachedLimit, hasUncheckedLimit } from './limits.ts';
 
 /**
  * Returns the next action of a run, from its context alone. Called after every wait.
@@ -105,6 +105,7 @@ function afterFailure(context: Context): NextAction {
 /** Without open calls, the last turn, unread messages and limits decide whether to call the model again. */
 function betweenRounds(context: Context): NextAction {
   const { lastTurn, inbox, config } = context;
+  if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
   if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
   const reason = reasonToCall(context);
   if (reason !== null) return callWithinLimits(context, reason);
@@ -141,12 +142,16 @@ function incompleteReason({ lastTurn }: Context): string | undefined {
   return reason === 'length' || reason === 'content_filter' || reason === 'pause' ? reason : undefined;
 }
 
-/** When a limit is reached, one closing call with tools off answers from the transcript, or the run stops. */
+/**
+ * When a limit is reached, one closing call with tools off answers from the transcript, or the run stops. It also stops
+ * if a limit cannot be checked: a closing call would spend more of what is not counted.
+ */
 function callWithinLimits(
   context: Context,
   why: string,
   type: 'callModel' | 'streamFinal' = 'callModel',
 ): NextAction {
+  if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
   const reached = findReachedLimit(context);
   if (reached === null) return { type, why };
   if (context.config.onLimit === 'stop' || context.closing !== null) return finish(context, reached.limit);

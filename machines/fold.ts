@@ -141,6 +141,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     failure: null,
     turns: context.turns + 1,
     usage: addUsage(context.usage, event.usage),
+    usageUnknown: context.usageUnknown || event.usage === null,
     cost: context.cost + costOf(event.usage, modelOf(context).model, context.config.prices),
     activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
     answer: answerOf(lastTurn, event.text),

@@ -44,9 +44,19 @@ export function addSpent(context: Context, spent: Spent | undefined): Context {
     turns: context.turns + spent.turns,
     toolCalls: context.toolCalls + spent.toolCalls,
     usage: addUsage(context.usage, spent.usage),
+    usageUnknown: context.usageUnknown || spent.usageUnknown === true,
     cost: context.cost + spent.cost,
     activeMs: context.activeMs + spent.activeMs,
   };
+}
+
+/** Whether a limit on tokens or cost cannot be checked, because a turn reported no usage. */
+export function hasUncheckedLimit(context: Context): boolean {
+  return context.usageUnknown && limitsUsage(limitsOf(context));
+}
+
+export function limitsUsage({ tokens, cost }: Limits): boolean {
+  return tokens !== undefined || cost !== undefined;
 }
 
 /** Adds two usages; a missing count is ignored. */
@@ -58,6 +68,7 @@ export function addUsage(total: Usage | null, more: Usage | null): Usage | null 
     cachedInputTokens: addCounts(total.cachedInputTokens, more.cachedInputTokens),
     cacheWriteTokens: addCounts(total.cacheWriteTokens, more.cacheWriteTokens),
     reasoningTokens: addCounts(total.reasoningTokens, more.reasoningTokens),
+    ...(total.estimated === true || more.estimated === true ? { estimated: true } : {}),
   };
 }
 

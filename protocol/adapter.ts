@@ -14,6 +14,11 @@ export type Capabilities = {
   customTools?: boolean;
   /** The provider can continue from a turn that it has stored. */
   continuation: boolean;
+  /**
+   * Whether each turn says what it used; `unknown` depends on the server or the model behind the adapter. With `false`,
+   * a run with a limit on tokens or cost does not start unless its agent estimates the usage (`onUnknownUsage`).
+   */
+  usage: boolean | 'unknown';
 };
 
 /**

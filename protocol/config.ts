@@ -65,6 +65,8 @@ export const runConfigSchema = lazyObject(() => ({
   onLimit: z.enum(['answer', 'stop']),
   limits: limitsSchema,
   prices: z.exactOptional(pricesSchema),
+  /** Of a turn whose provider reported no usage. Default `stop`: it ends a run with a limit on tokens or cost. */
+  onUnknownUsage: z.exactOptional(z.enum(['stop', 'estimate'])),
   /** Attempts per turn and model, including the first. */
   attempts: z.int().check(z.positive()),
   finishers: z.boolean(),

@@ -85,6 +85,8 @@ const spentSchema = lazyObject(() => ({
   turns: z.int(),
   toolCalls: z.int(),
   usage: z.nullable(usageSchema),
+  /** `usage` and `cost` lack a turn that reported no usage. */
+  usageUnknown: z.exactOptional(z.literal(true)),
   cost: z.number(),
   activeMs: z.number(),
 }));

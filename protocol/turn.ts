@@ -19,6 +19,8 @@ export const usageSchema = lazyObject(() => ({
   cachedInputTokens: z.nullable(z.number()),
   cacheWriteTokens: z.nullable(z.number()),
   reasoningTokens: z.nullable(z.number()),
+  /** The engine estimated it, or a part of this sum, because the provider reported nothing. */
+  estimated: z.exactOptional(z.literal(true)),
 }));
 export type Usage = z.infer<typeof usageSchema>;
 

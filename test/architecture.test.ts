@@ -458,6 +458,7 @@ describe('agentchart/machine in a browser', () => {
         serverTools: false,
         structuredOutput: 'instructions' as const,
         continuation: false,
+        usage: 'unknown',
       },
       generate: async () => turn,
       async *stream() {

@@ -6,7 +6,7 @@ import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/j
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
-import { CONNECTION_NAMES, type ConnectionOptions, connector } from '../http/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector, usageFrom } from '../http/connection.ts';
 import { readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
 import { mergeOptions } from '../turn/json-access.ts';
@@ -56,6 +56,7 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
       reasoningReplay: (dialect.reasoning ?? 'none') !== 'none',
       serverTools: dialect.serverTools ?? false,
       structuredOutput: (dialect.output ?? 'json_schema') === 'json_schema' ? 'native' : 'instructions',
+      usage: usageFrom(dialect, options),
     },
     connect: connector(dialect, options),
     send: (connection, request, mode) =>

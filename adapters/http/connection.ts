@@ -1,7 +1,7 @@
 // HTTP for all adapters: connections, limits, server-sent events, redaction of secrets, and the mapping of every
 // failure to a `ProviderError`. Nothing here knows the request format of a provider.
 
-import type { CapturedExchange } from '../../protocol/adapter.ts';
+import type { Capabilities, CapturedExchange } from '../../protocol/adapter.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { optionNames } from '../../protocol/options/refuse-unknown.ts';
 import { bodyText } from './body-text.ts';
@@ -64,6 +64,8 @@ export type Endpoint = {
   baseURLVariable: string;
   /** Absent if every account has its own URL. */
   defaultBaseURL?: string;
+  /** Whether each turn says what it used. Default: `true`. */
+  usage?: Capabilities['usage'];
   /** An example of a base URL for error messages, if every account has its own. */
   baseURLExample?: string;
   /** Normalizes a base URL, for example by adding `/v1`. Default: unchanged. */
@@ -75,6 +77,21 @@ export type Endpoint = {
   /** Further headers, by the environment variable that holds their value; not sent while it is unset. */
   headerVariables?: Readonly<Record<string, string>>;
 };
+
+/** Whether turns say what they used: those of the provider itself do; those of a server at another URL may not. */
+export function usageFrom(
+  { baseURLVariable, defaultBaseURL, usage = true }: Endpoint,
+  { baseURL, client }: Pick<ConnectionOptions & ClientOptions, 'baseURL' | 'client'>,
+): Capabilities['usage'] {
+  const configured = client?.baseURL ?? baseURL ?? fromEnvironment([baseURLVariable]);
+  const isElsewhere =
+    configured !== '' && defaultBaseURL !== undefined && originOf(configured) !== originOf(defaultBaseURL);
+  return isElsewhere ? 'unknown' : usage;
+}
+
+function originOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url;
+}
 
 /** The endpoint of a provider that names its variables as most do: `GROQ_API_KEY` and `GROQ_BASE_URL`. */
 export function endpointOf(provider: string, defaultBaseURL: string): Endpoint {

@@ -4,7 +4,7 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { ProviderError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
-import { CONNECTION_NAMES, type ConnectionOptions, connector } from '../http/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector, usageFrom } from '../http/connection.ts';
 import { readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
 import { nonEmpty, pick } from '../turn/json-access.ts';
@@ -46,6 +46,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       structuredOutput: dialect.structuredOutput ?? 'native',
       continuation: dialect.remembers,
       customTools: dialect.customTools === 'client',
+      usage: usageFrom(dialect, options),
     },
     connect: connector(dialect, options),
     send: (connection, request, { stream, signal }) =>

@@ -62,6 +62,7 @@ const USUAL: Capabilities = {
   serverTools: false,
   structuredOutput: 'native',
   continuation: false,
+  usage: 'unknown',
 };
 
 /** Reads one answer, a body or a stream, which reports no error. Every method may throw a `ProviderError`. */

@@ -79,6 +79,7 @@ function makeModel(steps: number, onStep: (step: number) => void): ModelAdapter 
       serverTools: false,
       structuredOutput: 'instructions',
       continuation: false,
+      usage: false,
     },
     generate: async () => answer(),
     async *stream() {

@@ -45,6 +45,8 @@ export type Retry = {
   maxMs: number;
 };
 
+type UnknownUsage = NonNullable<RunConfig['onUnknownUsage']>;
+
 /** An agent's options with defaults applied. */
 export type AgentDefinition = {
   name: string;
@@ -60,6 +62,7 @@ export type AgentDefinition = {
   limits: Limits;
   onLimit: RunConfig['onLimit'];
   prices?: Prices;
+  onUnknownUsage?: UnknownUsage;
   finalAnswer: RunConfig['finalAnswer'];
   onMessage: RunConfig['onMessage'];
   maxResultBytes?: number;
@@ -89,7 +92,11 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
     onMessage: definition.onMessage,
     onLimit: changes.onLimit ?? definition.onLimit,
     limits: { ...definition.limits, ...changes.limits },
-    ...omitUndefined({ maxResultBytes: definition.maxResultBytes, prices: definition.prices }),
+    ...omitUndefined({
+      maxResultBytes: definition.maxResultBytes,
+      prices: definition.prices,
+      onUnknownUsage: definition.onUnknownUsage,
+    }),
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,
     finisherRejections: 2,

@@ -6,7 +6,8 @@ import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } f
 import type { BlobReference, Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
-import type { ModelTurn, Skipped, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
+import { estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
@@ -132,7 +133,7 @@ async function completeTurn(
     text: turn.text,
     items: items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item)),
     calls,
-    usage: turn.usage,
+    usage: usageOf(turn, request, scope.context()),
     startedAt,
     ...omitUndefined({
       dropped: dropped.length === 0 ? undefined : dropped,
@@ -140,6 +141,13 @@ async function completeTurn(
       continuation: continuation || undefined,
     }),
   };
+}
+
+/** A call of a model cannot take no tokens at all: a provider that says so has not counted. */
+function usageOf(turn: ModelTurn, request: ModelRequest, { config }: Context): Usage | null {
+  const { usage } = turn;
+  if (usage !== null && usage.inputTokens + usage.outputTokens > 0) return usage;
+  return config.onUnknownUsage === 'estimate' ? estimateUsage(request, turn) : null;
 }
 
 /** The ids of items with another provider's opaque data; reported once, by the provider's first turn after theirs. */

@@ -1,6 +1,6 @@
 import { callsWith, isOwed } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
-import { limitsOf } from '../../machines/limits.ts';
+import { hasUncheckedLimit, limitsOf } from '../../machines/limits.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import type { Spent } from '../../protocol/event.ts';
@@ -98,8 +98,8 @@ export function answerOfChild(agent: string, settled: Exclude<Settled, { status:
 }
 
 /** Returns what a run has spent so far, as the result of a child run reports it. `activeMs` is in ms. */
-export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context): Spent {
-  return { turns, toolCalls, usage, cost, activeMs };
+export function spentBy({ turns, toolCalls, usage, usageUnknown, cost, activeMs }: Context): Spent {
+  return { turns, toolCalls, usage, ...(usageUnknown && { usageUnknown }), cost, activeMs };
 }
 
 /** Reserved for the closing call of a child that reached its limits. */
@@ -111,6 +111,7 @@ export type Share = { type: 'share'; limits: Partial<Limits> } | { type: 'spent'
 export function shareLimits(context: Context, isChild: (tool: string) => boolean): Share {
   const children = context.calls.filter(call => call.status !== 'settled' && isChild(call.name));
   const open = Math.max(1, children.length);
+  if (hasUncheckedLimit(context)) return uncounted(context);
   const { turns, toolCalls, ...others } = limitsOf(context);
   const turnsLeft = turns - context.turns;
   if (turnsLeft < open) return spent(context, { limit: 'turns', used: context.turns, open });
@@ -130,6 +131,15 @@ export function shareLimits(context: Context, isChild: (tool: string) => boolean
     limits[limit] = (allowed - used[limit]) / open;
   }
   return { type: 'share', limits };
+}
+
+function uncounted({ runId, agent }: Context): Share {
+  const reason = [
+    `run ${runId} (agent "${agent.name}") has a limit on tokens or cost, and a turn of it reported no usage,`,
+    'so what is left for a sub-agent is unknown.',
+    `Give "${agent.name}" onUnknownUsage: 'estimate', or a model whose provider reports usage.`,
+  ];
+  return { type: 'spent', reason: reason.join(' ') };
 }
 
 type SpentLimit = { limit: 'turns' | 'tokens' | 'cost' | 'activeMs'; used: number; open: number };

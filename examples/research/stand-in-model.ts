@@ -34,6 +34,7 @@ export function standInModel({ invent = false, paceMs = 0 }: StandInOptions = {}
       serverTools: false,
       structuredOutput: 'instructions',
       continuation: false,
+      usage: false,
     },
     generate: async request => makeTurn(request, invent),
     stream: (request, { signal }) => streamTurn(makeTurn(request, invent), paceMs, signal),

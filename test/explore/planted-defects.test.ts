@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, tool } from '../../agent/index.ts';
 import { agentMachine } from '../../machines/agent.ts';
+import { fold } from '../../machines/fold.ts';
 import { explore } from '../../testing/index.ts';
 import { sampledByKind, TAKES_ALL } from '../support/sample.ts';
+import { recording } from '../support/tools/planted/planted.ts';
 import { PLANTED_IN_CALLS } from '../support/tools/planted/planted-in-calls.ts';
 import { PLANTED_IN_RUNS, WITHIN_LIMITS } from '../support/tools/planted/planted-in-runs.ts';
 
@@ -55,6 +57,18 @@ describe('explore finds a planted defect', () => {
   it.each(overruns)('$name, with high limits', ({ machine, breaks, maxStates = FEW_STATES }) => {
     const { breaches } = explore(roomy, { machine, maxStates });
     expect(breaches.map(({ invariant }) => invariant)).toContain(breaks);
+  });
+
+  it.each([{ tokens: 100 }, { cost: 1 }])('a turn without usage counts as nothing, with %j', limits => {
+    const machine = recording((context, event) => ({ ...fold(context, event), usageUnknown: false }));
+    const limited = createAgent({
+      ...agent.options,
+      limits: { ...agent.options.limits, ...limits },
+      prices: {},
+    });
+    const { breaches } = explore(limited, { machine, maxStates: 700 });
+    expect(breaches.map(({ invariant }) => invariant)).toEqual([WITHIN_LIMITS]);
+    expect(explore(limited, { maxStates: 700 }).breaches).toEqual([]);
   });
 
   it('finds nothing in the unchanged chart', () => {

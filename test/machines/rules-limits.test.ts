@@ -107,13 +107,30 @@ describe('rule 8: limits', () => {
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'tokens', why: 'limit tokens: 100 of 100' });
   });
 
-  it('tokens: a turn without usage keeps the count', () => {
+  it('tokens: the sum of all turns; a turn without usage keeps the count', () => {
     const run = playRound(begin({ limits: { tokens: 50 } }), 'a', { usage: usage(40, 10) });
     expect(run.next).toMatchObject({ limit: 'tokens' });
-    const silent = playRound(playRound(begin({ limits: { tokens: 50 } }), 'a'), 'b', {
-      usage: usage(40, 10),
-    });
-    expect(silent.context.usage).toEqual(usage(40, 10));
+    const silent = playRound(playRound(begin(), 'a'), 'b', { usage: usage(40, 10) });
+    expect(silent.context).toMatchObject({ usage: usage(40, 10), usageUnknown: true });
+  });
+
+  it.each([{ tokens: 50 }, { cost: 3 }])(
+    '%j: a turn without usage ends the run, without a closing call',
+    limits => {
+      const run = playRound(begin({ limits }), 'a');
+      expect(run.place).toBe('finished');
+      expect(run.next).toMatchObject({ type: 'finish', reason: 'usage-unknown' });
+      expect(run.results).toMatchObject([{ callId: 'a', isError: false }]);
+      expect(run.countStarts('modelTurn')).toBe(1);
+      const answered = begin({ limits }).send(answering('done'));
+      expect(answered.next).toMatchObject({ type: 'finish', reason: 'usage-unknown' });
+    },
+  );
+
+  it('tokens: a failed turn is retried, because it is not known to have used any', () => {
+    const run = begin({ limits: { tokens: 50 } }).send(failing());
+    expect(run.next).toMatchObject({ type: 'callModel' });
+    expect(run.context.usageUnknown).toBe(false);
   });
 
   it('cost: uses the prices of the model in use, with cached tokens at their own price', () => {

@@ -118,7 +118,11 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
     onLimit: config.onLimit,
     limits: config.limits,
     retry: { attempts: config.attempts, baseMs: 0, maxMs: 0 },
-    ...omitUndefined({ version: agent.version, prices: config.prices }),
+    ...omitUndefined({
+      version: agent.version,
+      prices: config.prices,
+      onUnknownUsage: config.onUnknownUsage,
+    }),
     ...(config.finishers ? playFinishers(stage, events) : {}),
   });
 }
@@ -194,6 +198,7 @@ function playModel(stage: Stage, { provider, model }: { provider: string; model:
       serverTools: true,
       structuredOutput: 'instructions',
       continuation: true,
+      usage: 'unknown',
     },
     generate: (_, { signal }) => answer(signal),
     async *stream(_, { signal }) {

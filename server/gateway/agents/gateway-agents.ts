@@ -1,12 +1,12 @@
-import { partsOfResult } from '../../../adapters/turn/content.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { messageOf, ProviderError } from '../../../protocol/error.ts';
-import type { Item, Part } from '../../../protocol/item.ts';
+import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { AgentTool, Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
+import { estimateRequest } from '../../../text/estimate-usage.ts';
 import type { Admission } from '../../access/admission.ts';
 import { plainName } from '../../agent-names.ts';
 import { BuiltinTools } from '../../builtins/builtin-tools.ts';
@@ -176,53 +176,13 @@ function sameTools({ tools, exposed }: Toolset, before: Exposed): Tool[] {
 
 /** The provider's count, or an estimate where it or the server at its URL cannot count. Rejects with a `ProviderError`. */
 export async function countTokens(adapter: ModelAdapter, request: ModelRequest): Promise<number> {
-  if (adapter.countTokens === undefined) return estimateTokens(request);
+  if (adapter.countTokens === undefined) return estimateRequest(request);
   try {
     return await adapter.countTokens(request, { signal: new AbortController().signal });
   } catch (error) {
-    if (error instanceof ProviderError && NOT_THERE.includes(error.status)) return estimateTokens(request);
+    if (error instanceof ProviderError && NOT_THERE.includes(error.status)) return estimateRequest(request);
     throw error;
   }
 }
 
 const NOT_THERE: readonly (number | null)[] = [404, 405, 501];
-
-/** Rules of thumb for English and for media of the usual sizes. */
-const BYTES_PER_TOKEN = 4;
-const TOKENS_PER_ITEM = 4;
-const TOKENS_PER_MEDIA = 1_000;
-
-function estimateTokens({ instructions = '', transcript, tools, output }: ModelRequest): number {
-  const items = transcript
-    .map(partsIn)
-    .filter(parts => parts.some(part => part.type !== 'text' || part.text !== ''));
-  const parts = items.flat();
-  const texts = [
-    instructions,
-    ...tools.map(tool => JSON.stringify(tool)),
-    output === undefined ? '' : JSON.stringify(output.schema),
-    ...parts.map(part => (part.type === 'text' ? part.text : '')),
-  ];
-  const media = parts.filter(({ type }) => type !== 'text').length;
-  const bytes = Buffer.byteLength(texts.join(''));
-  const entries = items.length + tools.length;
-  return Math.ceil(bytes / BYTES_PER_TOKEN) + entries * TOKENS_PER_ITEM + media * TOKENS_PER_MEDIA;
-}
-
-/** What a model reads of an item. */
-function partsIn(item: Item): readonly Part[] {
-  switch (item.type) {
-    case 'message':
-      return item.content;
-    case 'reasoning':
-      return [{ type: 'text', text: item.text }];
-    case 'tool_call':
-      return [{ type: 'text', text: item.name + item.arguments }];
-    case 'tool_result':
-      return partsOfResult(item, () => true);
-    case 'provider_item':
-      return [{ type: 'text', text: JSON.stringify(item.opaque.data) }];
-    default:
-      return [];
-  }
-}

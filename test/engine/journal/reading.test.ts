@@ -52,6 +52,7 @@ function speakSlowly(words: string[]): { model: ModelAdapter; say: () => void } 
       serverTools: false,
       structuredOutput: 'instructions' as const,
       continuation: false,
+      usage: 'unknown',
     },
     generate: async () => turn,
     async *stream() {

@@ -58,7 +58,10 @@ describe('the spending of a sub-agent', () => {
     const family = makeFamily(
       {
         parent: { limits: { turns: 8, toolCalls: 12, tokens: 1_000 } },
-        script: [calls(['research', { input: 'a' }], ['research', { input: 'b' }]), { text: 'told' }],
+        script: [
+          { ...calls(['research', { input: 'a' }], ['research', { input: 'b' }]), usage: USAGE },
+          { text: 'told' },
+        ],
       },
       { store, host },
     );
@@ -70,7 +73,7 @@ describe('the spending of a sub-agent', () => {
       expect(limits.turns).toBeLessThanOrEqual(7);
       expect(limits.turns).toBeGreaterThanOrEqual(2);
       expect(limits.toolCalls).toBeLessThanOrEqual(10);
-      expect(limits.tokens).toBe(500);
+      expect(limits.tokens).toBe((1_000 - 15) / 2);
     }
   });
 

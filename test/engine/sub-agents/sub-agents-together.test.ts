@@ -255,13 +255,17 @@ describe('a family whose processes die', () => {
       cacheWriteTokens: 0,
       reasoningTokens: 0,
     };
+    const small = { inputTokens: 1, outputTokens: 1 };
     const family = (isLate: boolean): Family => ({
       parent: { limits: { tokens: 2_000 } },
-      script: [calls(['research', { input: 'dear' }], ['research', { input: 'slow' }]), { text: 'told' }],
+      script: [
+        { ...calls(['research', { input: 'dear' }], ['research', { input: 'slow' }]), usage: small },
+        { text: 'told', usage: small },
+      ],
       child: {
         model: answerWith(({ transcript }) => {
           if (JSON.stringify(transcript[0]).includes('dear')) return { text: 'dear', usage };
-          return isLate ? { text: 'slow' } : never();
+          return isLate ? { text: 'slow', usage } : never();
         }),
       },
     });

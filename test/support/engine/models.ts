@@ -44,6 +44,7 @@ export function answerWith(
       serverTools: false,
       structuredOutput: 'instructions' as const,
       continuation: true,
+      usage: 'unknown' as const,
     },
     generate,
     async *stream(request) {

@@ -14,6 +14,7 @@ export class PushedModel implements ModelAdapter {
     serverTools: false,
     structuredOutput: 'instructions' as const,
     continuation: false,
+    usage: 'unknown' as const,
   };
   readonly #queue: Pushed[] = [];
   #wake = () => {};

@@ -117,6 +117,7 @@ export function speaker(turns: readonly SpokenTurn[]): ModelAdapter {
       serverTools: false,
       structuredOutput: 'native',
       continuation: false,
+      usage: 'unknown' as const,
     },
     generate: () => Promise.reject(new Error('streams only')),
     async *stream({ toolChoice }) {

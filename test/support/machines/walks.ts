@@ -49,6 +49,11 @@ export const WALKS: readonly Walk[] = [
     config: { ...SMALL, limits: { turns: 2, toolCalls: 2 } },
     environment: makeEnvironment({ rounds: [THREE], sticky: true }),
   },
+  {
+    name: 'a limit on tokens, and turns that report none',
+    config: { ...SMALL, limits: { ...SMALL.limits, tokens: 10 } },
+    environment: PLAIN,
+  },
   { name: 'finishers', config: { ...SMALL, finishers: true }, environment: PLAIN },
   {
     name: 'finishers on a held answer, and a run that stops at its limits',

@@ -12,6 +12,7 @@ export class PacedModel implements ModelAdapter {
     serverTools: false,
     structuredOutput: 'instructions' as const,
     continuation: false,
+    usage: 'unknown' as const,
   };
   readonly #steps: readonly (string | 'gate')[];
   #open = () => {};
