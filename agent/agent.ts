@@ -147,7 +147,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run<Tools, Output>> {
     const runId = options.runId ?? this.#host.newId('run');
-    const inherited = await this.#inherited.load(options.continues ?? null);
+    const { items: inherited, sent: before } = await this.#inherited.load(options.continues ?? null);
     const tools = await this.#tools.connect();
     assertToolChoice(this.#definition, tools);
     const runContext = await readRunContext(this.#definition, options.runContext);
@@ -155,9 +155,13 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const { continues } = options;
     const older = continues === undefined ? undefined : await this.store.get(continues);
     const inheritedLabels = options.inheritedLabels ?? older?.labels ?? {};
-    const start = { ...options, inheritedLabels, runId, tools, runContext };
+    const start = { ...options, inheritedLabels, runId, tools, runContext, sent: options.sent ?? before };
     const started = this.#describeStart(input, start);
     return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
+  }
+
+  async #loadItems(continues: string | null): Promise<readonly Item[]> {
+    return (await this.#inherited.load(continues)).items;
   }
 
   /** Starts a run and waits until it settles: until it has ended, or waits for a decision. See `createAgent`. */
@@ -208,7 +212,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const loaded = await this.#load(runId);
     const { agent, continues } = loaded.state.context;
     const owner = this.#agentNamed(agent.name, runId);
-    const inherited = loaded.inherited ?? (await this.#inherited.load(continues).catch(() => undefined));
+    const inherited = loaded.inherited ?? (await this.#loadItems(continues).catch(() => undefined));
     return Run.attach({ ...owner.#runOptions(runId), ...awaited }, loaded, inherited);
   }
 
@@ -274,7 +278,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const runId = await restoreRun(snapshot, {
       store: this.store,
       assertOwn: (name, id) => void this.#agentNamed(name, id),
-      loadInherited: continues => this.#inherited.load(continues),
+      loadInherited: continues => this.#loadItems(continues),
     });
     return await this.open(runId);
   }
@@ -345,7 +349,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       services: this.#services,
       explainMissingModel: context => explainMissingModel(this.#definition, context),
       connectTools: () => this.#tools.connect(),
-      loadInherited: continues => this.#inherited.load(continues),
+      loadInherited: continues => this.#loadItems(continues),
       textFilters: this.#definition.textFilters,
       showText: text => filterText(text, this.#definition.textFilters),
       subAgents: this.#subAgents,

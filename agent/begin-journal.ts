@@ -18,6 +18,7 @@ import {
   readTitle,
 } from '../protocol/listing/label.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import type { SentRequest } from '../protocol/sent.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { checkLimits, checkPrices, checkUsage } from './agent-options.ts';
 
@@ -55,6 +56,8 @@ export type StartOptions<RunContext = unknown> = {
   launch?: { module?: string; model?: string; request?: JsonValue };
   /** The request that starts the run, so that a server recognizes it when it comes again. Stored in the journal. */
   request?: RequestRecord;
+  /** @internal The latest request of the run whose transcript begins the input. */
+  sent?: SentRequest | null;
 };
 
 /** The arguments of `start` after the input: an agent with a run context requires options that have it. */
@@ -66,7 +69,7 @@ export type StartArguments<RunContext> = undefined extends RunContext
 export type LoopStart<RunContext = unknown> = Omit<StartOptions<RunContext>, 'continues' | 'signal'>;
 
 const INPUT_NAMES = optionNames<LoopStart>()(
-  'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request',
+  'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request sent',
 );
 const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
 const LAUNCH_NAMES = optionNames<NonNullable<StartOptions['launch']>>()('module model request');
@@ -118,7 +121,7 @@ export function beginJournal(
   definition: AgentDefinition,
   host: Host,
   input: string | readonly Item[],
-  { tools, ...options }: ResolvedStart,
+  { tools, sent = null, ...options }: ResolvedStart,
 ): RunStarted {
   const { name, version, models, prices } = definition;
   if (models.length === 0) {
@@ -152,6 +155,8 @@ export function beginJournal(
       labels: labelsOf(options),
       title: options.title === undefined ? undefined : readTitle(options.title),
       continues: options.continues,
+      // A digest is of all items; else a count is of those of the run, and all that it inherits comes first.
+      sent: sent === null ? undefined : { ...sent, items: sent.digest === undefined ? 0 : sent.items },
       launch: options.launch,
       parent: options.parent,
     }),

@@ -5,6 +5,7 @@ import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
+import type { LastSent } from '../protocol/sent.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 
 /**
@@ -97,6 +98,8 @@ export type Context = {
   /** `unfinished`: the attempt was interrupted, not failed; it is repeated with the same number. */
   failure: (Failure & { retryable: boolean; retryAt: number | null; unfinished?: true }) | null;
   continuation: Continuation | null;
+  /** The request of the latest turn; `null` before the first. */
+  sent: LastSent | null;
   /** The calls of the current round, in the model's order; empty once all have results. */
   calls: Call[];
   /** The index in the transcript where the round's results are inserted; `null` for its end. */
@@ -157,6 +160,11 @@ export function isReplacement(update: object): boolean {
   return replacing.has(update);
 }
 
+/** Everything that a run inherits had been sent, or comes after it. */
+function lastSent({ sent }: RunStarted): LastSent | null {
+  return sent?.setup === undefined ? null : { ...sent, setup: sent.setup };
+}
+
 export function createContext(started: RunStarted): Context {
   return {
     runId: started.runId,
@@ -178,6 +186,7 @@ export function createContext(started: RunStarted): Context {
     edited: false,
     failure: null,
     continuation: null,
+    sent: lastSent(started),
     calls: [],
     resultsAt: null,
     open: 0,

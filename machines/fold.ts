@@ -1,7 +1,7 @@
 import type { RunConfig } from '../protocol/config.ts';
 import type { ChartEvent, QualifiedCall, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { omitUndefined } from '../protocol/json.ts';
+import { canonicalJson, omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
 import { textOf } from '../protocol/message.ts';
 import { passBreakpoint } from './breakpoints.ts';
@@ -134,9 +134,16 @@ function refuseCalls(context: Context, calls: Call[], output: string): Context {
 }
 
 function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
-  const lastTurn = describeTurn(context, event);
-  const counted: Context = {
+  const { appended, sent } = event;
+  const setup = sent?.setup ?? context.sent?.setup;
+  const asked: Context = {
     ...context,
+    sent: sent && setup ? { ...sent, setup } : null,
+    transcript: appended === undefined ? context.transcript : [...context.transcript, ...appended],
+  };
+  const lastTurn = describeTurn(asked, event);
+  const counted: Context = {
+    ...asked,
     lastTurn,
     failure: null,
     turns: context.turns + 1,
@@ -396,6 +403,7 @@ function editTranscript(context: Context, event: Of<'transcript.edited'>): Conte
     calls: keptCalls(context, event),
     resultsAt: endOfCalls(items, calls),
     continuation: null,
+    sent: sentBefore(context, items),
     failure: null,
     sentBack: null,
     finishersDone: false,
@@ -403,6 +411,16 @@ function editTranscript(context: Context, event: Of<'transcript.edited'>): Conte
     lastTurn: lastTurn && withoutPlace(lastTurn),
   };
   return admitCalls(edited, calls, null);
+}
+
+/** An edit of what was sent is a break. */
+function sentBefore({ sent, transcript }: Context, items: readonly Item[]): Context['sent'] {
+  if (sent === null) return null;
+  const read = transcript.slice(0, sent.items);
+  const isKept = read.every(
+    (item, at) => item === items[at] || canonicalJson(item) === canonicalJson(items[at] ?? null),
+  );
+  return sent.digest === undefined && isKept ? sent : { ...sent, cause: 'edit' };
 }
 
 function withoutPlace({ provider, final }: LastTurn): LastTurn {

@@ -1,4 +1,5 @@
-import type { ModelRequest, ModelTurn, TurnDelta } from './turn.ts';
+import type { Item } from './item.ts';
+import type { ModelRequest, ModelTurn, ToolDefinition, TurnDelta } from './turn.ts';
 
 /** The features of a provider's API. Individual models may support fewer. */
 export type Capabilities = {
@@ -19,6 +20,11 @@ export type Capabilities = {
    * a run with a limit on tokens or cost does not start unless its agent estimates the usage (`onUnknownUsage`).
    */
   usage: boolean | 'unknown';
+  /**
+   * The provider takes back reasoning only while instructions, tools and all items before it are unchanged: after a
+   * change, the engine sends older reasoning without its opaque data. Default: `false`.
+   */
+  bindsReasoning?: boolean;
 };
 
 /**
@@ -35,6 +41,13 @@ export type CapturedExchange = {
 /** `capture`: adapters over HTTP add each request that they send; its reply grows while it is read. */
 export type CallOptions = { signal: AbortSignal; capture?: CapturedExchange[] };
 
+/** What a turn changes in the setup of the turns before it. `removed` are names of tools. */
+export type SetupChange = {
+  instructions?: string;
+  added?: readonly ToolDefinition[];
+  removed?: readonly string[];
+};
+
 /**
  * Translates one provider's API. Each method makes one model call: no loop, no tool execution, no retry.
  * Both methods reject only with a `ProviderError`; its code is `key-missing` or `base-url-invalid` when the process
@@ -46,6 +59,11 @@ export interface ModelAdapter {
   readonly capabilities: Capabilities;
   generate(request: ModelRequest, options: CallOptions): Promise<ModelTurn>;
   stream(request: ModelRequest, options: CallOptions): AsyncIterable<TurnDelta>;
+  /**
+   * The change as provider items of the kind `setup`: sent at the end of the transcript and kept there, they leave the
+   * beginning of the request as it is. `undefined` if the provider cannot make all of the change so.
+   */
+  append?(change: SetupChange): Item[] | undefined;
   /** The input tokens of a request as the provider counts them, without a model call. Absent if it cannot count. */
   countTokens?(request: ModelRequest, options: { signal: AbortSignal }): Promise<number>;
 }

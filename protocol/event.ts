@@ -8,6 +8,7 @@ import { labelsSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
 import { contentSchema, isContentOf } from './schemas/content.ts';
 import { lazyObject, lazySchema, lazyUnion } from './schemas/lazy-schema.ts';
+import { brokenSchema, sentSchema } from './sent.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
 /** zod/mini is a fifth of zod's size and has no error messages without a locale. */
@@ -107,6 +108,8 @@ const runStartedSchema = lazySchema(() =>
     labels: z.exactOptional(labelsSchema),
     title: z.exactOptional(contentSchema(titleSchema)),
     continues: optionalText,
+    /** The latest request of the run that it continues. */
+    sent: z.exactOptional(sentSchema),
     /** The run whose journal was copied, and the last entry of the copy. */
     forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
     stream: z.boolean(),
@@ -225,6 +228,11 @@ export const reportEventSchema = lazyUnion(() => [
     usage: z.nullable(usageSchema),
     /** Ids of items sent without their opaque data, because it belongs to another provider. */
     dropped: z.exactOptional(z.array(text)),
+    sent: z.exactOptional(sentSchema),
+    /** Changed instructions and tools in the provider's form: sent after the transcript, of which they are a part from now on. */
+    appended: z.exactOptional(z.array(itemSchema)),
+    /** The request did not begin with the one before it. */
+    broken: z.exactOptional(brokenSchema),
     /** The provider's continuation token; valid while the other members are unchanged. */
     continuation: z.exactOptional(continuation),
     captured: blob,
@@ -235,6 +243,7 @@ export const reportEventSchema = lazyUnion(() => [
     error: failureSchema,
     retryable: z.boolean(),
     retryAt: z.exactOptional(z.number()),
+    broken: z.exactOptional(brokenSchema),
     captured: blob,
     startedAt: z.number(),
   }),

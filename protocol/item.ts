@@ -80,7 +80,10 @@ const toolResultItemSchema = lazyObject(() => ({
 }));
 export type ToolResultItem = z.infer<typeof toolResultItemSchema>;
 
-/** An item that the provider executed or needs back unchanged; `kind` is its name there, e.g. `web_search_call`. */
+/**
+ * An item that the provider executed or needs back unchanged; `kind` is its name there, e.g. `web_search_call`. `setup`:
+ * instructions or tools that an adapter appended.
+ */
 const providerItemSchema = lazyObject(() => ({
   type: z.literal('provider_item'),
   id,

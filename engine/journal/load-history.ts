@@ -1,14 +1,18 @@
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
+import type { LastSent } from '../../protocol/sent.ts';
 import type { Store } from '../../protocol/store.ts';
 import { loadRun } from './load-run.ts';
 
-type FindCached = (runId: string) => Promise<readonly Item[]> | undefined;
+/** What a run has from those that it continues: their items, oldest first, and the latest request. */
+export type Inherited = { items: readonly Item[]; sent: LastSent | null };
+
+type FindCached = (runId: string) => Promise<Inherited> | undefined;
 
 const MOST_ITEMS = 20_000;
 
-type Cached = { chainKey: string; items: Promise<readonly Item[]>; size: number };
+type Cached = { chainKey: string; inherited: Promise<Inherited>; size: number };
 
 /** Transcripts that runs inherit, cached until a run of the chain gets another entry (a redaction) or others are used more. */
 export class InheritedTranscripts {
@@ -36,9 +40,9 @@ export class InheritedTranscripts {
     );
   }
 
-  /** The items of all runs up to `continues`, oldest first; empty for `null`. Throws `run-unknown` if one is missing. */
-  async load(continues: string | null): Promise<readonly Item[]> {
-    if (continues === null) return [];
+  /** From all runs up to `continues`; nothing for `null`. Throws `run-unknown` if one is missing. */
+  async load(continues: string | null): Promise<Inherited> {
+    if (continues === null) return NOTHING;
     const chainKeys = new Map<string, string>();
     let chainKey = '';
     for (const { runId, seq } of await this.#store.chain(continues)) {
@@ -47,19 +51,19 @@ export class InheritedTranscripts {
     }
     const findCached = (runId: string) => {
       const cached = this.#cache.get(runId);
-      return cached?.chainKey === chainKeys.get(runId) ? cached?.items : undefined;
+      return cached?.chainKey === chainKeys.get(runId) ? cached?.inherited : undefined;
     };
-    const items = findCached(continues) ?? loadInherited(this.#store, continues, findCached);
-    const cached = { chainKey, items, size: 1 };
+    const inherited = findCached(continues) ?? loadInherited(this.#store, continues, findCached);
+    const cached = { chainKey, inherited, size: 1 };
     this.#drop(continues);
     this.#cache.set(continues, cached);
     this.#size += cached.size;
     const isCached = () => this.#cache.get(continues) === cached;
-    items.then(
-      ({ length }) => isCached() && this.#grow(cached, length),
+    inherited.then(
+      ({ items }) => isCached() && this.#grow(cached, items.length),
       () => isCached() && this.#drop(continues),
     );
-    return await items;
+    return await inherited;
   }
 
   #grow(cached: Cached, count: number): void {
@@ -77,12 +81,17 @@ export class InheritedTranscripts {
   }
 }
 
-async function loadInherited(store: Store, runId: string, findCached: FindCached): Promise<readonly Item[]> {
+const NOTHING: Inherited = { items: [], sent: null };
+
+async function loadInherited(store: Store, runId: string, findCached: FindCached): Promise<Inherited> {
   const { state, inherited } = await loadRun(store, runId);
-  const { continues, inbox } = state.context;
-  const loadOlder = async () =>
-    continues === null ? [] : await (findCached(continues) ?? loadInherited(store, continues, findCached));
-  return [...(inherited ?? (await loadOlder())), ...closeTranscript(state.context), ...inbox];
+  const { continues, inbox, sent } = state.context;
+  const older = async () =>
+    continues === null
+      ? NOTHING
+      : await (findCached(continues) ?? loadInherited(store, continues, findCached));
+  const before = inherited ?? (await older()).items;
+  return { items: [...before, ...closeTranscript(state.context), ...inbox], sent };
 }
 
 /** The transcript of an ended run, with a result for every call: a run may end in the middle of a round. */

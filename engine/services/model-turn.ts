@@ -6,6 +6,7 @@ import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } f
 import type { BlobReference, Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
+import type { Broken } from '../../protocol/sent.ts';
 import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
@@ -29,13 +30,17 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
   return async scope => {
     const startedAt = scope.host.now();
     const exchanges: CapturedExchange[] | undefined = parts.capture && [];
+    let broken: Broken | undefined;
     try {
       await scope.durable();
       if (scope.yielding.aborted) return;
       const context = scope.context();
       const tools = await parts.connectTools();
       const inherited = await scope.inherited();
-      const prepared = { ...(await prepareRequest({ ...parts, tools }, context, inherited)), inherited };
+      const newId = (kind: string) => scope.host.newId(kind);
+      const ready = await prepareRequest({ ...parts, tools }, context, { inherited, newId });
+      const prepared = { ...ready, inherited };
+      broken = ready.broken;
       scope.host.reach?.('model.before');
       const call = () => callModel(scope, context, { ...prepared, exchanges }, parts.textFilters);
       const turn = await watchCall(context, prepared, parts.watchers ?? [], call);
@@ -49,7 +54,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       if (notSetUp) throw notSetUp;
       const failure = describeFailure(error, scope.context(), parts.retry, scope.host, startedAt);
       const captured = exchanges && (await storeCapture(scope, exchanges));
-      scope.report({ ...failure, ...omitUndefined({ captured }) });
+      scope.report({ ...failure, ...omitUndefined({ broken, captured }) });
     }
   };
 }
@@ -110,7 +115,7 @@ async function storeCapture(
 async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
-  { adapter, request, tools, isFullHistory, inherited }: Inheriting,
+  { adapter, request, tools, transcript, isFullHistory, inherited, sent, appended, broken }: Inheriting,
   { startedAt, captured }: { startedAt: number; captured: BlobReference | undefined },
 ): Promise<Report> {
   const { host } = scope;
@@ -119,7 +124,7 @@ async function completeTurn(
   const { items, toolCalls, renamed } = nameCalls(turn, scope, inherited);
   const qualifying = { runId, runContext, now: host.now(), tools };
   const calls = toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, qualifying);
-  const dropped = droppedItems(scope.context(), request.transcript, provider);
+  const dropped = droppedItems(scope.context(), transcript, provider);
   const canContinue = !renamed && isFullHistory && request.transcript.length > 0;
   const { continuation: token } = turn;
   const { instructions = '' } = request;
@@ -135,8 +140,11 @@ async function completeTurn(
     calls,
     usage: usageOf(turn, request, scope.context()),
     startedAt,
+    sent,
     ...omitUndefined({
+      appended: appended.length === 0 ? undefined : [...appended],
       dropped: dropped.length === 0 ? undefined : dropped,
+      broken,
       captured,
       continuation: continuation || undefined,
     }),

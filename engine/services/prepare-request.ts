@@ -4,10 +4,10 @@ import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { oncePer } from '../../protocol/once-per.ts';
-import { type Tool, toolDefinition } from '../../protocol/tool.ts';
+import type { Tool } from '../../protocol/tool.ts';
 import type { ModelRequest, OutputFormat, ToolChoice } from '../../protocol/turn.ts';
 import type { AgentDefinition, Instructions } from './definition.ts';
+import { growRequest } from './grow-request.ts';
 
 /** The parts of an agent that make up a request. */
 export type TurnParts = Pick<
@@ -20,11 +20,18 @@ export type TurnParts = Pick<
   output?: OutputFormat;
 };
 
-/** `isFullHistory`: the request has the run's full history, not a transcript prepared for this turn. */
+/**
+ * `isFullHistory`: the request has the run's full history, not a transcript prepared for this turn. `transcript`: what
+ * it has of it, with what is left out since a break.
+ */
 export type PreparedTurn = Awaited<ReturnType<typeof prepareRequest>>;
 
 /** Returns the request for the current turn. `inherited` is the transcript that the run continues. */
-export async function prepareRequest(parts: TurnParts, context: Context, inherited: readonly Item[]) {
+export async function prepareRequest(
+  parts: TurnParts,
+  context: Context,
+  { inherited, newId }: { inherited: readonly Item[]; newId(kind: string): string },
+) {
   const history = inherited.length === 0 ? context.transcript : [...inherited, ...context.transcript];
   const { params } = context;
   const preparation =
@@ -38,25 +45,36 @@ export async function prepareRequest(parts: TurnParts, context: Context, inherit
   const names = preparation.tools ?? params.tools;
   const tools: ReadonlyMap<string, Tool> =
     names === undefined ? parts.tools : new Map([...parts.tools].filter(([name]) => names.includes(name)));
-  const instructions = params.instructions ?? writeInstructions(parts.instructions, context);
   const providerOptions = params.providerOptions ?? parts.providerOptions;
   const transcript = preparation.transcript ?? history;
   const isFullHistory = transcript === history;
-  const request: ModelRequest = {
+  // With a `separate` answer, the output schema applies only to the final turn.
+  const output = context.config.finalAnswer !== 'separate' || context.turn.final ? parts.output : undefined;
+  const { sent, appended, broken, instructions, ...grown } = growRequest({
+    adapter,
+    context,
+    history,
     transcript,
-    tools: definitionsOf(tools),
+    instructions: params.instructions ?? writeInstructions(parts.instructions, context),
+    ownInstructions: typeof parts.instructions === 'string' ? parts.instructions : undefined,
+    tools,
+    allTools: parts.tools,
+    output,
+    newId,
+  });
+  const request: ModelRequest = {
+    ...grown,
     toolChoice: chooseTools(context, preparation.toolChoice ?? params.toolChoice),
     settings: preparation.settings ?? params.settings ?? parts.settings,
     ...omitUndefined({
       instructions,
       providerOptions,
       continuation: isFullHistory ? continuationFor(adapter, context, instructions) : undefined,
-      // With a `separate` answer, the output schema applies only to the final turn.
-      output: context.config.finalAnswer !== 'separate' || context.turn.final ? parts.output : undefined,
+      output,
       afterDraft: context.turn.final && context.lastTurn?.draft ? true : undefined,
     }),
   };
-  return { adapter, request, tools, isFullHistory };
+  return { adapter, request, tools, transcript, isFullHistory, sent, appended, broken };
 }
 
 function writeInstructions(instructions: Instructions | undefined, { runContext }: Context) {
@@ -116,5 +134,3 @@ function chooseTools({ turn, turns, config }: Context, asked: ToolChoice | undef
   if (asked !== undefined) return asked;
   return turns === 0 || config.toolChoice === 'none' ? config.toolChoice : 'auto';
 }
-
-const definitionsOf = oncePer((tools: ReadonlyMap<string, Tool>) => [...tools.values()].map(toolDefinition));

@@ -135,9 +135,10 @@ function inProgress(id: string): ResponsesError {
 /** What the model would read first, without the results of tool calls. */
 export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   const histories = new InheritedTranscripts(store);
-  if (plan.type === 'start') return [...(await histories.load(plan.continues?.runId ?? null)), ...plan.items];
+  if (plan.type === 'start')
+    return [...(await histories.load(plan.continues?.runId ?? null)).items, ...plan.items];
   const run = plan.type === 'repeat' ? plan.found.run : plan.run;
-  const inherited = await histories.load(run.state.context.continues);
+  const { items: inherited } = await histories.load(run.state.context.continues);
   if (plan.type === 'repeat') return [...inherited, ...run.state.context.transcript];
   const { forkAt, callAnswers, messages } = plan;
   const { context } = forkAt === undefined ? run.state : stateAt(run, { to: forkAt });
@@ -156,7 +157,7 @@ export async function transcriptUpTo({ run, span }: FoundResponse, store: Store)
   const results = calls.flatMap(({ callId, result }): Item[] =>
     result === undefined || answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
   );
-  return [...(await new InheritedTranscripts(store).load(continues)), ...transcript, ...results];
+  return [...(await new InheritedTranscripts(store).load(continues)).items, ...transcript, ...results];
 }
 
 type ReadRequest = {

@@ -126,7 +126,7 @@ export class RequestRuns {
     const store = isStored ? library.store : memory();
     const before = continues?.runId;
     const source = library.storeOf(before ?? '');
-    const inherited = await new InheritedTranscripts(source).load(before ?? null);
+    const { items: inherited, sent } = await new InheritedTranscripts(source).load(before ?? null);
     const isLinked = isStored && before !== undefined && library.isStored(before);
     agents.assertReadable([...inherited, ...read], model);
     const items = nameCalls(read, origins, { ...toolset, used });
@@ -143,7 +143,7 @@ export class RequestRuns {
       runId,
       labels: asked.caller.labels,
       launch: { model, request: toJson(spec) },
-      ...omitUndefined({ continues: isLinked ? before : undefined }),
+      ...(isLinked ? { continues: before } : { sent }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
     return this.#follow(run, { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec }, asked, {

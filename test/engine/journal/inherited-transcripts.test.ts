@@ -20,7 +20,7 @@ test('inherited transcripts are kept up to a number of items: those not used for
   const histories = new InheritedTranscripts(store, 9);
   const isRead = async (runId: string) => {
     const before = reads;
-    expect(await histories.load(runId)).toHaveLength(2);
+    expect((await histories.load(runId)).items).toHaveLength(2);
     return reads > before;
   };
   const load = async (...given: string[]) => {
@@ -32,7 +32,7 @@ test('inherited transcripts are kept up to a number of items: those not used for
   expect(await load('one', 'four', 'one', 'three')).toEqual(['four']);
   expect(await load('two')).toEqual(['two']);
   const none = new InheritedTranscripts(store, 0);
-  expect(await none.load('one')).toHaveLength(2);
+  expect((await none.load('one')).items).toHaveLength(2);
   reads = 0;
   await none.load('one');
   expect(reads).toBe(0);

@@ -11,9 +11,7 @@ export function recordRequests(adapter: ModelAdapter): { model: ModelAdapter; re
     return request;
   };
   const model: ModelAdapter = {
-    provider: adapter.provider,
-    model: adapter.model,
-    capabilities: adapter.capabilities,
+    ...adapter,
     generate: (request, options) => adapter.generate(keep(request), options),
     stream: (request, options) => adapter.stream(keep(request), options),
   };

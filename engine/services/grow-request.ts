@@ -1,0 +1,221 @@
+import type { Context } from '../../machines/context.ts';
+import type { ModelAdapter, SetupChange } from '../../protocol/adapter.ts';
+import { digestOf } from '../../protocol/content/digest.ts';
+import type { Item, ReasoningItem } from '../../protocol/item.ts';
+import { omitUndefined, toJson } from '../../protocol/json.ts';
+import { oncePer } from '../../protocol/once-per.ts';
+import type { BreakCause, Broken, Head, LastSent, SentRequest, Setup } from '../../protocol/sent.ts';
+import { type Tool, toolDefinition } from '../../protocol/tool.ts';
+import type { OutputFormat, ToolDefinition } from '../../protocol/turn.ts';
+
+type ToolMap = ReadonlyMap<string, Tool>;
+
+/** What a turn would send by itself. */
+type Wanted = {
+  adapter: ModelAdapter;
+  context: Pick<Context, 'sent' | 'transcript'>;
+  /** The run's transcript after the inherited one; `transcript` is what this turn takes of it. */
+  history: readonly Item[];
+  transcript: readonly Item[];
+  instructions: string | undefined;
+  /** The instructions that the agent has as a text. */
+  ownInstructions: string | undefined;
+  /** `tools` are those of this turn, of `allTools`. */
+  tools: ToolMap;
+  allTools: ToolMap;
+  output: OutputFormat | undefined;
+  newId(kind: string): string;
+};
+
+/** The beginning of a request and its transcript. */
+type Grown = {
+  instructions: string | undefined;
+  tools: readonly ToolDefinition[];
+  transcript: readonly Item[];
+  sent: SentRequest;
+  appended: readonly Item[];
+  broken?: Broken;
+};
+
+/**
+ * Makes a request begin with the one before it.
+ *
+ * R1 Instructions, tools and items of a request are the beginning of those of the next. Where they are not, `broken`
+ *    says why. From then on, what was bound to the old beginning is left out: reasoning, if the provider binds it, and
+ *    what was appended.
+ * R2 Changed instructions and tools are appended if the adapter can; the request then begins as before.
+ */
+export function growRequest(wanted: Wanted): Grown {
+  const { adapter, context, output } = wanted;
+  const isRead = output !== undefined && adapter.capabilities.structuredOutput !== 'native';
+  const setup: Setup = {
+    provider: adapter.provider,
+    model: adapter.model,
+    first: headOf(wanted),
+    ...omitUndefined({ output: isRead ? digestOf(toJson(output)) : undefined }),
+  };
+  const last = context.sent;
+  if (last === null) return beginAnew(wanted, setup, undefined);
+  const cause = findCause(last, setup, wanted);
+  const kept = cause === undefined ? keepBeginning(wanted, last, setup) : undefined;
+  return kept ?? breakOff(wanted, last, setup, cause ?? headCause(last.setup, setup, wanted));
+}
+
+function findCause(last: LastSent, { provider, model }: Setup, wanted: Wanted): BreakCause | undefined {
+  if (last.setup.provider !== provider || last.setup.model !== model) return 'fallback';
+  if (last.cause === 'compaction') return 'compaction';
+  return extendsLast(last, wanted) ? undefined : (last.cause ?? 'trim');
+}
+
+/** A run's own history only grows; a transcript that `prepareTurn` made is compared item by item. */
+function extendsLast(last: LastSent, { context, history, transcript }: Wanted): boolean {
+  const { digest, items: count } = last;
+  if (digest !== undefined) {
+    const items = readItems(transcript);
+    return items.length >= count && digestItems(items.slice(0, count)) === digest;
+  }
+  if (last.cause !== undefined) return false;
+  if (transcript === history) return true;
+  const before = readItems(history.slice(0, history.length - context.transcript.length + count));
+  const now = readItems(transcript);
+  return before.every((item, at) => item === now[at] || isSameItem(item, now[at]));
+}
+
+function headCause({ first, now = first, output }: Setup, setup: Setup, wanted: Wanted): BreakCause {
+  if (now.instructions !== setup.first.instructions || textOf(first, wanted) === null) return 'instructions';
+  return now.tools === setup.first.tools && output !== setup.output ? 'schema' : 'tools';
+}
+
+/** `undefined` if the beginning cannot be kept. */
+function keepBeginning(wanted: Wanted, last: LastSent, setup: Setup): Grown | undefined {
+  const { first, now: held = first, output } = last.setup;
+  const instructions = textOf(first, wanted);
+  const tools = toolsOf(first, wanted.allTools);
+  const heldTools = toolsOf(held, wanted.allTools);
+  if (output !== setup.output || instructions === null || tools === undefined || heldTools === undefined)
+    return undefined;
+  const change = changeOf(held, setup.first, wanted);
+  const appended = change === undefined ? [] : wanted.adapter.append?.(change);
+  if (appended === undefined) return undefined;
+  const items = appended.map(item => ({ ...item, id: item.id ?? wanted.newId('item') }));
+  const kept = leaveOutVoid(wanted, last.voidTo);
+  const changed = change && { ...last.setup, now: setup.first };
+  return {
+    instructions,
+    tools: definitionsOf(tools),
+    transcript: items.length === 0 ? kept : [...kept, ...items],
+    sent: describeSent(wanted, items, { setup: changed, voidTo: last.voidTo }),
+    appended: items,
+  };
+}
+
+/** The next beginning has the instructions and tools of this turn; what was bound to the old one is void. */
+function breakOff(wanted: Wanted, last: LastSent, setup: Setup, by: BreakCause): Grown {
+  const { adapter, transcript } = wanted;
+  const bound = transcript.findLast(item => isBound(item) && item.id !== undefined)?.id;
+  const known = last.voidTo === undefined ? -1 : transcript.findLastIndex(({ id }) => id === last.voidTo);
+  const lost = transcript.filter(
+    (item, at) => at > known && adapter.capabilities.bindsReasoning && isSealed(item, adapter.provider),
+  );
+  const broken = { by, lost: lost.flatMap(({ id }) => id ?? []) };
+  return { ...beginAnew(wanted, setup, bound), broken };
+}
+
+function beginAnew(wanted: Wanted, setup: Setup, voidTo: string | undefined): Grown {
+  return {
+    instructions: wanted.instructions,
+    tools: definitionsOf(wanted.tools),
+    transcript: leaveOutVoid(wanted, voidTo),
+    sent: describeSent(wanted, [], { setup, voidTo }),
+    appended: [],
+  };
+}
+
+function describeSent(
+  { context, history, transcript }: Wanted,
+  appended: readonly Item[],
+  rest: { setup: Setup | undefined; voidTo: string | undefined },
+): SentRequest {
+  if (transcript === history)
+    return { items: context.transcript.length + appended.length, ...omitUndefined(rest) };
+  const items = readItems([...transcript, ...appended]);
+  return { items: items.length, digest: digestItems(items), ...omitUndefined(rest) };
+}
+
+function leaveOutVoid({ adapter, transcript }: Wanted, voidTo: string | undefined): readonly Item[] {
+  const end = voidTo === undefined ? -1 : transcript.findLastIndex(({ id }) => id === voidTo);
+  if (end === -1) return transcript;
+  const { bindsReasoning } = adapter.capabilities;
+  return transcript.flatMap((item, at) => {
+    if (at > end || !isBound(item)) return [item];
+    if (item.type !== 'reasoning') return [];
+    return bindsReasoning ? [withoutSeal(item)] : [item];
+  });
+}
+
+const withoutSeal = oncePer(({ opaque: _, ...item }: ReasoningItem): ReasoningItem => item);
+
+/** Whether the item depends on all that was sent before it. */
+function isBound(item: Item): item is ReasoningItem | Extract<Item, { type: 'provider_item' }> {
+  return item.type === 'reasoning' || (item.type === 'provider_item' && item.kind === 'setup');
+}
+
+function isSealed(item: Item, provider: string): boolean {
+  return item.type === 'reasoning' && item.opaque?.provider === provider;
+}
+
+function headOf({ instructions = '', ownInstructions, tools }: Wanted): Head {
+  return {
+    instructions: digestOf(instructions),
+    tools: digestTools(tools),
+    names: [...tools.keys()],
+    ...omitUndefined({ text: instructions === (ownInstructions ?? '') ? undefined : instructions }),
+  };
+}
+
+/** The instructions with this digest, if any of those known has it, else `null`. */
+function textOf({ instructions: digest, text }: Head, { instructions, ownInstructions }: Wanted) {
+  const known = [instructions, ownInstructions, text].find(one => digestOf(one ?? '') === digest);
+  return known ?? (digestOf('') === digest ? undefined : null);
+}
+
+/** The tools of a head; `undefined` if the agent no longer has all of them as they were. */
+function toolsOf({ names, tools: digest }: Head, allTools: ToolMap): ToolMap | undefined {
+  if (digestTools(allTools) === digest) return allTools;
+  const tools = new Map(names.flatMap(name => [...allTools].filter(([one]) => one === name)));
+  return digestTools(tools) === digest ? tools : undefined;
+}
+
+function changeOf(held: Head, now: Head, { instructions = '', tools }: Wanted): SetupChange | undefined {
+  const added = [...tools].flatMap(([name, tool]) =>
+    held.names.includes(name) ? [] : [toolDefinition(tool)],
+  );
+  const removed = held.names.filter(name => !tools.has(name));
+  const change = omitUndefined({
+    instructions: held.instructions === now.instructions ? undefined : instructions,
+    added: added.length === 0 ? undefined : added,
+    removed: removed.length === 0 ? undefined : removed,
+  });
+  return Object.keys(change).length === 0 ? undefined : change;
+}
+
+const definitionsOf = oncePer((tools: ToolMap) => [...tools.values()].map(toolDefinition));
+
+const digestTools = oncePer((tools: ToolMap) => digestOf([...tools.values()].map(digestDefinition)));
+
+const digestDefinition = oncePer((tool: Tool) => digestOf(toJson(toolDefinition(tool))));
+
+/** Control items are never sent. */
+function readItems(items: readonly Item[]): Item[] {
+  return items.filter(({ type }) => !type.startsWith('approval_') && type !== 'tool_list');
+}
+
+function isSameItem(item: Item, other: Item | undefined): boolean {
+  return other !== undefined && digestItem(item) === digestItem(other);
+}
+
+function digestItems(items: readonly Item[]): string {
+  return digestOf(items.map(digestItem));
+}
+
+const digestItem = oncePer((item: Item) => digestOf(toJson(item)));
