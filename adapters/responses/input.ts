@@ -6,6 +6,7 @@ import { WireCallIds } from '../turn/tool-calls.ts';
 import { closesTurn, isControl, missingResult } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import {
+  CALL_KINDS,
   callKindOf,
   FUNCTION_CALL,
   inputPart,
@@ -143,16 +144,24 @@ function isOfClient(item: Item): boolean {
   );
 }
 
-/** The names of the tools that items of the transcript declare. */
+const DECLARING: readonly string[] = ['additional_tools', 'tool_search_output'];
+
+/** The names of the tools that items of the transcript declare: those that add tools, and the outputs of searches. */
 export function namesAddedIn(
   transcript: readonly Item[],
   { provider }: Pick<ResponsesDialect, 'provider'>,
 ): string[] {
-  return transcript.flatMap(item =>
-    item.type === 'provider_item' && item.kind === 'additional_tools'
-      ? namesDeclaredIn(keptBy(provider, item.opaque)?.item?.tools)
-      : [],
-  );
+  const searches = new Set<string>();
+  const names: string[] = [];
+  for (const item of transcript) {
+    if (item.type === 'tool_call' && item.name === CALL_KINDS.tool_search_call?.tool)
+      searches.add(item.callId);
+    if (item.type === 'provider_item' && DECLARING.includes(item.kind))
+      names.push(...namesDeclaredIn(keptBy(provider, item.opaque)?.item?.tools));
+    if (item.type === 'tool_result' && searches.has(item.callId))
+      names.push(...namesDeclaredIn(objectOf(item.output).tools));
+  }
+  return names;
 }
 
 /** Returns the position after the last item that the model produced; `undefined` if it has produced none. */

@@ -101,7 +101,7 @@ export const CALL_KINDS: Readonly<Record<string, CallKind>> = {
     },
   },
   tool_search_call: {
-    ...ownTool('tool_search', []),
+    ...ownTool('tool_search', ['tool_search']),
     members: { arguments: 'any' },
     atProvider: ({ execution }) => execution !== 'client',
     output: {
@@ -122,9 +122,22 @@ export const KEPT_KINDS: Readonly<Record<string, KeptKind>> = {
   compaction_trigger: { members: {}, by: 'client' },
 };
 
-/** Of an item or of an output. */
+/** Whether items of this type are those of the tables: what a call or its output, or another item, is. */
+export function isKnownItem(type: string): boolean {
+  return (
+    Object.hasOwn(KEPT_KINDS, type) ||
+    callKindOf(type) !== undefined ||
+    callTypeAnsweredBy(type) !== undefined
+  );
+}
+
 export function callKindOf(type: JsonValue | undefined): CallKind | undefined {
   return typeof type === 'string' && Object.hasOwn(CALL_KINDS, type) ? CALL_KINDS[type] : undefined;
+}
+
+/** The item type of the calls of a tool that OpenAI's models know by this name. */
+export function callTypeOf(tool: string): string | undefined {
+  return Object.keys(CALL_KINDS).find(call => CALL_KINDS[call]?.tool === tool);
 }
 
 /** The item type whose output has this type. */
@@ -170,7 +183,7 @@ export function namesDeclaredIn(tools: JsonValue | undefined): string[] {
 }
 
 /** Members that every call has; the others are its arguments. */
-const HEAD: readonly string[] = ['type', 'id', 'call_id', 'status', 'caller', 'created_by'];
+export const CALL_HEAD: readonly string[] = ['type', 'id', 'call_id', 'status', 'caller', 'created_by'];
 
 /** A tool that the model knows, whose arguments are the members of the item. */
 function ownTool(tool: string, declaredAs: readonly string[]) {
@@ -178,7 +191,7 @@ function ownTool(tool: string, declaredAs: readonly string[]) {
     tool,
     declaredAs,
     read: (item: JsonObject) =>
-      JSON.stringify(Object.fromEntries(Object.entries(item).filter(([name]) => !HEAD.includes(name)))),
+      JSON.stringify(Object.fromEntries(Object.entries(item).filter(([name]) => !CALL_HEAD.includes(name)))),
     write: (written: string): JsonObject => ({ status: 'completed', ...objectOf(jsonIn(written)) }),
   };
 }

@@ -173,7 +173,8 @@ export class ChatWriter implements AnswerWriter<Completion> {
     if (annotations.length > 0) this.#write({ annotations });
   }
 
-  #give({ call, isCustom }: { call: PlacedCall; isCustom: boolean }): void {
+  #give({ call, as }: { call: PlacedCall; as: string }): void {
+    const isCustom = as === 'custom_tool_call';
     const index = this.#calls.length;
     const id = this.#nameCall(call, this.#head.id, index);
     const { name } = call;

@@ -125,7 +125,7 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
         return search === undefined ? undefined : this.#search(search);
       }
       case 'call.given':
-        return event.isCustom ? undefined : this.#call(event.call);
+        return event.as === 'function_call' ? this.#call(event.call) : undefined;
       case 'usage':
         this.#usage = addUsages(this.#usage, event.usage);
         return;

@@ -1,8 +1,17 @@
 /** Items of the Responses API, and what they are as the input of a request. */
 
 import * as z from 'zod';
-import { objectOf, objectsOf } from '../../adapters/turn/json-access.ts';
-import type { Item, Part } from '../../protocol/item.ts';
+import {
+  CALL_HEAD,
+  callKindOf,
+  callTypeAnsweredBy,
+  hasMember,
+  isKnownItem,
+  KEPT_KINDS,
+  type MemberForm,
+} from '../../adapters/responses/item-kinds.ts';
+import { nonEmpty, objectOf, objectsOf } from '../../adapters/turn/json-access.ts';
+import type { Item, Opaque, Part } from '../../protocol/item.ts';
 import {
   isJsonObject,
   type JsonObject,
@@ -10,7 +19,7 @@ import {
   omitNull,
   omitUndefined,
 } from '../../protocol/json.ts';
-import { maybe, openFields, orText } from '../fields.ts';
+import { maybe, object, openFields, orText } from '../fields.ts';
 import { openSeal } from '../gateway/answer/turn-items.ts';
 import {
   customCall,
@@ -21,6 +30,7 @@ import {
   sent,
   sentMessage,
 } from '../gateway/request/gateway-request.ts';
+import { clientTools, readDeclarations } from '../gateway/request/request-tools.ts';
 import { detail } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../openai-error.ts';
 
@@ -100,6 +110,15 @@ const texts = lenient(z.array(z.object({ text: z.string() }).catch({ text: '' })
   (parts ?? []).map(({ text }) => text).join(''),
 );
 
+/** `caller`: the program that made the call. */
+const call = {
+  id,
+  call_id: text,
+  name: text,
+  caller: lenient(object),
+  namespace: lenient(z.string().min(1)),
+};
+
 const result = { id, call_id: text, output: content, is_error: z.optional(json) };
 
 export const inputItem = z.discriminatedUnion(
@@ -121,8 +140,8 @@ export const inputItem = z.discriminatedUnion(
       content: texts,
       encrypted_content: z.optional(json),
     }),
-    z.object({ type: z.literal('function_call'), id, call_id: text, name: text, arguments: textOr('') }),
-    z.object({ type: z.literal('custom_tool_call'), id, call_id: text, name: text, input: textOr('') }),
+    z.object({ type: z.literal('function_call'), ...call, arguments: textOr('') }),
+    z.object({ type: z.literal('custom_tool_call'), ...call, input: textOr('') }),
     z.object({ type: z.literal('function_call_output'), ...result }),
     z.object({ type: z.literal('custom_tool_call_output'), ...result }),
     z.object({
@@ -178,7 +197,81 @@ export function readWireItems(items: readonly unknown[], field: string): WireIte
 }
 
 export function readItems(items: readonly WireItem[], field: string): InputItem[] {
-  return items.map((item, at) => readItem(item, `${field}[${at}]`));
+  // An output does not say where its call ran.
+  const theirs = new Set(
+    items.flatMap(item => (callKindOf(item.type)?.atProvider?.(item) ? [item.call_id ?? null] : [])),
+  );
+  return items.map((item, at) => {
+    const place = `${field}[${at}]`;
+    return readOfResponses(item, theirs, place) ?? readItem(item, place);
+  });
+}
+
+/** An item that only models of OpenAI's Responses API read. `theirs`: the ids of the calls that ran there. */
+function readOfResponses(
+  item: WireItem,
+  theirs: ReadonlySet<JsonValue>,
+  place: string,
+): SentItem | undefined {
+  const { type } = item;
+  if (typeof type !== 'string' || !isKnownItem(type)) return undefined;
+  const answers = callTypeAnsweredBy(type);
+  const kind = callKindOf(answers ?? type);
+  if (kind !== undefined && kind.tool === undefined) return undefined;
+  const id = nonEmpty(item.id);
+  const callId = nonEmpty(item.call_id) ?? (type === 'local_shell_call_output' ? id : undefined);
+  const members = answers === undefined ? (kind ?? KEPT_KINDS[type])?.members : kind?.output.members;
+  for (const [name, form] of Object.entries(members ?? {}))
+    if (!hasMember(item, name, form)) throw badMember(item, name, form, place);
+  assertDeclarations(item.tools, `${place}.tools`);
+  const isTheirs = answers === undefined ? kind?.atProvider?.(item) : theirs.has(item.call_id ?? null);
+  const read = (...items: Item[]): SentItem => ({
+    ...omitUndefined({ id }),
+    ...sent(...items),
+    onlyFor: { type, place },
+  });
+  if (kind?.tool === undefined || isTheirs === true || (answers !== undefined && item.call_id === null)) {
+    const opaque = { provider: OPENAI, data: { item } };
+    return read({ ...omitUndefined({ id }), type: 'provider_item', kind: type, opaque });
+  }
+  if (callId === undefined) throw missing(`${place}.call_id`);
+  const named = { ...omitUndefined({ id }), callId };
+  if (answers !== undefined) {
+    const output = Object.fromEntries(Object.entries(item).filter(([name]) => !ANSWER_HEAD.includes(name)));
+    return read({ ...named, type: 'tool_result', output, isError: item.status === 'failed' });
+  }
+  const opaque = opaqueOf({ as: type, ...omitNull({ caller: item.caller, id }) });
+  const made = { ...named, type: 'tool_call' as const, name: kind.tool, arguments: kind.read(item) };
+  return { ...read({ ...made, ...opaque }), tool: { kind: 'own', name: kind.tool } };
+}
+
+/** The status is part of the output of a patch. */
+const ANSWER_HEAD: readonly string[] = CALL_HEAD.filter(name => name !== 'status');
+
+function badMember(item: JsonObject, name: string, form: MemberForm, place: string): ResponsesError {
+  const param = `${place}.${name}`;
+  if (item[name] == null) return missing(param);
+  return invalid(param, 'invalid_value', `'${param}' is not valid: expected ${FORMS[form]}.`);
+}
+
+const FORMS = {
+  text: NOT_EMPTY.replace('expected ', ''),
+  object: 'an object',
+  list: 'a list',
+  any: 'a value',
+};
+
+/** Only tools whose calls come back to the client: others would run at the provider, at this server's expense. */
+function assertDeclarations(tools: JsonValue | undefined, place: string): void {
+  for (const [at, tool] of readDeclarations(tools, place).entries())
+    if (clientTools(tool).length === 0 && tool.type !== 'namespace') {
+      const message = `Tools of type ${JSON.stringify(tool.type)} can only be declared in 'tools'.`;
+      throw invalid(`${place}[${at}].type`, 'unsupported_tool', message);
+    }
+}
+
+function opaqueOf(data: JsonObject): { opaque?: Opaque } {
+  return Object.keys(data).length === 0 ? {} : { opaque: { provider: OPENAI, data } };
 }
 
 function readItem(wire: WireItem, place: string): InputItem {
@@ -202,10 +295,12 @@ function readItem(wire: WireItem, place: string): InputItem {
     }
     case 'function_call': {
       const { call_id: callId, name, arguments: written } = item;
-      return own({ ...named, type: 'tool_call', callId, name, arguments: written });
+      const opaque = opaqueOf(omitNull({ caller: item.caller, namespace: item.namespace }));
+      return own({ ...named, type: 'tool_call', callId, name, arguments: written, ...opaque });
     }
     case 'custom_tool_call': {
-      const call = customCall({ callId: item.call_id, name: item.name, input: item.input });
+      const { call_id: callId, name, input, caller, namespace } = item;
+      const call = customCall({ callId, name, input, more: omitNull({ caller, namespace }) });
       return { ...call, ...named, items: call.items.map(each => ({ ...named, ...each })) };
     }
     case 'function_call_output':

@@ -31,7 +31,7 @@ import {
   isServerTool,
   type ResponseHead,
 } from '../gateway/runs/response-spec.ts';
-import { customCallItem, toolListItem } from './wire-input.ts';
+import { customCallItem, ownCallItem, toolListItem } from './wire-input.ts';
 
 type OtherItem = JsonObject & { id: string };
 /** Custom calls have a status here, like calls of functions. */
@@ -122,7 +122,7 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
       case 'call.asked':
         return this.#ask(event);
       case 'call.given':
-        return event.isCustom ? this.#giveCustom(event) : this.#giveFunction(event);
+        return this.#give(event);
       case 'usage':
         this.#state = { ...this.#state, usage: addUsages(this.#state.usage, event.usage) };
         return;
@@ -262,6 +262,7 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
 
   #provide({ id, builtin, item }: Of<'provided'>): void {
     const closed: OtherItem = { ...item, id };
+    if (builtin === undefined) return this.#show(closed);
     const isCode = builtin === 'code_interpreter';
     const opened: OtherItem = {
       ...closed,
@@ -296,10 +297,17 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
     this.#show({ id, type: 'mcp_approval_request', server_label: label, name, arguments: written });
   }
 
-  #giveFunction({ id, call: { name, callId, arguments: given } }: Of<'call.given'>): void {
+  #give(event: Of<'call.given'>): void {
+    if (event.as === 'function_call') return this.#giveFunction(event);
+    if (event.as === 'custom_tool_call') return this.#giveCustom(event);
+    const item = { ...ownCallItem(event.as, { ...event.call, id: event.id }), id: event.id };
+    this.#show(item, { ...item, status: 'in_progress' });
+  }
+
+  #giveFunction({ id, call: { name, callId, arguments: given, more } }: Of<'call.given'>): void {
     const written = given || '{}';
     const head = { id, type: 'function_call', status: 'completed', call_id: callId, name } as const;
-    const item = { ...head, arguments: written };
+    const item: OtherItem = { ...head, arguments: written, ...more };
     // OpenAI sends the name too.
     const done = { name, arguments: written };
     this.#show(item, { ...item, status: 'in_progress', arguments: '' }, [

@@ -1,28 +1,34 @@
+import { callKindOf, writeAnswer } from '../../adapters/responses/item-kinds.ts';
 import { describeOutput, readContent } from '../../protocol/content/read-content.ts';
-import type { ControlItem, Item, ToolCallItem } from '../../protocol/item.ts';
+import type { ControlItem, Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { argumentOf, refusalIn } from '../gateway/answer/answer-event.ts';
-import { providedCall } from '../gateway/answer/turn-items.ts';
+import { callMembers, providedItem } from '../gateway/answer/turn-items.ts';
 import { compactionOf } from '../gateway/request/compaction-items.ts';
 import { wirePart } from '../gateway/request/gateway-request.ts';
 import { type FoundResponse, inputOf, requestIdOf } from '../gateway/runs/response-library.ts';
-import { type Exposed, isCustomTool, RESPONSES, toolNamed } from '../gateway/runs/response-spec.ts';
+import { callTypeFor, type Exposed, RESPONSES, toolNamed } from '../gateway/runs/response-spec.ts';
 import { invalid, notFound } from '../openai-error.ts';
 
 /** A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
-  const custom = new Set(
-    items.flatMap(item => (item.type === 'tool_call' && isCustomCall(item, exposed) ? [item.callId] : [])),
+  const types = new Map(
+    items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, callTypeIn(item, exposed)]] : [])),
   );
-  return items.flatMap(item => wireInput(item, custom));
+  return items.flatMap(item => wireInput(item, types));
 }
 
-function resultItem(id: string | null, callId: string, output: JsonValue, isCustom: boolean) {
-  const type = isCustom ? 'custom_tool_call_output' : 'function_call_output';
-  return { id, type, status: 'completed', call_id: callId, output: wireOutput(output) };
+type Result = Pick<ToolResultItem, 'callId' | 'output' | 'isError'>;
+
+function resultItem(id: string | null, type: string | undefined, result: Result): JsonObject {
+  const head = { id, status: 'completed', call_id: result.callId };
+  const kind = callKindOf(type);
+  if (kind?.tool === undefined)
+    return { ...head, type: kind?.output.type ?? 'function_call_output', output: wireOutput(result.output) };
+  return { ...head, type: kind.output.type, ...writeAnswer(kind, result).members };
 }
 
-function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
+function wireInput(item: Item, types: ReadonlyMap<string, string>): JsonObject[] {
   const id = item.id ?? null;
   const compaction = compactionOf(item);
   if (compaction !== undefined) return [{ ...compaction, id: id ?? compaction.id ?? null }];
@@ -47,11 +53,15 @@ function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
       ];
     case 'tool_call': {
       const { callId, name, arguments: written } = item;
-      if (custom.has(callId)) return [customCallItem({ id, callId, name, arguments: written })];
-      return [{ id, type: 'function_call', status: 'completed', call_id: callId, name, arguments: written }];
+      const type = types.get(callId) ?? 'function_call';
+      const more = callMembers(item);
+      const call = { id, callId, name, arguments: written, ...omitUndefined({ more }) };
+      if (type === 'custom_tool_call') return [customCallItem(call)];
+      if (type !== 'function_call') return [ownCallItem(type, call)];
+      return [{ id, type, status: 'completed', call_id: callId, name, arguments: written, ...more }];
     }
     case 'tool_result':
-      return [resultItem(id, item.callId, item.output, custom.has(item.callId))];
+      return [resultItem(id, types.get(item.callId), item)];
     case 'tool_list':
       return [toolListItem(item)];
     case 'approval_request': {
@@ -63,15 +73,15 @@ function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
       return [{ id, type: 'mcp_approval_response', approval_request_id: callId, approve, reason }];
     }
     case 'provider_item': {
-      const provided = providedCall(item);
-      return provided === undefined ? [] : [{ ...provided.item, id: item.id ?? '' }];
+      const provided = providedItem(item);
+      return provided === undefined ? [] : [{ ...provided.item, id: item.id ?? provided.item.id ?? '' }];
     }
   }
 }
 
-function isCustomCall({ name, opaque }: ToolCallItem, exposed: Exposed): boolean {
-  const isMarked = isJsonObject(opaque?.data) && opaque.data.custom === true;
-  return isMarked || isCustomTool(toolNamed(exposed, name));
+function callTypeIn({ name, opaque }: ToolCallItem, exposed: Exposed): string {
+  const marked = isJsonObject(opaque?.data) ? opaque.data.as : undefined;
+  return typeof marked === 'string' ? marked : callTypeFor(toolNamed(exposed, name));
 }
 
 function wireOutput(output: JsonValue): JsonValue {
@@ -93,11 +103,25 @@ export function toolListItem({ id, label, tools, error }: ToolListItem): JsonObj
   };
 }
 
+type WrittenCall = {
+  id: string | null;
+  callId: string;
+  name: string;
+  arguments: string;
+  more?: JsonObject;
+};
+
+/** `type`: of a call of a tool that OpenAI's models know. */
+export function ownCallItem(type: string, { id, callId, arguments: written, more }: WrittenCall): JsonObject {
+  return { id, type, call_id: callId, ...callKindOf(type)?.write(written), ...more };
+}
+
 /** `arguments` is the JSON text of an object with the call's `input`. */
-export function customCallItem(call: { id: string | null; callId: string; name: string; arguments: string }) {
+export function customCallItem(call: WrittenCall) {
   const { id, callId, name } = call;
   const input = argumentOf(call, 'input') ?? call.arguments;
-  return { id, type: 'custom_tool_call' as const, status: 'completed', call_id: callId, name, input };
+  const type = 'custom_tool_call' as const;
+  return { id, type, status: 'completed', call_id: callId, name, input, ...call.more };
 }
 
 /** In order, without the first `from` messages and other items. */
@@ -128,9 +152,8 @@ export function inputItemsOf(
         ];
       }
       case 'result.received': {
-        const { callId, output } = event;
-        if (!isDecided(callId)) return [];
-        return [resultItem(`fco_${key}_${seq}`, callId, output, isCustomTool(run.tools.of(callId)))];
+        if (!isDecided(event.callId)) return [];
+        return [resultItem(`fco_${key}_${seq}`, callTypeFor(run.tools.of(event.callId)), event)];
       }
       case 'message.received':
         return event.items

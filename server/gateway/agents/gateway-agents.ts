@@ -1,3 +1,4 @@
+import { KEPT_KINDS } from '../../../adapters/responses/item-kinds.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { messageOf, ProviderError } from '../../../protocol/error.ts';
@@ -65,22 +66,31 @@ export class GatewayAgents {
   }
 
   assertReadable(items: readonly Item[], model: string): void {
-    if (compactsContext(this.models.open(model).provider) || !items.some(isUpstreamCompaction)) return;
+    if (compactsContext(this.models.open(model).provider)) return;
+    const told = items.find(item => item.type === 'provider_item' && KEPT_KINDS[item.kind]?.by === 'client');
+    if (told?.type === 'provider_item') {
+      const message = `The conversation has an item of type "${told.kind}", which only models of "openai:" read. Use such a model.`;
+      throw invalid('input', 'conversation_not_readable', message);
+    }
+    if (!items.some(isUpstreamCompaction)) return;
     const message = `The conversation was compacted by OpenAI's API, which only models of "openai:" can read. Use such a model, or compact it with POST /v1/responses/compact.`;
     throw invalid('input', 'compaction_not_readable', message);
   }
 
   /** The request's built-in tools and servers. `used`: what its conversation has called. `close` ends its connections. */
   async equip(
-    { request, model }: { request: Pick<GatewayRequest, 'tools' | 'names'>; model: string },
+    { request, model }: { request: Pick<GatewayRequest, 'tools' | 'addedTools' | 'names'>; model: string },
     used: Exposed,
   ): Promise<Equipment> {
-    const { tools } = request;
+    const { tools, addedTools = [] } = request;
     const builtins = await this.#builtins.open(request, this.models.open(model));
     const { servers, close } = await this.#servers.connect(tools);
     const base = this.#options.agents?.get(model);
     const own = base && { label: plainName(base.name), tools: await toolsOf(base) };
-    return { toolset: makeToolset(tools, { servers, builtins, used, ...omitUndefined({ own }) }), close };
+    return {
+      toolset: makeToolset([...tools, ...addedTools], { servers, builtins, used, ...omitUndefined({ own }) }),
+      close,
+    };
   }
 
   make(spec: ResponseSpec, given: { request: RecordedRequest; toolset: AgentTools; store: Store }): Agent {

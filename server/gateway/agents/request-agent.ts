@@ -1,3 +1,4 @@
+import { callTypeDeclaredAs } from '../../../adapters/responses/item-kinds.ts';
 import { mergeOptions } from '../../../adapters/turn/json-access.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
@@ -11,12 +12,20 @@ import type { ModelRequest, OutputFormat, ToolChoice, Usage } from '../../../pro
 import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { invalid } from '../../openai-error.ts';
 import { compactsContext } from '../request/compaction-items.ts';
-import type { GatewayRequest } from '../request/gateway-request.ts';
-import type { ChosenTool } from '../request/request-tools.ts';
+import { type GatewayRequest, OPENAI } from '../request/gateway-request.ts';
+import {
+  type ChosenTool,
+  clientTools,
+  isDeclaredAsSent,
+  isOfResponses,
+  type RequestTool,
+} from '../request/request-tools.ts';
 import {
   builtinOf,
+  callTypeFor,
   type Exposed,
   type ExposedTool,
+  isOwnTool,
   isServerTool,
   modelNameOf,
   RESPONSES,
@@ -64,7 +73,7 @@ export function makeRequestAgent(
   const [model] = models;
   if (model === undefined) throw new TypeError('Expected a model.');
   const choice = readChoice(request, toolset.exposed);
-  const given = mergeOptions(optionsFor(model.provider, options), added);
+  const given = mergeOptions(optionsFor(model.provider, { ...options, exposed: toolset.exposed }), added);
   const asked = mergeOptions(base?.options.providerOptions ?? {}, given);
   // The journal has the history, so a provider that would keep responses keeps none, and each call sends all of it.
   const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
@@ -152,6 +161,7 @@ function namesOf(exposed: Exposed, chosen: ChosenTool): string[] {
 }
 
 function isChosen(tool: ExposedTool, chosen: ChosenTool): boolean {
+  if (isOwnTool(tool)) return callTypeDeclaredAs(chosen.type) === callTypeFor(tool);
   if (chosen.type !== 'mcp')
     return builtinOf(tool) !== undefined && builtinOf(tool) === builtinKind(chosen.type);
   if (!isServerTool(tool) || tool.hidden === true || tool.label !== chosen.server_label) return false;
@@ -179,7 +189,7 @@ const TAKE_PENALTIES: readonly string[] = [
 
 export function assertSupported(
   { provider, capabilities }: ModelAdapter,
-  { openai, tools, names }: GatewayRequest,
+  { openai, tools, names, input }: GatewayRequest,
 ): void {
   const unsupported = (param: string) =>
     invalid(param, 'unsupported_parameter', `'${param}' is not supported for this model.`);
@@ -190,37 +200,71 @@ export function assertSupported(
       throw unsupported(names.tool(at, 'format'));
   if (openai.context_management !== undefined && !compactsContext(provider))
     throw unsupported('context_management');
+  if (provider === OPENAI) return;
+  for (const [at, tool] of tools.entries())
+    if (isOfResponses(tool)) {
+      if (tool.type === 'function') throw unsupported(names.tool(at, 'allowed_callers'));
+      const message = `Tools of type "${tool.type}" are only for models of OpenAI's Responses API.`;
+      throw invalid(names.tool(at, 'type'), 'unsupported_tool', message);
+    }
+  for (const item of input) {
+    const { type = '', place = '' } = (item.type === 'sent' && item.onlyFor) || {};
+    const message = `Input items of type "${type}" are only for models of OpenAI's Responses API.`;
+    if (type !== '') throw invalid(`${place}.type`, 'unsupported_input_item', message);
+  }
 }
 
 function optionsFor(
   provider: string,
-  { request, passed }: { request: RecordedRequest; passed: readonly BuiltinTool[] },
+  {
+    request,
+    passed,
+    ...known
+  }: { request: RecordedRequest; passed: readonly BuiltinTool[]; exposed: Exposed },
 ): JsonObject {
   const { presence_penalty, frequency_penalty, metadata: _, user: __, ...openai } = request.openai;
   if (TAKE_PENALTIES.includes(provider)) return omitUndefined({ presence_penalty, frequency_penalty });
-  if (provider !== 'openai-responses') return {};
+  if (provider !== OPENAI) return {};
   const { reasoningSummary: summary, text } = request;
   return {
     ...(summary === undefined ? {} : { reasoning: { summary } }),
     ...(text?.verbosity == null ? {} : { text: { verbosity: text.verbosity } }),
     ...openai,
-    ...passedOptions(request, passed),
+    ...passedOptions(request, passed, known.exposed),
   };
 }
 
 const ABOUT_BUILTINS = /^(?:web_search|file_search|code_interpreter)_call\./;
 
 function passedOptions(
-  { include = [], toolChoice: choice }: RecordedRequest,
+  request: RecordedRequest,
   passed: readonly BuiltinTool[],
+  exposed: Exposed,
 ): JsonObject {
-  const isAllowed = (tool: BuiltinTool) =>
-    choice === undefined ||
-    typeof choice === 'string' ||
-    choice.type !== 'allowed_tools' ||
-    choice.tools.some(({ type }) => builtinKind(type) === builtinKindOf(tool));
-  const tools = passed.filter(isAllowed);
+  const { include = [], toolChoice: choice } = request;
+  const allowed =
+    choice === undefined || typeof choice === 'string' || choice.type !== 'allowed_tools'
+      ? undefined
+      : choice.tools;
+  const builtins = passed.filter(
+    tool => allowed?.some(({ type }) => builtinKind(type) === builtinKindOf(tool)) ?? true,
+  );
+  const declared = request.tools.filter(
+    tool =>
+      isDeclaredAsSent(tool) &&
+      (allowed === undefined ||
+        clientTools(tool).some(({ name }) =>
+          allowed.some(one => ('name' in one ? one.name : one.type) === name),
+        )),
+  );
+  const tools = [...builtins, ...declared.map(tool => declarationOf(tool, exposed))];
   if (tools.length === 0) return {};
-  const wanted = include.filter(value => ABOUT_BUILTINS.test(value));
+  const wanted = builtins.length === 0 ? [] : include.filter(value => ABOUT_BUILTINS.test(value));
   return { tools: tools.map(tool => toJson(tool)), ...(wanted.length > 0 ? { include: wanted } : {}) };
+}
+
+/** By the name that the model knows; `strict` is the default of the API, which few schemas satisfy. */
+function declarationOf(tool: RequestTool, exposed: Exposed): RequestTool {
+  if (tool.type !== 'function') return tool;
+  return { ...tool, name: modelNameOf(exposed, tool.name), strict: tool.strict ?? false };
 }

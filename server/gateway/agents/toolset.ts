@@ -3,15 +3,22 @@ import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '..
 import type { Tool } from '../../../protocol/tool.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
 import type { OfferedBuiltin } from '../../builtins/builtin-tools.ts';
+import { invalid, type ResponsesError } from '../../openai-error.ts';
 import { itemIdOf } from '../answer/wire-ids.ts';
 import type { ApprovalPolicy } from '../config/gateway-config.ts';
-import type { CustomTool, FunctionTool, McpTool, RequestTool } from '../request/request-tools.ts';
+import {
+  type CustomTool,
+  clientTools,
+  type FunctionTool,
+  type McpTool,
+  type RequestTool,
+} from '../request/request-tools.ts';
 import {
   type Exposed,
   type ExposedTool,
   isClientTool,
-  isCustomTool,
   isHidden,
+  isOwnTool,
   isSameTool,
   type ServerTool,
 } from '../runs/response-spec.ts';
@@ -61,6 +68,8 @@ export function makeToolset(
   const shown = nameTools(visible, { held, among: [...own, ...ours] });
   const unseen = nameTools(hidden, { held, among: [...own, ...ours, ...visible, ...shown] });
   const named = [...own, ...ours, ...shown, ...unseen];
+  for (const { known, tool } of named)
+    if (isOwnTool(known) && known.name !== tool.name) throw takenName(known.name);
   return {
     tools: named.map(({ tool }) => tool),
     exposed: Object.fromEntries(
@@ -68,6 +77,12 @@ export function makeToolset(
     ),
     lists: servers.filter(server => !server.hidden).map(listTools),
   };
+}
+
+/** The model calls these tools by a name of its own. */
+function takenName(name: string): ResponsesError {
+  const message = `The tool "${name}" cannot be offered: another tool of this conversation has its name.`;
+  return invalid('tools', 'duplicate_tool', message);
 }
 
 /** Names that only their tool may have: also of the client's tools, which may be declared again. */
@@ -96,7 +111,7 @@ function nameTools(
 }
 
 function isPlain(known: ExposedTool, { name }: Tool): boolean {
-  return isClientTool(known) && !isCustomTool(known) && known.name === name;
+  return 'kind' in known && known.kind === 'function' && known.name === name;
 }
 
 function identify(tool: Tool, { label, target, hidden }: ConnectedServer): ServerTool {
@@ -141,9 +156,11 @@ const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 const CLIENT_SIDE = { sideEffect: 'once', retries: 0, approval: () => false } as const;
 
 function clientTool(declared: RequestTool): Offered[] {
-  if (declared.type !== 'function' && declared.type !== 'custom') return [];
-  const { type: kind, name } = declared;
-  return [{ known: { kind, name }, tool: kind === 'custom' ? customTool(declared) : functionTool(declared) }];
+  return clientTools(declared).map(({ kind, name, tool }) => ({
+    known: { kind, name },
+    tool:
+      kind === 'custom' ? customTool(tool) : functionTool(kind === 'own' ? { type: 'function', name } : tool),
+  }));
 }
 
 /** To models without such tools it is a function with the text as its only parameter. */

@@ -14,6 +14,8 @@ export type PlacedCall = {
   name: string;
   arguments: string;
   gate: boolean;
+  /** Further members of the call in OpenAI's API: the program that made it, and its namespace. */
+  more?: JsonObject;
 };
 
 export type CallEnd = { output: JsonValue } | { error: string };
@@ -46,14 +48,14 @@ export type AnswerEvent =
       seal?: string;
     } & Named)
   | { type: 'compaction'; id: string; content: JsonValue }
-  /** A call of a built-in tool that the provider ran, as OpenAI's API shows it. */
-  | { type: 'provided'; id: string; builtin: BuiltinKind; item: JsonObject }
+  /** An item of OpenAI's API that the provider made, such as a call that it ran. `builtin`: of a built-in tool. */
+  | { type: 'provided'; id: string; builtin?: BuiltinKind; item: JsonObject }
   /** A call that the gateway runs; `end` is what became of it. */
   | { type: 'call.started'; id: string; call: PlacedCall; tool: ExposedTool }
   | { type: 'call.ended'; id: string; call: PlacedCall; tool: ExposedTool; end: CallEnd }
   | { type: 'call.asked'; id: string; call: PlacedCall; tool: ServerTool }
-  /** A call for the client, which knows the tool as `call.name`. */
-  | { type: 'call.given'; id: string; call: PlacedCall; isCustom: boolean }
+  /** A call for the client, which knows the tool as `call.name`. `as`: the type of its item in OpenAI's API. */
+  | { type: 'call.given'; id: string; call: PlacedCall; as: string }
   | { type: 'usage'; usage: Usage }
   /** `at` in ms since the epoch. `retryAfter`: when the client may send a failed request again, in s; `null` if never. */
   | { type: 'ended'; at: number; end: AnswerEnd; retryAfter: number | null };

@@ -6,16 +6,18 @@ import type { ChartState } from '../../../machines/step.ts';
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import {
   builtinOf,
   CallTools,
+  callTypeFor,
   type ExposedTool,
   isAnswered,
   isCustomTool,
   isHidden,
   isServerTool,
   OUTCOME_UNKNOWN,
-  passesBuiltins,
+  passesCalls,
   RESPONSES,
   type ResponseSpec,
 } from '../runs/response-spec.ts';
@@ -27,7 +29,7 @@ import {
   type PlacedCall,
   refusalIn,
 } from './answer-event.ts';
-import { TurnItems } from './turn-items.ts';
+import { callMembers, TurnItems } from './turn-items.ts';
 import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
 
 type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
@@ -86,7 +88,7 @@ export class GatewayAnswer {
     this.#sealed = include.includes('reasoning.encrypted_content');
     const isStreamed = stream === true || background === true;
     const compacts = openai.context_management !== undefined;
-    this.#holdsTurns = !isStreamed || compacts || passesBuiltins(spec);
+    this.#holdsTurns = !isStreamed || compacts || passesCalls(spec);
   }
 
   get isOver(): boolean {
@@ -159,6 +161,7 @@ export class GatewayAnswer {
       turn: this.#turns + 1,
       retry: this.#retries,
       sealed: this.#sealed,
+      stored: this.#spec.request.store !== false,
     });
     return this.#turn;
   }
@@ -228,12 +231,14 @@ export class GatewayAnswer {
     this.#turn = null;
     this.#retries = 0;
     this.#turns += 1;
-    const written = new Map(
-      items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, item.arguments] as const] : [])),
+    const made = new Map(
+      items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, item] as const] : [])),
     );
     for (const [place, { callId, name, gate }] of calls.entries()) {
       const call = { runId: this.#runId, turn: this.#turns, place, callId, name, gate };
-      this.#open.set(callId, { ...call, arguments: written.get(callId) ?? '' });
+      const item = made.get(callId);
+      const more = item && callMembers(item);
+      this.#open.set(callId, { ...call, arguments: item?.arguments ?? '', ...omitUndefined({ more }) });
     }
   }
 
@@ -318,9 +323,9 @@ export class GatewayAnswer {
 
   #give(call: PlacedCall): void {
     const tool = this.#tools.of(call.callId);
-    const isCustom = isCustomTool(tool);
-    const id = itemIdOf({ ...call, kind: isCustom ? 'ctc' : 'fc' });
-    this.#tell({ type: 'call.given', id, call: { ...call, name: tool?.name ?? call.name }, isCustom });
+    const as = callTypeFor(tool);
+    const id = itemIdOf({ ...call, kind: isCustomTool(tool) ? 'ctc' : 'fc' });
+    this.#tell({ type: 'call.given', id, call: { ...call, name: tool?.name ?? call.name }, as });
   }
 
   #isCut({ deniedCalls }: Context): boolean {

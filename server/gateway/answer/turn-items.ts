@@ -1,25 +1,42 @@
 import * as z from 'zod';
-import { type Item, itemSchema, type ProviderItem, type ReasoningItem } from '../../../protocol/item.ts';
-import { isJsonObject, isTooDeep, type JsonObject } from '../../../protocol/json.ts';
+import { isKnownItem } from '../../../adapters/responses/item-kinds.ts';
+import {
+  type Item,
+  itemSchema,
+  type ProviderItem,
+  type ReasoningItem,
+  type ToolCallItem,
+} from '../../../protocol/item.ts';
+import { isJsonObject, isTooDeep, type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { BUILTIN_KINDS, type BuiltinKind } from '../../builtins/builtin-schemas.ts';
 import { compactionOf, isUpstreamCompaction } from '../request/compaction-items.ts';
+import { OPENAI } from '../request/gateway-request.ts';
 import { type AnswerEvent, refusalIn } from './answer-event.ts';
-import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
+import { ITEM_KINDS, type ItemKind, itemIdOf } from './wire-ids.ts';
 
 /** Adjacent messages or reasoning of a turn are one item. A refusal ends the text of a message. */
 type TextBlock = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
-type ProviderBlock = { kind: 'provider'; builtin: BuiltinKind; place: number; item: ProviderItem };
+type ProviderBlock = { kind: 'provider'; as: ItemKind; place: number; item: ProviderItem };
 type Block = TextBlock | ProviderBlock;
 
-/** Of OpenAI's API, with its item there; `undefined` for items that clients do not see. */
-export function providedCall({
+/** Of OpenAI's API, with its item there; `undefined` for items that clients do not see. `as`: the kind of its id. */
+export function providedItem({
   kind,
   opaque: { data },
-}: ProviderItem): { builtin: BuiltinKind; item: JsonObject } | undefined {
+}: ProviderItem): { builtin?: BuiltinKind; as: ItemKind; item: JsonObject } | undefined {
   const builtin = BUILTIN_KINDS.find(each => kind === `${each}_call`);
   const item = isJsonObject(data) ? data.item : undefined;
-  return builtin !== undefined && isJsonObject(item) ? { builtin, item } : undefined;
+  if (!isJsonObject(item)) return undefined;
+  if (builtin !== undefined) return { builtin, as: ITEM_KINDS[builtin], item };
+  return isKnownItem(kind) ? { as: 'pi', item } : undefined;
+}
+
+/** The members of a call that its name and arguments do not have. */
+export function callMembers({ opaque }: ToolCallItem): JsonObject | undefined {
+  const data = opaque?.provider === OPENAI && isJsonObject(opaque.data) ? opaque.data : {};
+  const { caller, namespace } = data;
+  return caller === undefined && namespace === undefined ? undefined : omitUndefined({ caller, namespace });
 }
 
 /** In order. Reasoning without text counts only if `sealed`. */
@@ -27,10 +44,10 @@ export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }
   const blocks: Block[] = [];
   const places = { message: 0, reasoning: 0 };
   for (const item of items) {
-    const builtin = item.type === 'provider_item' ? providedCall(item)?.builtin : undefined;
-    if (item.type === 'provider_item' && builtin !== undefined) {
-      const place = blocks.filter(block => block.kind === 'provider' && block.builtin === builtin).length;
-      blocks.push({ kind: 'provider', builtin, place, item });
+    const as = item.type === 'provider_item' ? providedItem(item)?.as : undefined;
+    if (item.type === 'provider_item' && as !== undefined) {
+      const place = blocks.filter(block => block.kind === 'provider' && block.as === as).length;
+      blocks.push({ kind: 'provider', as, place, item });
     }
     if (item.type !== 'message' && item.type !== 'reasoning') continue;
     const text = item.type === 'message' ? textOf(item) : item.text;
@@ -72,6 +89,7 @@ export class TurnItems {
   readonly #emit: (event: AnswerEvent) => void;
   readonly #place: { runId: string; turn: number };
   readonly #sealed: boolean;
+  readonly #stored: boolean;
   #retry: number;
   #opened: Opened[] = [];
   /** Whether reasoning that clients do not see came after the last piece. */
@@ -81,8 +99,14 @@ export class TurnItems {
 
   constructor(
     emit: (event: AnswerEvent) => void,
-    { retry, sealed, ...place }: { runId: string; turn: number; retry: number; sealed: boolean },
+    {
+      retry,
+      sealed,
+      stored,
+      ...place
+    }: { runId: string; turn: number; retry: number; sealed: boolean; stored: boolean },
   ) {
+    this.#stored = stored;
     this.#emit = emit;
     this.#place = place;
     this.#sealed = sealed;
@@ -138,9 +162,12 @@ export class TurnItems {
     const left = [...this.#opened];
     for (const [at, block] of blocks.entries()) {
       if (block.kind === 'provider') {
-        const { builtin, place, item } = block;
-        const id = itemIdOf({ ...this.#place, kind: ITEM_KINDS[builtin], place });
-        this.#emit({ type: 'provided', id, builtin, item: { ...providedCall(item)?.item, id } });
+        const { as, place, item } = block;
+        const { builtin, item: theirs = {} } = providedItem(item) ?? {};
+        // The provider must get its own id back, which only the store could find for ours.
+        const named = as === 'pi' && !this.#stored ? theirs.id : undefined;
+        const id = typeof named === 'string' ? named : itemIdOf({ ...this.#place, kind: as, place });
+        this.#emit({ type: 'provided', id, item: { ...theirs, id }, ...omitUndefined({ builtin }) });
         continue;
       }
       const { kind, text, items: from } = block;

@@ -4,7 +4,19 @@
  * - an output item is `KIND_RUN_TURN_PLACE`, where PLACE counts the items of its kind in its turn from 0;
  * - an item of a turn's Nth retry is `KIND_RUN_TURN_PLACE_rN`, because items of failed attempts keep their ids.
  */
-export type ItemKind = 'msg' | 'rs' | 'cmp' | 'fc' | 'ctc' | 'mcp' | 'mcpr' | 'mcpl' | 'ws' | 'fs' | 'ci';
+export type ItemKind =
+  | 'msg'
+  | 'rs'
+  | 'cmp'
+  | 'fc'
+  | 'ctc'
+  | 'mcp'
+  | 'mcpr'
+  | 'mcpl'
+  | 'ws'
+  | 'fs'
+  | 'ci'
+  | 'pi';
 
 /** `turn` counts the run's completed turns from 1; tool lists have turn 0. `retry`: the failed attempts before it. */
 export type ItemPlace = { kind: ItemKind; runId: string; turn: number; place: number; retry?: number };
@@ -33,7 +45,7 @@ export function itemIdOf({ kind, runId, turn, place, retry = 0 }: ItemPlace): st
 /** `undefined` for any id that `itemIdOf` does not produce. */
 export function readItemId(id: string): ItemPlace | undefined {
   const [, kind, key, turn, place, retry = '0'] =
-    /^(msg|rs|cmp|fc|ctc|mcpr|mcpl|mcp|ws|fs|ci)_([A-Za-z0-9]+)_(\d{1,9})_(\d{1,9})(?:_r(\d{1,9}))?$/.exec(
+    /^(msg|rs|cmp|fc|ctc|mcpr|mcpl|mcp|ws|fs|ci|pi)_([A-Za-z0-9]+)_(\d{1,9})_(\d{1,9})(?:_r(\d{1,9}))?$/.exec(
       id,
     ) ?? [];
   if (key === undefined) return undefined;

@@ -1,3 +1,4 @@
+import { objectOf } from '../../../adapters/turn/json-access.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../../openai-error.ts';
@@ -146,7 +147,8 @@ async function restore(sent: SentItem, known: References): Promise<readonly Item
       ? { ...item, callId: made.replace('_', `_${known.scope}`) }
       : item,
   );
-  const stored = id !== undefined && own.some(isOfModel) ? await known.recognize(id) : undefined;
+  const mayBeStored = own.some(item => isOfModel(item) || item.type === 'provider_item');
+  const stored = id !== undefined && mayBeStored ? await known.recognize(id) : undefined;
   if (stored !== undefined && (ranHere === true || isSame(stored, own, known.origins))) return stored;
   for (const item of own)
     if (item.type === 'tool_call' && tool !== undefined) known.origins.set(item.callId, { tool });
@@ -187,6 +189,10 @@ function textOf(item: Item): string {
       return item.text;
     case 'tool_call':
       return JSON.stringify([item.callId, item.name, argumentsIn(item.arguments)]);
+    case 'provider_item': {
+      const { id: _, ...shown } = objectOf(objectOf(item.opaque.data).item);
+      return JSON.stringify(shown);
+    }
     default:
       return '';
   }

@@ -1,11 +1,12 @@
 /** What a request does to the runs of the store, decided before anything is done: see `Plan`. */
+import { KEPT_KINDS } from '../../../adapters/responses/item-kinds.ts';
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
-import type { Item, MessageItem } from '../../../protocol/item.ts';
+import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { Answer, OpenReference } from '../../../protocol/open/answer.ts';
 import type { JsonOpenCall } from '../../../protocol/run-view.ts';
@@ -330,16 +331,20 @@ export type Plan =
       run: RunResponses;
       forkAt?: number;
       callAnswers: CallAnswer[];
-      messages: MessageItem[];
+      /** Messages, and other items that the client appends. */
+      messages: Item[];
     }
   | { type: 'repeat'; found: FoundResponse };
 
 function isClientItem(item: Item): boolean {
+  if (item.type === 'provider_item') return KEPT_KINDS[item.kind]?.by === 'client';
   return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }
 
-function messagesIn(items: readonly Item[]): MessageItem[] {
-  return items.filter(item => item.type === 'message');
+function messagesIn(items: readonly Item[]): Item[] {
+  return items.filter(
+    item => item.type === 'message' || (item.type === 'provider_item' && isClientItem(item)),
+  );
 }
 
 /** The first result of a call counts. Throws a `ResponsesError` for a result that no call waits for. */

@@ -2,7 +2,7 @@ import type { CallResult, Context } from '../../../machines/context.ts';
 import type { Item, ToolResultItem } from '../../../protocol/item.ts';
 import type { CompleteEvent } from '../answer/answer-event.ts';
 import { blocksIn } from '../answer/turn-items.ts';
-import { ITEM_KINDS, type ItemPlace, readItemId, readResponseId } from '../answer/wire-ids.ts';
+import { type ItemPlace, readItemId, readResponseId } from '../answer/wire-ids.ts';
 import { isUpstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem } from '../request/gateway-request.ts';
 import {
@@ -200,7 +200,7 @@ function itemsAt(
   }
   if (kind === 'cmp') return items.filter(isUpstreamCompaction).slice(place, place + 1);
   const provided = blocksIn(items, { sealed: false }).find(
-    block => block.kind === 'provider' && ITEM_KINDS[block.builtin] === kind && block.place === place,
+    block => block.kind === 'provider' && block.as === kind && block.place === place,
   );
   if (provided?.kind === 'provider') return [{ ...provided.item, id }];
   const callId = calls[place]?.callId ?? '';

@@ -1,5 +1,5 @@
 import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../../openai-error.ts';
 import type { ExposedTool, RecordedRequest } from '../runs/response-spec.ts';
 import { describeTool, type ToolNames } from './request-tools.ts';
@@ -34,6 +34,8 @@ export type SentItem = {
   /** The tool of its call, if that is no function of the client. */
   tool?: ExposedTool;
   ranHere?: true;
+  /** The item is one that only models of OpenAI's Responses API read. */
+  onlyFor?: { type: string; place: string };
   /** The id of its call, if the client sent none: it distinguishes the call only from others in this input. */
   newCallId?: string;
 };
@@ -50,10 +52,15 @@ export function sentMessage(message: MessageItem, place: string): SentItem {
   return sent(message);
 }
 
-export function customCall(call: { callId: string; name: string; input: string }): SentItem {
-  const { callId, name, input } = call;
+export function customCall(call: {
+  callId: string;
+  name: string;
+  input: string;
+  more?: JsonObject;
+}): SentItem {
+  const { callId, name, input, more } = call;
   const written = JSON.stringify({ input });
-  const opaque = { provider: OPENAI, data: { as: 'custom_tool_call' } };
+  const opaque = { provider: OPENAI, data: { as: 'custom_tool_call', ...more } };
   return {
     ...sent({ type: 'tool_call', callId, name, arguments: written, opaque }),
     tool: { kind: 'custom', name },
@@ -75,7 +82,8 @@ export function recordOf({
   names,
   ...kept
 }: GatewayRequest): RecordedRequest {
-  return { ...kept, tools: kept.tools.map(describeTool) };
+  const addedTools = kept.addedTools?.map(describeTool);
+  return { ...kept, tools: kept.tools.map(describeTool), ...omitUndefined({ addedTools }) };
 }
 
 /** In the format of the Responses API; `isOutput`: as a part of the model's message. */

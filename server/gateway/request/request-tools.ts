@@ -1,6 +1,7 @@
 /** The tools of a request: what they may be, how they are read from JSON, and what of them is stored. */
 import * as z from 'zod';
-import { omitNull, omitUndefined } from '../../../protocol/json.ts';
+import { CALL_KINDS, callTypeDeclaredAs } from '../../../adapters/responses/item-kinds.ts';
+import { isJsonObject, type JsonValue, omitNull, omitUndefined } from '../../../protocol/json.ts';
 import {
   BUILTIN_KINDS,
   type BuiltinTool,
@@ -25,6 +26,9 @@ const functionTool = openFields({
   description: maybe(z.string()),
   parameters: maybe(object),
   strict: maybe(z.boolean()),
+  allowed_callers: maybe(z.array(z.enum(['direct', 'programmatic'])).max(2)),
+  defer_loading: maybe(z.boolean()),
+  output_schema: maybe(object),
 });
 export type FunctionTool = z.infer<typeof functionTool>;
 
@@ -72,7 +76,34 @@ const mcpTool = openFields({
 });
 export type McpTool = z.infer<typeof mcpTool>;
 
-export type RequestTool = FunctionTool | CustomTool | McpTool | BuiltinTool;
+const namespaceTool = openFields({
+  type: z.literal('namespace'),
+  name: toolName,
+  description: maybe(z.string()),
+  tools: z.array(z.discriminatedUnion('type', [functionTool, customTool])).max(MOST_TOOLS),
+});
+type NamespaceTool = z.infer<typeof namespaceTool>;
+
+/** Tools that OpenAI's models know, and whose calls the client runs. Those in a container are the provider's. */
+const ownTool = openFields({
+  type: z.enum(['apply_patch', 'shell', 'local_shell', 'computer', 'computer_use_preview', 'tool_search']),
+  environment: maybe(
+    openFields({ type: z.literal('local', 'expected "local": commands do not run in containers here') }),
+  ),
+});
+type OwnTool = z.infer<typeof ownTool>;
+
+/** Has no calls of its own: what the model writes in it calls the functions. */
+const programTool = openFields({ type: z.literal('programmatic_tool_calling') });
+
+export type RequestTool =
+  | FunctionTool
+  | CustomTool
+  | McpTool
+  | BuiltinTool
+  | NamespaceTool
+  | OwnTool
+  | z.infer<typeof programTool>;
 
 const TOOL_SCHEMAS: ReadonlyMap<string, z.ZodType<RequestTool>> = new Map<string, z.ZodType<RequestTool>>([
   ['function', functionTool],
@@ -81,6 +112,9 @@ const TOOL_SCHEMAS: ReadonlyMap<string, z.ZodType<RequestTool>> = new Map<string
   ['web_search', webSearchTool],
   ['file_search', fileSearchTool],
   ['code_interpreter', codeInterpreterTool],
+  ['namespace', namespaceTool],
+  ['programmatic_tool_calling', programTool],
+  ...ownTool.shape.type.options.map(type => [type, ownTool] as const),
 ]);
 
 const chosenTool = z.discriminatedUnion('type', [
@@ -88,6 +122,7 @@ const chosenTool = z.discriminatedUnion('type', [
   openFields({ type: z.literal('mcp'), server_label: z.string(), name: maybe(z.string()) }),
   openFields({
     type: z.enum([
+      ...ownTool.shape.type.options,
       ...BUILTIN_KINDS,
       'web_search_preview',
       'web_search_preview_2025_03_11',
@@ -127,6 +162,18 @@ export function readTool(tool: { type: string; [member: string]: unknown }, plac
   throw describeIssue(issue, place);
 }
 
+/** Tools that an item declares, which are read like those of a request. */
+export function readDeclarations(tools: JsonValue | undefined, place: string): RequestTool[] {
+  if (!Array.isArray(tools)) return [];
+  if (tools.length > MOST_TOOLS)
+    throw invalid(place, 'invalid_value', `'${place}' is not valid: expected at most ${MOST_TOOLS} tools.`);
+  return tools.map((tool, at) => {
+    if (isJsonObject(tool) && typeof tool.type === 'string')
+      return readTool({ ...tool, type: tool.type }, `${place}[${at}]`);
+    throw missing(`${place}[${at}].type`);
+  });
+}
+
 function badLabel(param: string, { message, code, input }: z.core.$ZodIssue): ResponsesError {
   return code === 'invalid_type' && input === undefined
     ? missing(param)
@@ -147,12 +194,55 @@ export function assertTools(
       const isTwice = tools.slice(0, at).some(other => isBuiltinTool(other) && builtinKindOf(other) === kind);
       const message = `The built-in tool "${kind}" is declared twice.`;
       if (isTwice) throw invalid(named(at, 'type'), 'duplicate_tool', message);
-    } else if (names.has(tool.name)) {
-      const message = `Two functions or custom tools have the name "${tool.name}".`;
-      throw invalid(named(at, 'name'), 'duplicate_function', message);
-    } else names.add(tool.name);
+    } else
+      for (const { name } of clientTools(tool)) {
+        const message = `Two functions, custom tools or tools of the model have the name "${name}".`;
+        if (names.has(name)) throw invalid(named(at, 'name'), 'duplicate_function', message);
+        names.add(name);
+      }
   }
   assertChoice(choice, tools);
+}
+
+type ClientTool =
+  | { kind: 'function'; name: string; tool: FunctionTool }
+  | { kind: 'custom'; name: string; tool: CustomTool }
+  | { kind: 'own'; name: string; tool: OwnTool };
+
+/** The tools whose calls the client runs. */
+export function clientTools(tool: RequestTool): ClientTool[] {
+  switch (tool.type) {
+    case 'function':
+      return [{ kind: 'function', name: tool.name, tool }];
+    case 'custom':
+      return [{ kind: 'custom', name: tool.name, tool }];
+    case 'namespace':
+      return tool.tools.flatMap(clientTools);
+    default:
+      return isOwnTool(tool) ? [{ kind: 'own', name: ownNameOf(tool.type), tool }] : [];
+  }
+}
+
+function isOwnTool(tool: RequestTool): tool is OwnTool {
+  return callTypeDeclaredAs(tool.type) !== undefined;
+}
+
+function ownNameOf(type: string): string {
+  return CALL_KINDS[callTypeDeclaredAs(type) ?? '']?.tool ?? type;
+}
+
+/** Whether the tool means something only to models that OpenAI's Responses API serves. */
+export function isOfResponses(tool: RequestTool): boolean {
+  if (tool.type === 'function')
+    return tool.allowed_callers != null && !tool.allowed_callers.includes('direct');
+  return isOwnTool(tool) || tool.type === 'namespace' || tool.type === 'programmatic_tool_calling';
+}
+
+/** Whether the provider has to be sent the declaration as the client wrote it. */
+export function isDeclaredAsSent(tool: RequestTool): boolean {
+  if (isOfResponses(tool)) return true;
+  if (tool.type !== 'function') return false;
+  return (tool.allowed_callers ?? tool.defer_loading ?? tool.output_schema) != null;
 }
 
 function assertServer(tool: McpTool, labels: Set<string>, named: (member: string) => string): void {
@@ -201,8 +291,9 @@ function isChosen(tool: RequestTool, wanted: ChosenTool): boolean {
       return tool.type === 'mcp' && tool.server_label === wanted.server_label;
     case 'function':
     case 'custom':
-      return tool.type === wanted.type && tool.name === wanted.name;
+      return clientTools(tool).some(({ kind, name }) => kind === wanted.type && name === wanted.name);
     default:
+      if (isOwnTool(tool)) return tool.type === wanted.type;
       return isBuiltinTool(tool) && builtinKindOf(tool) === builtinKind(wanted.type);
   }
 }
@@ -212,7 +303,9 @@ export function describeTool(tool: RequestTool): RequestTool {
   switch (tool.type) {
     case 'function': {
       const { type, name, description = null, parameters = null, strict = null } = tool;
-      return { type, name, description, parameters, strict };
+      const { allowed_callers, defer_loading, output_schema } = tool;
+      const more = omitNull({ allowed_callers, defer_loading, output_schema });
+      return { type, name, description, parameters, strict, ...more };
     }
     case 'custom': {
       const { type, name, description, format } = tool;

@@ -78,7 +78,7 @@ function givenIn(found: FoundResponse): { text: string; calls: ClientCall[] } {
       .map(event => (event.type === 'closed' && event.kind === 'message' ? event.text : ''))
       .join(''),
     calls: events.flatMap(event =>
-      event.type === 'call.given' ? [{ ...event.call, isCustom: event.isCustom }] : [],
+      event.type === 'call.given' ? [{ ...event.call, isCustom: event.as === 'custom_tool_call' }] : [],
     ),
   };
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../../access/caller.ts';
+import { objectOf } from '../../../adapters/turn/json-access.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import { appendEvidence } from '../../../engine/journal/evidence.ts';
@@ -9,7 +10,7 @@ import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { findCall } from '../../../machines/calls.ts';
 import type { ChartState } from '../../../machines/step.ts';
-import type { Item } from '../../../protocol/item.ts';
+import type { Item, ToolCallItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { commandFor } from '../../../protocol/open/answer.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
@@ -33,6 +34,7 @@ import {
 import { assertNotOtherwise, type CallAnswer, type Plan } from '../plan/plan-request.ts';
 import type { CallOrigin } from '../plan/references.ts';
 import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
+import { clientTools, readDeclarations } from '../request/request-tools.ts';
 import {
   divideJournal,
   type FoundResponse,
@@ -43,12 +45,14 @@ import {
 } from './response-library.ts';
 import {
   CLIENT,
+  callTypeFor,
   type Exposed,
   holdCalls,
   isSameTool,
   isServerTool,
   modelNameOf,
   RESPONSES,
+  type RecordedRequest,
   type RequestKey,
   type ResponseHead,
   type ResponseSpec,
@@ -90,10 +94,11 @@ export class RequestRuns {
   /** Throws a `ResponsesError` if the run refuses the request, or what `Admission.admit` throws. */
   async carryOut<Wire, Whole>(
     plan: Plan,
-    asked: CallersRequest,
+    request: CallersRequest,
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     if (plan.type === 'repeat') return await this.repeat(plan.found, write);
+    const asked = { ...request, request: { ...request.request, ...toolsAddedBy(plan, request.request) } };
     const { agents, admission, live } = this.#options;
     live.assertOpen();
     const release = await admission.admit(asked.caller, asked.model);
@@ -386,6 +391,45 @@ function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpe
   if (kind === 'doubt') return [];
   if (kind === 'result') return [{ type: 'output', callId }];
   return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
+}
+
+/** The tools that items of the conversation declare, but for those that the request declares itself. */
+function toolsAddedBy(
+  plan: Exclude<Plan, { type: 'repeat' }>,
+  { tools }: Pick<RecordedRequest, 'tools'>,
+): Partial<Pick<RecordedRequest, 'addedTools'>> {
+  const before = plan.type === 'start' ? plan.continues : plan.run;
+  const added = [
+    ...(before?.spans.at(-1)?.spec.request.addedTools ?? []),
+    ...declarationsIn(plan).flatMap(list => readDeclarations(list, 'input')),
+  ];
+  const byName = new Map(added.flatMap(clientTools).map(({ name, tool }) => [name, tool]));
+  for (const { name } of tools.flatMap(clientTools)) byName.delete(name);
+  return byName.size === 0 ? {} : { addedTools: [...byName.values()] };
+}
+
+/** The lists of tools in the new items: of those that add them, and of what searches found. */
+function declarationsIn(plan: Exclude<Plan, { type: 'repeat' }>): (JsonValue | undefined)[] {
+  const items = plan.type === 'start' ? plan.items : plan.messages;
+  const searches = new Set(
+    items.flatMap(item => (item.type === 'tool_call' && isSearch(item) ? [item.callId] : [])),
+  );
+  const lists = items.map(item => {
+    if (item.type === 'provider_item') return objectOf(objectOf(item.opaque.data).item).tools;
+    return item.type === 'tool_result' && searches.has(item.callId) ? objectOf(item.output).tools : undefined;
+  });
+  const found = (plan.type === 'start' ? [] : plan.callAnswers).map(({ open, answer }) =>
+    answer.type === 'result' &&
+    plan.type === 'continue' &&
+    callTypeFor(plan.run.tools.of(open.callId)) === 'tool_search_call'
+      ? objectOf(toJson(answer.output)).tools
+      : undefined,
+  );
+  return [...lists, ...found];
+}
+
+function isSearch({ opaque }: ToolCallItem): boolean {
+  return objectOf(opaque?.data).as === 'tool_search_call';
 }
 
 function usedIn(plan: Plan): Exposed {

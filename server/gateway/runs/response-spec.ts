@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { callTypeOf } from '../../../adapters/responses/item-kinds.ts';
 import type { Call, Context } from '../../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
@@ -21,6 +22,8 @@ export type RecordedRequest = {
   instructions?: string;
   /** In a journal without credentials. */
   tools: readonly RequestTool[];
+  /** Tools that items of the conversation declare. */
+  addedTools?: readonly RequestTool[];
   toolChoice?: RequestToolChoice;
   settings: Settings;
   maxToolCalls?: number;
@@ -49,7 +52,8 @@ const serverTool = z.object({
 });
 export type ServerTool = z.infer<typeof serverTool>;
 
-const clientTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
+/** `own`: a tool that OpenAI's models know, such as `shell`. */
+const clientTool = z.object({ kind: z.enum(['function', 'custom', 'own']), name: z.string() });
 
 const builtinTool = z.object({ builtin: z.enum(BUILTIN_KINDS), name: z.string() });
 
@@ -136,9 +140,24 @@ export function isCustomTool(tool: ExposedTool | undefined): boolean {
   return tool !== undefined && 'kind' in tool && tool.kind === 'custom';
 }
 
-export function passesBuiltins({ request, exposed }: ResponseSpec): boolean {
+export function isOwnTool(tool: ExposedTool | undefined): boolean {
+  return tool !== undefined && 'kind' in tool && tool.kind === 'own';
+}
+
+/** The type of the items of the calls of a client's tool; functions may be left out of `Exposed`. */
+export function callTypeFor(tool: ExposedTool | undefined): string {
+  if (isCustomTool(tool)) return 'custom_tool_call';
+  return (isOwnTool(tool) && callTypeOf(tool?.name ?? '')) || 'function_call';
+}
+
+/** Whether the provider may run calls in the turns of the response. */
+export function passesCalls({ request, exposed }: ResponseSpec): boolean {
   const runHere = Object.values(exposed).map(builtinOf);
-  return request.tools.some(tool => isBuiltinTool(tool) && !runHere.includes(builtinKindOf(tool)));
+  return request.tools.some(tool =>
+    isBuiltinTool(tool)
+      ? !runHere.includes(builtinKindOf(tool))
+      : tool.type === 'tool_search' || tool.type === 'programmatic_tool_calling',
+  );
 }
 
 /** The client's by name, else of the same server and target. */
@@ -147,6 +166,7 @@ export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | un
   if (one.name !== other.name) return false;
   if (isServerTool(one) && isServerTool(other))
     return one.label === other.label && one.target === other.target && one.hidden === other.hidden;
+  if (isOwnTool(one) !== isOwnTool(other)) return false;
   return isClientTool(one) === isClientTool(other) && builtinOf(one) === builtinOf(other);
 }
 

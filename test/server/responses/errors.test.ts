@@ -66,7 +66,7 @@ describe('the validation of a request', () => {
       'tool_choice',
       'tool_choice_function_not_found',
     ],
-    ['item type', { input: [{ type: 'computer_call' }] }, 'input[0].type', 'unsupported_input_item'],
+    ['item type', { input: [{ type: 'hologram_call' }] }, 'input[0].type', 'unsupported_input_item'],
     [
       'content type',
       { input: [{ role: 'user', content: [{ type: 'input_audio' }] }] },
