@@ -1,6 +1,7 @@
 import { readContent } from '../protocol/content/read-content.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Item, Part, ToolResultItem } from '../protocol/item.ts';
+import { oncePer } from '../protocol/once-per.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 
 export type TrimOptions = {
@@ -20,28 +21,27 @@ const FIT_NAMES: NamesOf<FitOptions> = { ...TRIM_NAMES, tokensOf: true };
 export type Trim = (transcript: readonly Item[]) => readonly Item[];
 
 /**
- * Returns a function that trims a transcript to its last `count` items. It may keep more: a model's turn with its
- * reasoning, calls and results is never split. Pinned items, system and developer messages, the first and the last user
- * message, and the last item are always kept. Throws `agent-invalid` for an invalid `count`.
+ * Returns a function that trims a transcript to its last `count` items, and keeps complete turns: a model's turn with
+ * its reasoning, calls and results is never split. Pinned items, system and developer messages, the first and the last
+ * user message, and the last turn are always kept; if those alone exceed `count`, so does the result. Control items do
+ * not count.
+ *
+ * It cuts in steps: a transcript that exceeds `count` is cut to half of it, and then grows to `count` again before the
+ * next cut. In between each result begins with the one before, so caches and signed reasoning stay valid. Throws
+ * `agent-invalid` for an invalid `count`.
  *
  * @example
- * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: keepLast(20)(transcript) }) })
+ * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: keepLast(40)(transcript) }) })
  */
 export function keepLast(count: number, options: TrimOptions = {}): Trim {
   refuseUnknownOptions('keepLast', options, TRIM_NAMES);
   check(Number.isInteger(count) && count >= 0, `keepLast expects a whole number of items, got ${count}.`);
-  const isPinned = readPinned(options);
-  return transcript => {
-    const groups = groupItems(transcript);
-    const recent = groups.filter(({ last }) => last >= transcript.length - count);
-    return pick(transcript, [...findNeeded(transcript, groups, isPinned), ...recent]);
-  };
+  return trimTo(count, () => 1, readPinned(options));
 }
 
 /**
- * Returns a function that trims a transcript to `limit` tokens: the newest items that fit, without gaps, and the items
- * that `keepLast` always keeps. If those alone exceed the limit, so does the result. Tokens are estimated, so leave
- * some room. Throws `agent-invalid` for a limit that is not above 0.
+ * Returns a function that trims a transcript to `limit` tokens, by the rules and in the steps of `keepLast`. Tokens are
+ * estimated, so leave some room. Throws `agent-invalid` for a limit that is not above 0.
  *
  * @example
  * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: fitTokens(100_000)(transcript) }) })
@@ -49,23 +49,7 @@ export function keepLast(count: number, options: TrimOptions = {}): Trim {
 export function fitTokens(limit: number, options: FitOptions = {}): Trim {
   refuseUnknownOptions('fitTokens', options, FIT_NAMES);
   check(limit > 0, `fitTokens expects a number of tokens above 0, got ${limit}.`);
-  const isPinned = readPinned(options);
-  const tokensOf = options.tokensOf ?? estimateTokens;
-  return transcript => {
-    const groups = groupItems(transcript);
-    const tokens = transcript.map(item => tokensOf(item));
-    const weigh = ({ places }: Group) => places.reduce((sum, place) => sum + (tokens[place] ?? 0), 0);
-    const kept = findNeeded(transcript, groups, isPinned);
-    let left = limit;
-    for (const group of kept) left -= weigh(group);
-    for (const group of groups.toSorted((one, other) => other.last - one.last)) {
-      if (kept.has(group)) continue;
-      left -= weigh(group);
-      if (left < 0) break;
-      kept.add(group);
-    }
-    return pick(transcript, kept);
-  };
+  return trimTo(limit, oncePer(options.tokensOf ?? estimateTokens), readPinned(options));
 }
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -114,36 +98,103 @@ function tokensIn(characters: number): number {
 }
 
 /** The indexes of items that are kept or removed together; `into` is the group that this one was merged into. */
-type Group = { places: number[]; last: number; into?: Group };
+type Group = { places: number[]; weight: number; isFixed: boolean; into?: Group };
 
-/** A model's turn is one group, with every item of its calls; each other item is its own. */
-function groupItems(transcript: readonly Item[]): Group[] {
-  const groups = new Set<Group>();
+/**
+ * Walks the transcript as it grew, so that each cut depends only on the items before it and stays where it is. `fixed`
+ * groups are always kept. The others are in `window`, in the order of their last items: its first ones are cut, down to
+ * half of what the fixed groups leave of `bound`. The last user message at a cut stays until the next one, also when
+ * later messages follow.
+ */
+function trimTo(bound: number, weigh: (item: Item) => number, isPinned: (item: Item) => boolean): Trim {
+  return transcript => {
+    const fixed = new KeptGroups();
+    const window = new KeptGroups();
+    const firstFromUser = transcript.find(isFromUser);
+    let lastFromUser: Group | undefined;
+    let latest: Group | undefined;
+    for (const { place, item, group, merged } of groupItems(transcript)) {
+      const isNew = group.places.length === 0;
+      let isKept = fixed.remove(group) || window.remove(group);
+      if (merged !== undefined) {
+        isKept = fixed.remove(merged) || window.remove(merged) || isKept;
+        absorb(group, merged);
+      }
+      group.places.push(place);
+      group.isFixed ||= item === firstFromUser || isInstruction(item) || isPinned(item);
+      if (!isControl(item)) {
+        group.weight += weigh(item);
+        latest = group;
+      }
+      if (isFromUser(item)) lastFromUser = group;
+      if (group.isFixed) fixed.add(group);
+      else if (isNew || isKept || !isControl(item)) window.add(group);
+      const room = bound - fixed.weight;
+      if (window.weight > room) window.shrink(room / 2, one => one === lastFromUser || one === latest);
+    }
+    const kept = new Set([...fixed, ...window].flatMap(({ places }) => places));
+    return kept.size === transcript.length ? transcript : transcript.filter((_, place) => kept.has(place));
+  };
+}
+
+class KeptGroups {
+  readonly #groups = new Set<Group>();
+  weight = 0;
+
+  [Symbol.iterator](): Iterator<Group> {
+    return this.#groups.values();
+  }
+
+  add(group: Group): void {
+    this.#groups.add(group);
+    this.weight += group.weight;
+  }
+
+  remove(group: Group): boolean {
+    const had = this.#groups.delete(group);
+    if (had) this.weight -= group.weight;
+    return had;
+  }
+
+  /** Removes the first groups until the others weigh at most `target`. */
+  shrink(target: number, mustStay: (group: Group) => boolean): void {
+    for (const group of this.#groups) {
+      if (this.weight <= target) return;
+      if (!mustStay(group)) this.remove(group);
+    }
+  }
+}
+
+/**
+ * Yields the items, each with its group, which may be new, and the group that it merges into that one. A model's turn is
+ * one group, with every item of its calls; each other item is its own.
+ */
+function* groupItems(transcript: readonly Item[]) {
   const ofCall = new Map<string, Group>();
-  let turn: Group | null = null;
+  let turn: Group | undefined;
   for (const [place, item] of transcript.entries()) {
     const made = isMadeByModel(item);
     const known = 'callId' in item ? rootOf(ofCall.get(item.callId)) : undefined;
-    let group: Group = known ?? (made ? turn : null) ?? { places: [], last: place };
-    if (made && turn !== null && turn !== group) group = merge(turn, group);
-    group.places.push(place);
-    group.last = place;
-    groups.add(group);
+    const open = made ? turn : undefined;
+    let group = known ?? open ?? { places: [], weight: 0, isFixed: false };
+    let merged: Group | undefined;
+    if (open !== undefined && open !== group) {
+      // A repeated call id joins its turns. The smaller group is merged into the larger.
+      merged = open.places.length < group.places.length ? open : group;
+      group = merged === open ? group : open;
+    }
+    yield { place, item, group, merged };
     if ('callId' in item) ofCall.set(item.callId, group);
     if (made) turn = group;
-    else if (!isControl(item)) turn = null;
+    else if (!isControl(item)) turn = undefined;
   }
-  return [...groups];
+}
 
-  /** A repeated call id joins its turns. The smaller group is merged into the larger. */
-  function merge(one: Group, other: Group): Group {
-    const [larger, smaller] = one.places.length < other.places.length ? [other, one] : [one, other];
-    for (const place of smaller.places) larger.places.push(place);
-    larger.last = Math.max(larger.last, smaller.last);
-    smaller.into = larger;
-    groups.delete(smaller);
-    return larger;
-  }
+function absorb(group: Group, merged: Group): void {
+  for (const place of merged.places) group.places.push(place);
+  group.weight += merged.weight;
+  group.isFixed ||= merged.isFixed;
+  merged.into = group;
 }
 
 function rootOf(group: Group | undefined): Group | undefined {
@@ -161,21 +212,6 @@ function isControl({ type }: Item): boolean {
   return type === 'approval_request' || type === 'approval_response' || type === 'tool_list';
 }
 
-function findNeeded(
-  transcript: readonly Item[],
-  groups: readonly Group[],
-  isPinned: (item: Item) => boolean,
-): Set<Group> {
-  const needed = new Set([
-    transcript.findIndex(isFromUser),
-    transcript.findLastIndex(isFromUser),
-    transcript.findLastIndex(item => !isControl(item)),
-  ]);
-  for (const [place, item] of transcript.entries())
-    if (isInstruction(item) || isPinned(item)) needed.add(place);
-  return new Set(groups.filter(({ places }) => places.some(place => needed.has(place))));
-}
-
 function isFromUser(item: Item): boolean {
   return item.type === 'message' && item.role === 'user';
 }
@@ -188,11 +224,6 @@ function readPinned({ pinned = [] }: TrimOptions): (item: Item) => boolean {
   if (typeof pinned === 'function') return pinned;
   const ids = new Set(pinned);
   return ({ id }) => id !== undefined && ids.has(id);
-}
-
-function pick(transcript: readonly Item[], groups: Iterable<Group>): readonly Item[] {
-  const kept = new Set([...groups].flatMap(({ places }) => places));
-  return kept.size === transcript.length ? transcript : transcript.filter((_, place) => kept.has(place));
 }
 
 function check(holds: boolean, message: string): void {

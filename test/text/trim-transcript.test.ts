@@ -52,6 +52,22 @@ const pinnedIds = fc.uniqueArray(
   { maxLength: 3 },
 );
 
+/** A conversation as a run makes it: messages of the user, and turns with a thought, calls and their results. */
+const anyConversation = fc
+  .array(fc.oneof(fc.constant('user'), fc.nat(3)), { minLength: 1, maxLength: 40 })
+  .map(steps => [
+    [{ ...userMessage('task'), id: 'task' }],
+    ...steps.map((step, at): Item[] => {
+      if (typeof step === 'string') return [{ ...userMessage('more'), id: `user ${at}` }];
+      const ids = Array.from({ length: step }, (_, call) => `${at}.${call}`);
+      return [
+        { type: 'reasoning', id: `thought ${at}`, text: 'hm', opaque: { provider: 'p', data: 's' } },
+        ...ids.map((callId): Item => ({ type: 'tool_call', callId, name: 't', arguments: '{}' })),
+        ...ids.map((callId): Item => ({ type: 'tool_result', callId, output: 'ok', isError: false })),
+      ];
+    }),
+  ]);
+
 function message(role: fc.Arbitrary<'user' | 'assistant' | 'system' | 'developer'>): fc.Arbitrary<Item> {
   return fc
     .tuple(role, text)
@@ -132,6 +148,34 @@ describe('trimming', () => {
     );
   });
 
+  test('of a transcript that grows extends what it kept, or cuts at least half of the room away', () => {
+    const tokensOf = () => 1;
+    fc.assert(
+      fc.property(anyConversation, fc.integer({ min: 1, max: 60 }), fc.boolean(), (steps, bound, counts) => {
+        const trim = counts ? keepLast(bound) : fitTokens(bound, { tokensOf });
+        const least = keepLast(0);
+        let before: readonly Item[] = [];
+        for (let count = 1; count <= steps.length; count += 1) {
+          const full = steps.slice(0, count).flat();
+          const kept = trim(full);
+          if (before.every((item, at) => item === kept[at]))
+            expect(kept.slice(before.length)).toEqual(full.slice(full.length - kept.length + before.length));
+          else {
+            const mostAfterCut = Math.max(
+              1 + (bound - 1) / 2 + (steps[count - 1]?.length ?? 0),
+              least(full).length,
+            );
+            expect(kept.length).toBeLessThanOrEqual(mostAfterCut);
+            expect(before.length + (steps[count - 1]?.length ?? 0)).toBeGreaterThan(bound);
+          }
+          if (kept.length > bound) expect(kept).toEqual(least(full));
+          before = kept;
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   test('is idempotent', () => {
     fc.assert(
       fc.property(anyTranscript, anyTrim, pinnedIds, (full, makeTrim, pinned) => {
@@ -164,8 +208,22 @@ const round = (number: number) => idsOf(makeRounds(number + 1).slice(-5));
 
 describe('keepLast', () => {
   test('keeps the last items, complete turns and the task', () => {
-    expect(idsOf(keepLast(5)(makeRounds(3)))).toEqual(['task', ...round(2)]);
-    expect(idsOf(keepLast(6)(makeRounds(3)))).toEqual(['task', ...round(1), ...round(2)]);
+    expect(idsOf(keepLast(15)(makeRounds(3)))).toEqual(['task', ...round(2)]);
+    expect(idsOf(keepLast(16)(makeRounds(3)))).toEqual(idsOf(makeRounds(3)));
+  });
+
+  test('cuts to half of its bound, and then grows to the bound again', () => {
+    const sizes = Array.from({ length: 12 }, (_, count) => keepLast(31)(makeRounds(count)).length);
+    expect(sizes).toEqual([1, 6, 11, 16, 21, 26, 31, 16, 21, 26, 31, 16]);
+  });
+
+  test('keeps the last user message before a cut until the next one', () => {
+    const asked: Item[] = [...makeRounds(2), { ...userMessage('More.'), id: 'more' }];
+    const grown = [...asked, ...makeRounds(9).slice(11)];
+    const trim = keepLast(20);
+    const later = [...grown.slice(0, 22), { ...userMessage('Now.'), id: 'now' }];
+    expect(idsOf(trim(grown.slice(0, 22)))).toEqual(['task', 'more', ...round(3)]);
+    expect(idsOf(trim(later))).toEqual(['task', 'more', ...round(3), 'now']);
   });
 
   test('keeps items pinned by a predicate, with their complete turn', () => {
@@ -182,8 +240,8 @@ describe('fitTokens', () => {
   const tokensOf = () => 1;
 
   test('keeps the newest turns that fit together with the task, by the given estimate', () => {
-    expect(idsOf(fitTokens(11, { tokensOf })(makeRounds(3)))).toEqual(['task', ...round(1), ...round(2)]);
-    expect(idsOf(fitTokens(10, { tokensOf })(makeRounds(3)))).toEqual(['task', ...round(2)]);
+    expect(idsOf(fitTokens(21, { tokensOf })(makeRounds(5)))).toEqual(['task', ...round(3), ...round(4)]);
+    expect(idsOf(fitTokens(15, { tokensOf })(makeRounds(3)))).toEqual(['task', ...round(2)]);
   });
 
   test('counts pinned items against the same limit', () => {
