@@ -4,6 +4,7 @@ import type { Item } from '../protocol/item.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
+import { assertAccepted } from './anthropic/accepted-form.ts';
 import { ANTHROPIC, growingConversation, keptBlock } from './anthropic/messages.ts';
 import { familyOf } from './anthropic/model-family.ts';
 import { bodyOf, planOf, type ThinkingDisplay } from './anthropic/request.ts';
@@ -15,6 +16,7 @@ import {
   type Endpoint,
   usageFrom,
 } from './http/connection.ts';
+import type { ProviderContext } from './http/provider-errors.ts';
 import type { ClientOptions } from './http/transport.ts';
 import { pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
@@ -55,8 +57,11 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
   const conversationOf = growingConversation();
   const planFor = (request: ModelRequest) =>
     planOf(request, { model, nativeOutput, providerOptions, display });
-  const bodyFor = (request: ModelRequest, { stream }: { stream: boolean }) =>
-    bodyOf(request, planFor(request), { model, stream, conversationOf });
+  const bodyFor = (request: ModelRequest, context: ProviderContext, { stream }: { stream: boolean }) => {
+    const body = bodyOf(request, planFor(request), { model, stream, conversationOf });
+    assertAccepted(body, familyOf(model), context);
+    return body;
+  };
   return singleTurnAdapter({
     provider: ANTHROPIC,
     model,
@@ -67,7 +72,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
-      connection.post('/v1/messages', bodyFor(request, { stream }), signal),
+      connection.post('/v1/messages', bodyFor(request, connection.context, { stream }), signal),
     /** Leaves the thinking out if the provider refuses that of another model or transcript. */
     again(error, { transcript, ...request }) {
       if (!refusesThinking(error) || !transcript.some(isThinking)) return undefined;
@@ -77,7 +82,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
       send: (connection, request, signal) =>
         connection.post(
           '/v1/messages/count_tokens',
-          pick(bodyFor(request, { stream: false }), COUNTED),
+          pick(bodyFor(request, connection.context, { stream: false }), COUNTED),
           signal,
         ),
       read: body => body.input_tokens,

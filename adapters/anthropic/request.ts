@@ -5,6 +5,7 @@ import { convertOnce } from '../http/body-text.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { isObjectSchema, LOST_KEYWORDS, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
+import { acceptedForm, BUDGETS, LEAST_BUDGET, thinksIn, withoutThinking } from './accepted-form.ts';
 import { familyOf, type ModelFamily } from './model-family.ts';
 
 type BodyOptions = {
@@ -23,7 +24,7 @@ export function bodyOf(
   const own = plan.output.type === 'words' && output ? withOutputSchema(written, output) : written;
   const instructions = [own ?? '', ...opening].filter(text => text !== '').join('\n\n');
   const tools = toolsInput(request, plan);
-  const body = mergeOptions(
+  const merged = mergeOptions(
     mergeOptions(
       {
         model,
@@ -32,7 +33,7 @@ export function bodyOf(
         messages,
         ...(stream ? { stream: true } : {}),
         ...(tools.length > 0 ? { tools } : {}),
-        ...samplingInput(request.settings, plan),
+        ...samplingInput(request.settings),
         ...(plan.output.type === 'native'
           ? { output_config: { format: { type: 'json_schema', schema: plan.output.schema } } }
           : {}),
@@ -41,6 +42,7 @@ export function bodyOf(
     ),
     plan.providerOptions,
   );
+  const body = acceptedForm(merged, plan.family);
   if (objectsOf(body.tools).length > 0) return { tool_choice: choiceInput(request, plan), ...body };
   const called = calledTools(messages);
   return called.length > 0 ? { tool_choice: { type: 'none' }, ...body, tools: called } : body;
@@ -93,20 +95,16 @@ function choiceInput({ tools, toolChoice, settings }: ModelRequest, { output, ma
       : { type: 'tool', name: output.name, disable_parallel_tool_use: true };
   }
   if (toolChoice === 'none' && output.type !== 'tool') return { type: 'none' };
-  if (toolChoice === 'auto' || toolChoice === 'none' || !mayForce) return { type: 'auto', ...single };
+  if (toolChoice === 'auto' || toolChoice === 'none') return { type: 'auto', ...single };
   return toolChoice === 'required'
     ? { type: 'any', ...single }
     : { type: 'tool', name: toolChoice.name, ...single };
 }
 
-/** With thinking, `temperature` is refused and `top_p` is at least 0.95. Newer models accept one of the two, or none. */
-function samplingInput({ temperature, topP }: Settings, { family, thinks }: Plan): JsonObject {
-  if (family.sampling === 'none') return {};
-  const sampling: JsonObject =
-    temperature === undefined || thinks ? {} : { temperature: Math.min(1, Math.max(0, temperature)) };
-  const oneIsEnough = family.sampling === 'one' && sampling.temperature !== undefined;
-  if (topP === undefined || oneIsEnough || (thinks && topP < 0.95)) return sampling;
-  return { ...sampling, top_p: topP };
+/** Other providers take a `temperature` up to 2. */
+function samplingInput({ temperature, topP: top_p }: Settings): JsonObject {
+  const limited = temperature === undefined ? undefined : Math.min(1, Math.max(0, temperature));
+  return omitUndefined({ temperature: limited, top_p });
 }
 
 type PlanOptions = {
@@ -139,7 +137,6 @@ type Plan = {
   providerOptions: JsonObject;
   maxTokens: number;
   thinking: JsonObject;
-  thinks: boolean;
   mayForce: boolean;
   output: OutputPlan;
 };
@@ -148,15 +145,22 @@ export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const family = familyOf(options.model);
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
   const maxTokens = request.settings.maxOutputTokens ?? defaultMaxTokens(family, providerOptions);
-  const thinking = thinkingInput(request.settings.reasoningEffort, family, {
+  // A forced call is written without thinking, also by models that accept both.
+  const isUnthinking = family.forcedChoice === 'unthinking' && forcesCall(request);
+  const effort = isUnthinking ? 'none' : request.settings.reasoningEffort;
+  const thinking = thinkingInput(effort, family, {
     maxTokens: integerIn(providerOptions.max_tokens) ?? maxTokens,
     display: options.display,
   });
-  const thinks = thinksIn(mergeOptions(thinking, providerOptions), family);
+  const thinks = thinksIn(acceptedForm(mergeOptions(thinking, providerOptions), family), family);
   const mayForce = family.forcedChoice === 'always' || (family.forcedChoice === 'unthinking' && !thinks);
   const native = options.nativeOutput ?? family.nativeOutput;
   const output = outputPlan(request, { native, mayForce });
-  return { family, providerOptions, maxTokens, thinking, thinks, mayForce, output };
+  return { family, providerOptions, maxTokens, thinking, mayForce, output };
+}
+
+function forcesCall({ tools, toolChoice }: Pick<ModelRequest, 'tools' | 'toolChoice'>): boolean {
+  return tools.length > 0 && toolChoice !== 'auto' && toolChoice !== 'none';
 }
 
 /** A large thinking budget is added to the default, because it must be below `max_tokens`. */
@@ -173,25 +177,13 @@ function outputPlan(
   const schema = native ? nativeSchema(output.schema) : undefined;
   if (schema) return { type: 'native', schema };
   if (tools.length > 0) {
-    const callIsForced = toolChoice !== 'auto' && toolChoice !== 'none';
-    if (callIsForced && mayForce) return { type: 'free' };
+    if (forcesCall({ tools, toolChoice }) && mayForce) return { type: 'free' };
     if (toolChoice === 'none' && !mayForce) return { type: 'words' };
   }
   let name = 'structured_output';
   while (tools.some(tool => tool.name === name)) name = `${name}_`;
   return { type: 'tool', name };
 }
-
-/** Thinking budgets in tokens by effort. The API requires at least `LEAST_BUDGET`. */
-const BUDGETS: Readonly<Record<string, number>> = {
-  minimal: 1_024,
-  low: 4_096,
-  medium: 10_000,
-  high: 20_000,
-  xhigh: 28_000,
-  max: 28_000,
-};
-const LEAST_BUDGET = 1_024;
 
 /**
  * Nothing, a budget that leaves room for the answer, or an effort. An unknown one means `medium`, or is sent. Where
@@ -219,21 +211,6 @@ function effortInput(effort: string | undefined, family: ModelFamily, maxTokens:
   const largest = Math.max(LEAST_BUDGET, Math.floor(maxTokens * 0.75));
   const budget = Math.min(BUDGETS[effort] ?? 10_000, largest);
   return budget < maxTokens ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
-}
-
-/** Turns thinking off, or as far down as the model allows. */
-function withoutThinking(body: JsonObject, { thinkingModes }: ModelFamily): JsonObject {
-  const mode = thinkingModes.find(accepted => accepted === 'disabled' || accepted === 'between_tools');
-  if (mode !== undefined) return { ...body, thinking: { type: mode } };
-  const { display, block_binding } = objectOf(body.thinking);
-  const thinking = { type: 'adaptive', ...omitUndefined({ display, block_binding }) };
-  return { ...body, thinking, output_config: { effort: 'low', ...objectOf(body.output_config) } };
-}
-
-/** A model that thinks refuses most sampling settings. */
-function thinksIn(body: JsonObject, family: ModelFamily): boolean {
-  const { type } = objectOf(body.thinking);
-  return type === undefined ? family.thinksByDefault : type === 'enabled' || type === 'adaptive';
 }
 
 function effortOf(effort: string, { extraHighEffort }: ModelFamily): string {

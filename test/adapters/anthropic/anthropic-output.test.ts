@@ -59,7 +59,7 @@ describe('the schema of the answer', () => {
     ],
     ['required', {}, { type: 'any' }, ['lookup']],
     ['auto', { reasoningEffort: 'low' }, { type: 'auto' }, ['lookup', 'structured_output']],
-    ['required', { reasoningEffort: 'low' }, { type: 'auto' }, ['lookup', 'structured_output']],
+    ['required', { reasoningEffort: 'low' }, { type: 'any' }, ['lookup']],
     ['none', { reasoningEffort: 'low' }, { type: 'none' }, ['lookup']],
   ] as const)(
     'with tools, choice %s and settings %j is requested with %j',

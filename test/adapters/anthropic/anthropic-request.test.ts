@@ -103,16 +103,18 @@ describe('the choice of tools', () => {
     expect(await choice('none')).toEqual({ type: 'none' });
   });
 
-  test('is never forced while the model thinks, by request or by default', async () => {
-    const settings = { reasoningEffort: 'low' };
-    expect(await body({ tools, toolChoice: 'required', settings })).toMatchObject({
-      tool_choice: { type: 'auto' },
+  test('that forces a call turns thinking off for the call, except where a model accepts both', async () => {
+    const forced = (model: string) =>
+      body({ tools, toolChoice: 'required', settings: { reasoningEffort: 'low' } }, model);
+    expect(await forced('claude-sonnet-4-5')).toMatchObject({ tool_choice: { type: 'any' } });
+    expect(await forced('claude-sonnet-4-5')).not.toHaveProperty('thinking');
+    expect(await forced('claude-opus-5')).toMatchObject({
+      tool_choice: { type: 'any' },
+      thinking: { type: 'disabled' },
     });
-    expect(await body({ tools, toolChoice: 'none', settings })).toMatchObject({
-      tool_choice: { type: 'none' },
-    });
-    expect(await body({ tools, toolChoice: { name: 'lookup' } }, 'claude-opus-5-5')).toMatchObject({
-      tool_choice: { type: 'auto' },
+    expect(await forced('claude-haiku-5-5')).toMatchObject({
+      tool_choice: { type: 'any' },
+      thinking: { type: 'adaptive' },
     });
   });
 
@@ -222,12 +224,14 @@ describe('thinking and sampling', () => {
 
   test.each([
     ['claude-3-haiku-20240307', { temperature: 0.5, topP: 0.5 }, { temperature: 0.5, top_p: 0.5 }],
-    ['claude-sonnet-4-5', { temperature: 0.5, topP: 0.5 }, { temperature: 0.5 }],
+    ['claude-sonnet-4-5', { temperature: 0.5 }, { temperature: 0.5 }],
     ['claude-sonnet-4-5', { temperature: 1.5 }, { temperature: 1 }],
-    ['claude-sonnet-4-5', { temperature: 0.5, topP: 0.5, reasoningEffort: 'low' }, {}],
+    ['claude-sonnet-4-5', { temperature: 1, reasoningEffort: 'low' }, { temperature: 1 }],
     ['claude-sonnet-4-5', { topP: 0.97, reasoningEffort: 'low' }, { top_p: 0.97 }],
-    ['claude-opus-4-7', { temperature: 0.5, topP: 0.5 }, {}],
-  ])('%s supports of %j only %j', async (model, settings, expected) => {
+    ['claude-opus-4-7', { temperature: 1, topP: 1 }, {}],
+    ['claude-opus-9', { temperature: 0.5, topP: 0.5 }, { temperature: 0.5, top_p: 0.5 }],
+    ['qwen3', { temperature: 0.5, reasoningEffort: 'low' }, { temperature: 0.5 }],
+  ])('%s with %j is sent %j', async (model, settings, expected) => {
     const sent = await body({ settings }, model);
     const { temperature, top_p } = sent;
     expect({ temperature, top_p }).toEqual({ temperature: undefined, top_p: undefined, ...expected });
