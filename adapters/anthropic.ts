@@ -8,6 +8,7 @@ import { assertAccepted } from './anthropic/accepted-form.ts';
 import { ANTHROPIC, growingConversation, keptBlock } from './anthropic/messages.ts';
 import { familyOf } from './anthropic/model-family.ts';
 import { bodyOf, planOf, type ThinkingDisplay } from './anthropic/request.ts';
+import { requestHeaders, type VersionOptions } from './anthropic/request-headers.ts';
 import { MessageReader } from './anthropic/turn.ts';
 import {
   CONNECTION_NAMES,
@@ -23,7 +24,8 @@ import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `anthropic`. */
 export type AnthropicOptions = ConnectionOptions &
-  ClientOptions & {
+  ClientOptions &
+  VersionOptions & {
     /** Merged into the body of every request, before the request's own options. Objects are merged, `tools` appended. */
     providerOptions?: JsonObject;
     /** Whether the model can enforce an output schema; if not, the answer is a tool call. Default: by its name. */
@@ -41,12 +43,15 @@ const NAMES: NamesOf<AnthropicOptions> = {
   providerOptions: true,
   nativeOutput: true,
   display: true,
+  apiVersion: true,
+  betas: true,
 };
 
 /**
  * Creates an adapter for Anthropic's Messages API. Defaults for key and URL: `ANTHROPIC_API_KEY` and
- * `ANTHROPIC_BASE_URL`; the URL is the root, without `/v1`. Enable beta features with `headers:
- * {'anthropic-beta': …}`. Use Bedrock and Vertex through their own clients: `client: new AnthropicBedrock()`.
+ * `ANTHROPIC_BASE_URL`; the URL is the root, without `/v1`. Use Bedrock and Vertex through their own clients:
+ * `client: new AnthropicBedrock()`. What a model does not accept is mapped to what means the same, or refused with its
+ * name before the request.
  *
  * @example
  * const model = anthropic({ model: 'claude-sonnet-4-5' });
@@ -57,9 +62,10 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
   const conversationOf = growingConversation();
   const planFor = (request: ModelRequest) =>
     planOf(request, { model, nativeOutput, providerOptions, display });
+  const family = familyOf(model);
   const bodyFor = (request: ModelRequest, context: ProviderContext, { stream }: { stream: boolean }) => {
     const body = bodyOf(request, planFor(request), { model, stream, conversationOf });
-    assertAccepted(body, familyOf(model), context);
+    assertAccepted(body, family, context);
     return body;
   };
   return singleTurnAdapter({
@@ -67,24 +73,25 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     model,
     capabilities: {
       serverTools: true,
-      structuredOutput: (nativeOutput ?? familyOf(model).nativeOutput) ? 'native' : 'tool',
+      structuredOutput: (nativeOutput ?? family.nativeOutput) ? 'native' : 'tool',
       usage: usageFrom(ENDPOINT, options),
     },
     connect: connector(ENDPOINT, options),
-    send: (connection, request, { stream, signal }) =>
-      connection.post('/v1/messages', bodyFor(request, connection.context, { stream }), signal),
+    send(connection, request, { stream, signal }) {
+      const body = bodyFor(request, connection.context, { stream });
+      return connection.post('/v1/messages', body, signal, requestHeaders(body, family, options));
+    },
     /** Leaves the thinking out if the provider refuses that of another model or transcript. */
     again(error, { transcript, ...request }) {
       if (!refusesThinking(error) || !transcript.some(isThinking)) return undefined;
       return { ...request, transcript: transcript.filter(item => !isThinking(item)) };
     },
     count: {
-      send: (connection, request, signal) =>
-        connection.post(
-          '/v1/messages/count_tokens',
-          pick(bodyFor(request, connection.context, { stream: false }), COUNTED),
-          signal,
-        ),
+      send(connection, request, signal) {
+        const body = pick(bodyFor(request, connection.context, { stream: false }), COUNTED);
+        const headers = requestHeaders(body, family, options);
+        return connection.post('/v1/messages/count_tokens', body, signal, headers);
+      },
       read: body => body.input_tokens,
     },
     reader(request, context) {
@@ -97,7 +104,10 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
 }
 
 /** The members of a request that the counting endpoint takes. It refuses others. */
-const COUNTED = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'];
+const COUNTED = [
+  ...['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'],
+  ...['context_management', 'mcp_servers', 'speed'],
+];
 
 function refusesThinking({ status, message }: ProviderError): boolean {
   return status === 400 && /signature|thinking`? blocks?/i.test(message) && !/expected/i.test(message);
@@ -107,12 +117,10 @@ function isThinking(item: Item): boolean {
   return item.type === 'reasoning' && keptBlock(item.opaque) !== undefined;
 }
 
-/** Version 2023-06-01: later ones refuse `temperature`, and other servers of this API know only this one. */
 const ENDPOINT: Endpoint = {
   provider: ANTHROPIC,
   keyVariables: ['ANTHROPIC_API_KEY'],
   baseURLVariable: 'ANTHROPIC_BASE_URL',
   defaultBaseURL: 'https://api.anthropic.com',
   keyHeader: 'x-api-key',
-  headers: { 'anthropic-version': '2023-06-01' },
 };

@@ -102,8 +102,16 @@ export function endpointOf(provider: string, defaultBaseURL: string): Endpoint {
 
 export type ProviderConnection = {
   context: ProviderContext;
-  /** Sends a POST request. Throws an `HttpFailure` for a status other than 2xx. */
-  post(path: string, body: JsonObject, signal: AbortSignal): Promise<HttpReply>;
+  /**
+   * Sends a POST request; its own headers, with names in lower case, override those of all requests. Throws an
+   * `HttpFailure` for a status other than 2xx.
+   */
+  post(
+    path: string,
+    body: JsonObject,
+    signal: AbortSignal,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<HttpReply>;
 };
 
 /** Returns a function that opens a connection; it throws `key-missing` or `base-url-invalid` as a `ProviderError`. */
@@ -117,15 +125,15 @@ export function connector(
   const open = client ? clientOpener(endpoint, options, client, timeoutMs) : fetchOpener(endpoint, options);
   return () => {
     const { context, transport } = open();
-    const request = async (path: string, body: JsonObject, signal: AbortSignal) => {
-      const response = await transport(path, body, signal);
+    const request: Transport = async (...call) => {
+      const response = await transport(...call);
       if (response.ok) return response;
       const errorText = await httpReply(response, limits, context).text(LONGEST_ERROR);
       throw new HttpFailure(response.status, response.headers, errorText);
     };
-    const post: ProviderConnection['post'] = async (path, body, signal) => {
+    const post: ProviderConnection['post'] = async (path, body, signal, headers) => {
       const call = new BoundCall(signal, timeoutMs);
-      const response = await call.begin(bound => request(path, body, bound));
+      const response = await call.begin(bound => request(path, body, bound, headers));
       return httpReply(response, limits, context, () => call.end());
     };
     return { context, post };
@@ -142,7 +150,7 @@ export function capturing(
   if (exchanges === undefined) return connection;
   const { context } = connection;
   const clean = (text: string) => redactText(text, context.secrets).slice(0, LONGEST_CAPTURE);
-  const post: ProviderConnection['post'] = async (path, body, signal) => {
+  const post: ProviderConnection['post'] = async (path, body, signal, headers) => {
     // Twice as much is kept: the cut of the raw text must not leave half a secret in what is shown.
     let raw = '';
     const keep = (text: string) => {
@@ -160,7 +168,7 @@ export function capturing(
       },
     });
     try {
-      const reply = await connection.post(path, body, signal);
+      const reply = await connection.post(path, body, signal, headers);
       status = reply.status;
       return {
         ...reply,

@@ -2,8 +2,16 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { bodyText } from './body-text.ts';
 import { HttpFailure, RedirectRefused } from './provider-errors.ts';
 
-/** Sends a POST request once. May throw `RedirectRefused`, and `HttpFailure` for another status than 2xx. */
-export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
+/**
+ * Sends a POST request once; its own headers, with names in lower case, override those of all requests. May throw
+ * `RedirectRefused`, and `HttpFailure` for another status than 2xx.
+ */
+export type Transport = (
+  path: string,
+  body: JsonObject,
+  signal: AbortSignal,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Response>;
 
 /** A query in `baseURL` comes after the path. Proxies are the runtime's (`NODE_USE_ENV_PROXY=1`). */
 export function fetchTransport(
@@ -13,11 +21,11 @@ export function fetchTransport(
 ): Transport {
   const { root, query } = partsOf(baseURL);
   const post = refuseRedirects(fetch);
-  return (path, body, signal) => {
+  return (path, body, signal, own) => {
     const search = query === '' ? '' : `${path.includes('?') ? '&' : '?'}${query}`;
     return post(`${root}${path}${search}`, {
       method: 'POST',
-      headers,
+      headers: own ? { ...headers, ...own } : headers,
       body: bodyText(body),
       signal,
     });
@@ -78,12 +86,12 @@ export function clientTransport(
   headers: Record<string, string>,
   timeoutMs: number,
 ): Transport {
-  return async (path, body, signal) => {
+  return async (path, body, signal, own) => {
     try {
       const response = await client
         .post(path, {
           body,
-          headers,
+          headers: own ? { ...headers, ...own } : headers,
           stream: body.stream === true,
           signal,
           timeout: timeoutMs,

@@ -1,5 +1,9 @@
 import { describe, expect, test, vi } from 'vitest';
 import { anthropic } from '../../../adapters/anthropic.ts';
+import type { Item } from '../../../protocol/item.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import { userMessage } from '../../../protocol/message.ts';
+import type { ModelRequest } from '../../../protocol/turn.ts';
 import { answering, jsonReply, message, text } from '../../support/adapters/anthropic-exchange.ts';
 import { calling, rejection, request } from '../../support/adapters/requests.ts';
 
@@ -8,7 +12,7 @@ const failing = (status: number, type: string, said: string, headers: Record<str
   jsonReply({ type: 'error', error: { type, message: said }, request_id: 'req_1' }, status, headers);
 
 /** The address and headers of one call. */
-async function sentBy(options: Partial<Parameters<typeof anthropic>[0]>) {
+async function sentBy(options: Partial<Parameters<typeof anthropic>[0]>, more: Partial<ModelRequest> = {}) {
   const seen: { url: string; headers: Headers }[] = [];
   const adapter = anthropic({
     model: 'claude-sonnet-4-5',
@@ -18,9 +22,18 @@ async function sentBy(options: Partial<Parameters<typeof anthropic>[0]>) {
     },
     ...options,
   });
-  await adapter.generate(request('hi'), calling());
+  await adapter.generate(request('hi', more), calling());
   return { url: seen[0]?.url, header: (name: string) => seen[0]?.headers.get(name) };
 }
+
+const betasOf = async (
+  providerOptions: JsonObject,
+  options: Parameters<typeof sentBy>[0] = {},
+  more: Partial<ModelRequest> = {},
+) => {
+  const sent = await sentBy({ apiKey: 'k', ...options }, { providerOptions, ...more });
+  return sent.header('anthropic-beta')?.split(',') ?? [];
+};
 
 describe('a call over HTTP', () => {
   test('goes to /v1/messages with the version and the key, which is not a bearer token', async () => {
@@ -52,6 +65,69 @@ describe('a call over HTTP', () => {
     expect(header('anthropic-beta')).toBe('mcp-client-2025-04-04');
     expect(header('anthropic-version')).toBe('2026-10-21');
     expect(header('authorization')).toBe('Bearer x');
+  });
+
+  test.each([
+    ['claude-opus-5-5', {}, '2026-10-21'],
+    ['claude-opus-9', {}, '2026-10-21'],
+    ['claude-opus-9', { settings: { temperature: 0.5 } }, '2023-06-01'],
+    ['claude-haiku-4-5', {}, '2023-06-01'],
+    ['qwen3', {}, '2023-06-01'],
+  ])('to %s with %j has the version %3$s', async (model, more, version) => {
+    const { header } = await sentBy({ apiKey: 'k', model }, more);
+    expect(header('anthropic-version')).toBe(version);
+    const fixed = await sentBy({ apiKey: 'k', model, apiVersion: '2030-01-01' }, more);
+    expect(fixed.header('anthropic-version')).toBe('2030-01-01');
+  });
+
+  test.each<[JsonObject, string[]]>([
+    [{}, []],
+    [{ metadata: { user_id: 'u' } }, []],
+    [{ thinking: { type: 'adaptive', display: 'updates' } }, ['thinking-display-updates-2026-08-18']],
+    [
+      { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } },
+      ['thinking-binding-controls-2026-08-01'],
+    ],
+    [{ compaction: { type: 'summarize' } }, ['compact-2026-09-04']],
+    [
+      { context_management: { edits: [{ type: 'compact_20260112' }, { type: 'clear_tool_uses_20250919' }] } },
+      ['compact-2026-01-12', 'context-management-2025-06-27'],
+    ],
+    [
+      { mcp_servers: [{ type: 'url', name: 'a', url: 'https://x.test' }], tools: [{ type: 'mcp_toolset' }] },
+      ['mcp-client-2026-09-15'],
+    ],
+    [{ fallbacks: 'default', speed: 'fast' }, ['server-side-fallback-2026-07-01', 'fast-mode-2026-02-01']],
+  ])('with %j turns on the beta features that it needs, each once', async (providerOptions, betas) => {
+    expect(await betasOf(providerOptions, { model: 'claude-opus-5-5' })).toEqual(betas);
+  });
+
+  test("turns on the caller's beta features beside them; a caller's version of a feature is the only one", async () => {
+    const compacting = { compaction: { type: 'summarize' } };
+    const options = {
+      betas: ['extra-2026-01-01'],
+      headers: { 'Anthropic-Beta': 'a-2025-01-01, b-2025-01-01' },
+    };
+    expect(await betasOf(compacting, options)).toEqual([
+      'a-2025-01-01',
+      'b-2025-01-01',
+      'extra-2026-01-01',
+      'compact-2026-09-04',
+    ]);
+    expect(await betasOf(compacting, { betas: ['compact-2027-01-01'] })).toEqual(['compact-2027-01-01']);
+  });
+
+  test('with a block in its transcript that needs a beta feature turns it on', async () => {
+    const compacted: Item = {
+      type: 'provider_item',
+      kind: 'compaction',
+      opaque: {
+        provider: 'anthropic',
+        data: { block: { type: 'compaction', content: 'So far: hi.', signature: 'sig' } },
+      },
+    };
+    const transcript = [compacted, userMessage('hi')];
+    expect(await betasOf({}, {}, { transcript })).toEqual(['compact-2026-09-04']);
   });
 
   test('may be long and not streamed, and prints nothing', async () => {

@@ -121,7 +121,6 @@ describe('what only Anthropic has', () => {
       model: UPSTREAMS.anthropic,
       max_tokens: 4_000,
       thinking,
-      ...TOP_K,
       stop_sequences: ['END'],
       metadata: { user_id: 'u'.repeat(100) },
       service_tier: 'standard_only',
@@ -132,13 +131,25 @@ describe('what only Anthropic has', () => {
       {
         max_tokens: 4_000,
         thinking,
-        top_k: 7,
         stop_sequences: ['END'],
         service_tier: 'standard_only',
         metadata: { user_id: 'u'.repeat(100) },
         cache_control: { type: 'ephemeral', ttl: '1h' },
       },
     ]);
+  });
+
+  it('and the model does not take is refused with its name, as the provider would', async () => {
+    upstream.play(ANSWER);
+    const asked = client.messages.create({
+      model: UPSTREAMS.anthropic,
+      max_tokens: 4_000,
+      thinking: { type: 'enabled', budget_tokens: 1_500 },
+      ...TOP_K,
+      messages: [{ role: 'user', content: 'hi' }],
+    });
+    await expect(asked).rejects.toMatchObject({ status: 400, message: expect.stringContaining('top_k (7)') });
+    expect(upstream.requests).toEqual([]);
   });
 
   it('that other providers have too goes under their names', async () => {
