@@ -25,7 +25,26 @@ export function growingConversation(): (transcript: readonly Item[]) => Input {
     },
     joins: (last, next) => last.role === next.role,
   });
-  return transcript => growing.of(transcript);
+  return transcript => growing.of(fromSummary(transcript));
+}
+
+/**
+ * The transcript without what its last signed summary stands for, which the API refuses before the summary. A summary
+ * that is not signed stays behind it. See
+ * https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand#continue-from-the-summary.
+ */
+function fromSummary(transcript: readonly Item[]): readonly Item[] {
+  const at = transcript.findLastIndex(
+    item => item.type === 'provider_item' && isSummary(keptBlock(item.opaque)),
+  );
+  const opening = transcript.findIndex(
+    item => item.type !== 'message' || !/^system$|^developer$/.test(item.role),
+  );
+  return at <= opening ? transcript : [...transcript.slice(0, opening), ...transcript.slice(at)];
+}
+
+function isSummary(block: JsonObject | undefined): boolean {
+  return block?.type === 'compaction' && nonEmpty(block.signature) !== undefined && block.content !== null;
 }
 
 type Message = { role: 'user' | 'assistant'; content: JsonObject[] };
@@ -136,7 +155,8 @@ class ConversationBuilder {
     const id = textIn(block.id);
     const answer = result ? resultBlock(id, result) : failure(id, 'There is no result for this call.');
     this.#push(block);
-    this.#open.push({ callId: item.callId, result: answer });
+    const { toolset_name } = block;
+    this.#open.push({ callId: item.callId, result: { ...answer, ...omitUndefined({ toolset_name }) } });
   }
 
   #pushCall(kept: JsonObject, answer: string): void {
@@ -264,8 +284,22 @@ function isText(mediaType: string): boolean {
 
 export const ANTHROPIC = 'anthropic';
 
-export function keepBlock(block: JsonObject): Opaque {
-  return { provider: ANTHROPIC, data: { block } };
+/** What a block needs to go back; `container` is where the code runs that made it. */
+export function keepBlock(block: JsonObject, container?: string): Opaque {
+  return { provider: ANTHROPIC, data: { block, ...omitUndefined({ container }) } };
+}
+
+/** The container whose code waits for the results at the end of the transcript: the API requires its id. */
+export function waitingContainer(transcript: readonly Item[]): string | undefined {
+  const answered = new Set<string>();
+  for (const item of transcript.toReversed()) {
+    if (item.type === 'tool_result') answered.add(item.callId);
+    else if (item.type !== 'tool_call' || !answered.has(item.callId)) return undefined;
+    else if (/^code_execution/.test(textIn(objectOf(keptBlock(item.opaque)?.caller).type))) {
+      return nonEmpty(objectOf(item.opaque?.data).container);
+    }
+  }
+  return undefined;
 }
 
 export function keptBlock(opaque: Opaque | undefined): JsonObject | undefined {

@@ -6,6 +6,7 @@ import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { isObjectSchema, LOST_KEYWORDS, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
 import { acceptedForm, BUDGETS, LEAST_BUDGET, thinksIn, withoutThinking } from './accepted-form.ts';
+import { waitingContainer } from './messages.ts';
 import { familyOf, type ModelFamily } from './model-family.ts';
 
 type BodyOptions = {
@@ -29,7 +30,10 @@ export function bodyOf(
       {
         model,
         max_tokens: plan.maxTokens,
-        ...omitUndefined({ system: instructions || undefined }),
+        ...omitUndefined({
+          system: instructions || undefined,
+          container: waitingContainer(request.transcript),
+        }),
         messages,
         ...(stream ? { stream: true } : {}),
         ...(tools.length > 0 ? { tools } : {}),

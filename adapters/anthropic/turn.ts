@@ -45,18 +45,32 @@ function finishReasonOf(message: JsonObject, { hasCalls }: { hasCalls: boolean }
   }
 }
 
-/** The API reports the input in three disjoint counts; a missing count is 0. */
+/**
+ * The API reports the input in three disjoint counts; a missing count is 0. The compactions of a call are reported
+ * beside its own counts: https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand#understanding-usage
+ */
 function usageOf(usage: JsonObject): Usage | null {
-  const cached = countIn(usage.cache_read_input_tokens);
-  const written = countIn(usage.cache_creation_input_tokens);
-  const { input_tokens: uncached } = usage;
+  const compactions = objectsOf(usage.iterations).filter(({ type }) => type === 'compaction');
+  const calls = [usage, ...compactions];
+  const sumOf = (countOf: (call: JsonObject) => number) =>
+    calls.reduce((sum, call) => sum + countOf(call), 0);
+  const cached = sumOf(call => countIn(call.cache_read_input_tokens));
+  const written = sumOf(cacheWriteIn);
+  const isKnown = (name: string) => calls.some(call => typeof call[name] === 'number');
   return normalizeUsage({
-    input: typeof uncached === 'number' ? uncached + cached + written : undefined,
-    output: usage.output_tokens,
+    input: isKnown('input_tokens') ? sumOf(call => countIn(call.input_tokens)) + cached + written : undefined,
+    output: isKnown('output_tokens') ? sumOf(call => countIn(call.output_tokens)) : undefined,
     cachedInput: cached,
     cacheWrite: written,
     reasoning: objectOf(usage.output_tokens_details).thinking_tokens,
   });
+}
+
+/** The tokens written to caches: their sum, else the counts of the caches by their lifetime. */
+function cacheWriteIn({ cache_creation_input_tokens: sum, cache_creation }: JsonObject): number {
+  if (typeof sum === 'number') return countIn(sum);
+  const { ephemeral_5m_input_tokens, ephemeral_1h_input_tokens } = objectOf(cache_creation);
+  return countIn(ephemeral_5m_input_tokens) + countIn(ephemeral_1h_input_tokens);
 }
 
 function countIn(value: JsonValue | undefined): number {
@@ -127,15 +141,17 @@ export class MessageReader implements AnswerReader {
   }
 
   /** If only the output tool is called, its input is the answer; if others are, it is ignored. */
-  #turn(message: JsonObject, content: readonly ReadBlock[]): ModelTurn {
+  #turn(message: JsonObject, all: readonly ReadBlock[]): ModelTurn {
     const outputTool = this.#outputTool;
     const turn = new TurnBuilder(this.#request);
+    const content = withoutDeclined(all);
+    const container = nonEmpty(objectOf(message.container).id);
     const calls = content.map(({ block }) => (block.type === 'tool_use' ? textIn(block.name) : undefined));
     const isReal = (name: string | undefined) => name !== undefined && name !== outputTool;
     const answer = outputTool === undefined || calls.some(isReal) ? -1 : calls.indexOf(outputTool);
     const cutOff = isCutOff(message) ? content.length - 1 : -1;
     for (const [at, { block, written }] of content.entries()) {
-      const opaque = keepBlock(block);
+      const opaque = keepBlock(block, block.caller === undefined ? undefined : container);
       const text = textIn(block.text);
       if (block.type === 'text' && text === '') continue;
       // Text next to an answer that is a call is not part of the answer.
@@ -186,6 +202,8 @@ export class MessageReader implements AnswerReader {
       streamed.callIndex = this.#calls++;
       yield callStarted(streamed.callIndex, textIn(block.name), textIn(block.id));
     }
+    // The calls of the model that declined are no part of the turn.
+    else if (block.type === 'fallback') this.#calls = 0;
   }
 
   #end(event: JsonObject): void {
@@ -222,6 +240,23 @@ export class MessageReader implements AnswerReader {
     if (text === '' || (type === 'text' && this.#outputTool !== undefined)) return;
     yield { type, text, ...(this.#sealed.length > 0 && { sealed: this.#sealed }) };
   }
+}
+
+/**
+ * Leaves out what the provider does not take back of a model that declined halfway, before the block that names the one
+ * that took over: its thinking, its calls, and calls of the provider's tools without a result. See
+ * https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback#continuing-the-conversation.
+ */
+function withoutDeclined(content: readonly ReadBlock[]): readonly ReadBlock[] {
+  const end = content.findLastIndex(({ block }) => block.type === 'fallback');
+  if (end < 0) return content;
+  const answered = new Set(content.map(({ block }) => block.tool_use_id));
+  return content.filter(({ block }, at) => {
+    if (at >= end) return true;
+    const type = textIn(block.type);
+    if (/thinking$|^tool_use$|^connector_text$/.test(type)) return false;
+    return !/_tool_use$/.test(type) || answered.has(block.id);
+  });
 }
 
 function setKnown(target: JsonObject, members: JsonObject): void {

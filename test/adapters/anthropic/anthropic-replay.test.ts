@@ -77,6 +77,77 @@ describe("the model's output is sent back", () => {
     });
   });
 
+  // Stand-ins in the documented format: no recording of these blocks exists.
+  test('also what tools of the provider, code and compactions left in it', async () => {
+    const content: JsonObject[] = [
+      { type: 'compaction', content: 'So far: hi.', encrypted_content: 'enc==' },
+      { type: 'mcp_tool_listing', mcp_server_name: 'wiki', tools: [{ name: 'ask', input_schema: {} }] },
+      { type: 'server_tool_use', id: 'st_1', name: 'tool_search_tool_bm25', input: { query: 'x' } },
+      {
+        type: 'tool_search_tool_result',
+        tool_use_id: 'st_1',
+        content: { type: 'tool_search_tool_search_result', tool_references: [{ tool_name: 'lookup' }] },
+      },
+      { type: 'server_tool_use', id: 'st_2', name: 'code_execution', input: { code: 'await lookup()' } },
+      {
+        type: 'tool_use',
+        id: 'toolu_1',
+        name: 'lookup',
+        input: {},
+        caller: { type: 'code_execution_20260521', tool_id: 'st_2' },
+      },
+    ];
+    const messages = await messagesAfter(content, result('toolu_1', 'ok'));
+    expect(messages[1]).toEqual({ role: 'assistant', content });
+  });
+
+  test('with the container of the code that waits for results, until it has them', async () => {
+    const container = { id: 'container_1', expires_at: '2026-12-01T00:00:00Z' };
+    const caller = { type: 'code_execution_20260521', tool_id: 'st_2' };
+    const { items } = await turnFor(
+      message([{ ...toolUse('toolu_1', 'lookup'), caller }, toolUse('toolu_2', 'lookup')], 'tool_use', {
+        container,
+      }),
+      request('hi'),
+    );
+    const results = [result('toolu_1', 'a'), result('toolu_2', 'b')];
+    const waiting = [userMessage('hi'), ...items, ...results];
+    expect(await bodyFor(request(waiting))).toMatchObject({ container: 'container_1' });
+    expect(await bodyFor(request([...waiting, userMessage('and?')]))).not.toHaveProperty('container');
+  });
+
+  test('with the toolset of its call beside each result', async () => {
+    const click = { ...toolUse('toolu_1', 'left_click'), toolset_name: 'computer' };
+    const messages = await messagesAfter([click], result('toolu_1', 'ok'));
+    expect(messages[2]).toMatchObject({ content: [{ type: 'tool_result', toolset_name: 'computer' }] });
+  });
+
+  test('from its last signed summary on, which stands for all before it', async () => {
+    const summary = { type: 'compaction', content: 'So far: hi.', signature: 'sig==' };
+    const { items, finishReason } = await turnFor(message([summary], 'compaction'), request('hi'));
+    expect(finishReason).toBe('pause');
+    const before: Item[] = [
+      { type: 'message', role: 'system', content: [{ type: 'text', text: 'Be brief.' }] },
+      userMessage('hi'),
+      call('t1'),
+      result('t1', 'x'),
+      ...items,
+      userMessage('more'),
+    ];
+    const sent = await bodyFor(request([...before, ...items, said('Well.'), userMessage('and?')]));
+    expect(sent.system).toBe('Be brief.');
+    expect(sent.messages).toEqual([
+      { role: 'assistant', content: [summary, text('Well.')] },
+      { role: 'user', content: [text('and?')] },
+    ]);
+  });
+
+  test('with all before a compaction that failed', async () => {
+    const failed = { type: 'compaction', content: null, signature: 'sig==' };
+    const messages = await messagesAfter([failed], userMessage('go on'));
+    expect(messages).toMatchObject([{ role: 'user' }, { content: [failed] }, { role: 'user' }]);
+  });
+
   test('without empty texts, unsigned thinking, and thinking at the end', async () => {
     const [, assistant] = await messagesAfter(
       [text(''), { ...THINKING, signature: '' }, { ...THINKING, signature: ' ' }, text('a'), THINKING],

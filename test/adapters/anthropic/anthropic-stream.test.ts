@@ -184,6 +184,49 @@ describe('a streamed message', () => {
   });
 });
 
+// Stand-ins in the documented format of a model that declines halfway and of the one that takes over.
+describe('a turn that another model took over', () => {
+  const THOUGHT = { type: 'thinking', thinking: 'Hm.', signature: 'sig' };
+  const HANDOVER = {
+    type: 'fallback',
+    from: { model: 'a' },
+    to: { model: 'b' },
+    trigger: { type: 'refusal' },
+  };
+  const search = (id: string) => ({ type: 'server_tool_use', id, name: 'web_search', input: {} });
+  const found = { type: 'web_search_tool_result', tool_use_id: 's1', content: [] };
+  const content = [
+    THOUGHT,
+    text('Let me see. '),
+    search('s1'),
+    found,
+    search('s2'),
+    toolUse('t1', 'declined'),
+    HANDOVER,
+    { ...THOUGHT, thinking: 'So.' },
+    toolUse('t2', 'lookup'),
+  ];
+  const kept = [text('Let me see. '), search('s1'), found, HANDOVER, ...content.slice(7)];
+
+  test('has no calls and no thinking of the one that declined', async () => {
+    const turn = await generate(message(content, 'tool_use'));
+    expect(turn.toolCalls.map(({ name }) => name)).toEqual(['lookup']);
+    expect(turn.reasoning).toBe('So.');
+    const blocks = turn.items.map(item => ('opaque' in item ? item.opaque?.data : undefined));
+    expect(blocks).toEqual(kept.map(block => ({ block })));
+  });
+
+  test('is the same from a stream, whose calls are counted from the first that stays', async () => {
+    const events = content.flatMap((block, at) => [begun(at, block), stopped(at)]);
+    const { turn, deltas } = await stream(started(), ...events, ...ended('tool_use'));
+    expect(turn.items).toEqual((await generate(message(content, 'tool_use'))).items);
+    expect(deltas.findLast(({ type }) => type === 'call_started')).toMatchObject({
+      index: 0,
+      name: 'lookup',
+    });
+  });
+});
+
 describe('a message that is started twice', () => {
   const hello = [begun(0, text('')), delta(0, { type: 'text_delta', text: 'hi' })];
 
@@ -314,5 +357,44 @@ describe('usage', () => {
 
   test('missing counts are null', async () => {
     expect((await generate(message([text('a')], 'end_turn', { usage: {} }))).usage).toBeNull();
+  });
+
+  // Stand-ins in the documented format of a compaction, whose tokens the counts of the call leave out.
+  test('includes the compactions of the call', async () => {
+    const compaction = {
+      type: 'compaction',
+      input_tokens: 144,
+      output_tokens: 276,
+      cache_read_input_tokens: 6,
+    };
+    const message_ = { type: 'message', input_tokens: 3, output_tokens: 7 };
+    const alone = { input_tokens: 0, output_tokens: 0, iterations: [compaction] };
+    const summary = { type: 'compaction', content: 'So far: hi.', signature: 'sig' };
+    expect((await generate(message([summary], 'compaction', { usage: alone }))).usage).toMatchObject({
+      inputTokens: 150,
+      outputTokens: 276,
+      cachedInputTokens: 6,
+    });
+    const beside = { input_tokens: 3, output_tokens: 7, iterations: [compaction, message_] };
+    expect((await generate(message([text('a')], 'end_turn', { usage: beside }))).usage).toMatchObject({
+      inputTokens: 153,
+      outputTokens: 283,
+    });
+  });
+
+  test('sums up the cache writes by their lifetime if their sum is not reported', async () => {
+    const usage = {
+      input_tokens: 3,
+      output_tokens: 7,
+      cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 4 },
+    };
+    expect((await generate(message([text('a')], 'end_turn', { usage }))).usage).toMatchObject({
+      inputTokens: 27,
+      cacheWriteTokens: 24,
+    });
+    const summed = { ...usage, cache_creation_input_tokens: 24 };
+    expect((await generate(message([text('a')], 'end_turn', { usage: summed }))).usage).toMatchObject({
+      inputTokens: 27,
+    });
   });
 });
