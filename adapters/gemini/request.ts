@@ -1,11 +1,10 @@
 // Google's Gemini API: transcripts as contents, requests, and answers, with thought signatures kept for replay.
 
-import { mediaTypeOf, readContent, textOfParts } from '../../protocol/content/read-content.ts';
+import { type Media, mediaTypeOf, readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import type {
   Item,
   MessageItem,
   Opaque,
-  Part,
   ReasoningItem,
   ToolCallItem,
   ToolResultItem,
@@ -27,14 +26,19 @@ function contentsOf(
   model: string,
   { hasPrevious }: { hasPrevious: boolean },
 ): Input {
-  const start = hasPrevious ? 0 : transcript.findIndex(item => !isSystem(item) && !isControl(item));
-  const opening = transcript.slice(0, start === -1 ? transcript.length : start);
+  const opening = hasPrevious ? [] : openingOf(transcript);
   const writer = new ContentWriter(transcript, generationOf(model));
   for (const item of transcript.slice(opening.length)) writer.add(item);
   return {
-    opening: opening.map(textOf).filter(text => text !== ''),
+    opening: opening.map(textOf),
     input: hasPrevious ? writer.contents() : startingWithUser(writer.contents()),
   };
+}
+
+/** The items before the first that is neither an instruction nor for clients. */
+export function openingOf(transcript: readonly Item[]): readonly Item[] {
+  const start = transcript.findIndex(item => !isSystem(item) && !isControl(item));
+  return start === -1 ? transcript : transcript.slice(0, start);
 }
 
 function isSystem(item: Item): boolean {
@@ -183,20 +187,25 @@ function thoughtParts(item: ReasoningItem): JsonObject[] {
     : [];
 }
 
-/** Converts an image or file to a part: `data:` URLs inline, all others by reference. */
-function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
+function mediaPart(part: Media): JsonObject {
+  const { mimeType, data } = mediaSource(part);
+  return data === undefined
+    ? { fileData: { ...omitUndefined({ mimeType }), fileUri: part.url } }
+    : { inlineData: { ...omitUndefined({ mimeType }), data } };
+}
+
+/** The media type of an image or file, and its bytes in base64 if they are in its URL. */
+export function mediaSource(part: Media): { mimeType: string | undefined; data?: string } {
   const named = part.type === 'file' ? part.mediaType : undefined;
   const inline = readDataURL(part.url);
-  if (inline !== undefined) {
-    return { inlineData: { mimeType: named ?? (inline.mediaType || 'text/plain'), data: inline.base64 } };
-  }
-  const mimeType =
-    named ?? typeByExtension(part.url) ?? (part.type === 'file' ? typeByExtension(part.name) : undefined);
-  return { fileData: { ...omitUndefined({ mimeType }), fileUri: part.url } };
+  if (inline !== undefined)
+    return { mimeType: named ?? (inline.mediaType || 'text/plain'), data: inline.base64 };
+  const byName = part.type === 'file' ? typeByExtension(part.name) : undefined;
+  return { mimeType: named ?? typeByExtension(part.url) ?? byName };
 }
 
 /** Whether Gemini reads this media type: https://ai.google.dev/gemini-api/docs/file-input-methods#supported-content-types */
-function readsMedia(mediaType: string): boolean {
+export function readsMedia(mediaType: string): boolean {
   return (
     /^image\/(?:png|jpeg|webp|heic|heif|\*)$/.test(mediaType) ||
     /^(?:text|audio|video)\//.test(mediaType) ||
@@ -205,7 +214,7 @@ function readsMedia(mediaType: string): boolean {
 }
 
 /** Whether a function's response can have this media type inside, from Gemini 3 on. */
-function isResponseMedia(mediaType: string): boolean {
+export function isResponseMedia(mediaType: string): boolean {
   return /^(?:image\/(?:png|jpeg|webp|\*)|application\/pdf|text\/plain|)$/.test(mediaType);
 }
 
@@ -238,7 +247,7 @@ function typeByExtension(name: string | undefined): string | undefined {
 }
 
 /** 2.5, for example. A name without a number, as `gemini-flash-latest`, means the newest (3); others mean 0. */
-function generationOf(model: string): number {
+export function generationOf(model: string): number {
   const name = model.split('/').at(-1) ?? '';
   const version = /^gemini-(?:[a-z-]+-)?(\d\d?(?:\.\d+)?)(?![\d.])/.exec(name)?.[1];
   if (version !== undefined) return Number(version);
@@ -305,16 +314,12 @@ export function geminiBody(
   return request => {
     const options = mergeOptions(providerOptions, request.providerOptions);
     const { opening, input: contents } = growing.of(request.transcript);
-    const { tools, output } = request;
+    const { tools } = request;
     const hasTools = tools.length > 0 || arrayOf(options.tools).length > 0;
-    const needsText = output !== undefined && hasTools && generationOf(model) < 3;
-    const all = [request.instructions ?? '', ...opening].filter(text => text !== '').join('\n\n');
-    const system = needsText ? withOutputSchema(all === '' ? undefined : all, output) : all;
+    const { system, schema } = systemOf(request, opening, { model, hasTools });
     const generationConfig: JsonObject = {
       ...settingsInput(request.settings, model),
-      ...(output && !needsText
-        ? { responseMimeType: 'application/json', responseJsonSchema: schemaInput(output.schema) }
-        : {}),
+      ...(schema ? { responseMimeType: 'application/json', responseJsonSchema: schema } : {}),
     };
     const toolConfig = { functionCallingConfig: choiceInput(request.toolChoice) };
     return mergeOptions(
@@ -327,6 +332,19 @@ export function geminiBody(
       options,
     );
   };
+}
+
+/** The instructions, and the output schema unless it is one of them. */
+export function systemOf(
+  { instructions = '', output }: ModelRequest,
+  opening: readonly string[],
+  { model, hasTools }: { model: string; hasTools: boolean },
+): { system: string; schema?: JsonObject } {
+  const system = [instructions, ...opening].filter(text => text !== '').join('\n\n');
+  if (output === undefined) return { system };
+  return hasTools && generationOf(model) < 3
+    ? { system: withOutputSchema(system === '' ? undefined : system, output) }
+    : { system, schema: schemaInput(output.schema) };
 }
 
 const MODES = { auto: 'AUTO', required: 'ANY', none: 'NONE' } as const;
@@ -342,7 +360,7 @@ function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObje
   return { name, description, parametersJsonSchema: schemaInput(inputSchema) };
 }
 
-function schemaInput({ $schema: _, ...schema }: JsonObject): JsonObject {
+export function schemaInput({ $schema: _, ...schema }: JsonObject): JsonObject {
   return schema;
 }
 
@@ -364,10 +382,16 @@ function thinkingConfig(effort: string, model: string): JsonObject {
     : { thinkingBudget: BUDGETS.get(effort) ?? DYNAMIC };
 }
 
-/** Thinking cannot be turned off in Gemini 3; its Pro models have no `minimal` level. */
-function levelOf(effort: string, model: string): string {
-  if (effort === 'none' || effort === 'minimal') return /-pro\b/.test(model) ? 'low' : 'minimal';
+/** Thinking cannot be turned off in Gemini 3: https://ai.google.dev/gemini-api/docs/thinking#thinking-levels */
+export function levelOf(effort: string, model: string): string {
+  if (effort === 'none' || effort === 'minimal') return hasMinimal(model) ? 'minimal' : 'low';
   return effort === 'xhigh' || effort === 'max' ? 'high' : effort;
+}
+
+/** Pro models, and Flash models from 3.7 on, which `latest` names too, have no `minimal` level. */
+function hasMinimal(model: string): boolean {
+  const generation = generationOf(model);
+  return generation >= 3 && generation < 3.7 && !/-pro\b|latest$/.test(model);
 }
 
 const BUDGETS: ReadonlyMap<string, number> = new Map([

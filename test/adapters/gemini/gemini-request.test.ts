@@ -211,6 +211,8 @@ describe('tools and settings', () => {
     ['gemini-3-flash-preview', 'none', { thinkingLevel: 'minimal' }],
     ['gemini-3-flash-preview', 'medium', { thinkingLevel: 'medium' }],
     ['models/gemini-3.1-pro-preview', 'minimal', { thinkingLevel: 'low' }],
+    ['gemini-3.8-flash', 'minimal', { thinkingLevel: 'low' }],
+    ['gemini-flash-latest', 'none', { thinkingLevel: 'low' }],
     ['gemini-pro-latest', 'xhigh', { thinkingLevel: 'high' }],
   ])('%s thinks with effort %s by %j', (name, reasoningEffort, thinkingConfig) => {
     const made = body(request('hi', { settings: { reasoningEffort } }), name);
