@@ -24,6 +24,7 @@ const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map(
   ['openai-chat', model => openaiChat({ model })],
   ['anthropic', model => anthropic({ model })],
   ['gemini', model => gemini({ model })],
+  ['gemini-interactions', model => gemini({ model, api: 'interactions' })],
   ['groq', model => groq({ model })],
   ['mistral', model => mistral({ model })],
   ['xai', model => xai({ model })],

@@ -300,17 +300,26 @@ function isTimeout(error: unknown): boolean {
 /** Matches one of `codes` in the body, or its message, unless the status contradicts it. */
 type Rule = { code: ProviderErrorCode; codes: readonly string[]; message?: RegExp };
 
+/** What Gemini's Interactions API blocks: https://ai.google.dev/gemini-api/docs/api-errors */
+const BLOCKED = [
+  ...['safety', 'recitation', 'language', 'prohibited_content', 'spii', 'blocklist', 'content_blocked'],
+  ...['image_safety', 'image_prohibited_content', 'image_recitation', 'image_other'],
+];
+
 /** Rules that are more precise than the HTTP status. The first match wins. */
 const EXACT: readonly Rule[] = [
   {
     code: 'quota',
-    codes: ['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active', 'insufficient_balance'],
+    codes:
+      'insufficient_quota billing_hard_limit_reached billing_not_active insufficient_balance payment_required'.split(
+        ' ',
+      ),
     message:
       /insufficient (?:credits?|balance|funds|quota)|credit balance is too low|used all available credits/i,
   },
   {
     code: 'authentication',
-    codes: ['invalid_api_key', 'api_key_invalid', 'authentication_error', 'unauthenticated'],
+    codes: 'invalid_api_key api_key_invalid authentication authentication_error unauthenticated'.split(' '),
     message: /(?:incorrect|invalid) (?:x-)?api[ -]key|api key not valid/i,
   },
   {
@@ -321,10 +330,23 @@ const EXACT: readonly Rule[] = [
   },
   {
     code: 'content-filter',
-    codes: ['content_filter', 'content_policy_violation', 'responsibleaipolicyviolation', 'invalid_prompt'],
+    codes: [
+      'content_filter',
+      'content_policy_violation',
+      'responsibleaipolicyviolation',
+      'invalid_prompt',
+      ...BLOCKED,
+    ],
     message: /content management policy|content policy|safety system|violat\w{1,10} .{0,40}usage polic/i,
   },
   { code: 'not-found', codes: ['model_not_found', 'deploymentnotfound'] },
+  {
+    code: 'server',
+    codes:
+      'malformed_function_call malformed_tool_call unexpected_tool_call too_many_tool_calls no_image'.split(
+        ' ',
+      ),
+  },
   {
     code: 'overloaded',
     codes: 'overloaded_error overloaded slow_down engine_overloaded insufficient_system_resource'.split(' '),
@@ -353,14 +375,26 @@ const BY_CODE: readonly Rule[] = [
     ),
   },
   { code: 'overloaded', codes: ['unavailable', 'service_unavailable'] },
-  { code: 'timeout', codes: ['timeout', 'timeout_error', 'deadline_exceeded', 'request_timeout'] },
+  {
+    code: 'timeout',
+    codes: 'timeout timeout_error deadline_exceeded request_timeout gateway_timeout'.split(' '),
+  },
   { code: 'permission', codes: ['permission_error', 'permission_denied'] },
   { code: 'not-found', codes: ['not_found_error', 'not_found'] },
   {
     code: 'server',
-    codes: ['server_error', 'api_error', 'internal', 'internal_error', 'internal_server_error'],
+    codes: [
+      ...['server_error', 'api_error', 'internal', 'internal_error', 'internal_server_error'],
+      'missing_thought_signature',
+    ],
   },
-  { code: 'invalid-request', codes: ['invalid_request_error', 'invalid_argument', 'invalid-argument'] },
+  {
+    code: 'invalid-request',
+    codes: [
+      ...['invalid_request_error', 'invalid_argument', 'invalid-argument', 'invalid_request'],
+      ...['failed_precondition', 'parameter_unknown', 'out_of_range'],
+    ],
+  },
 ];
 
 const RETRYABLE: ReadonlySet<ProviderErrorCode> = new Set([

@@ -90,7 +90,7 @@ type SingleTurn = Omit<TurnSource, 'call'> & {
   ending: string;
   /** The code of an error in a stream that says nothing more precise. */
   streamFailure?: ProviderErrorCode;
-  /** The request to send instead, once, after this error. Default: none. */
+  /** The request to send instead, once, if this error comes before anything was shown. Default: none. */
   again?: (error: ProviderError, request: ModelRequest) => ModelRequest | undefined;
   /** Adds to an error what only this provider's dialect knows. */
   refine?: (error: ProviderError) => ProviderError;
@@ -112,17 +112,6 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     return options.refine?.(error) ?? error;
   }
 
-  const send: SingleTurn['send'] = async (connection, request, mode) => {
-    try {
-      return await options.send(connection, request, mode);
-    } catch (thrown) {
-      const error = failure(thrown, connection.context, mode.signal);
-      const instead = options.again?.(error, request);
-      if (instead === undefined) throw error;
-      return options.send(connection, instead, mode);
-    }
-  };
-
   async function* call(
     request: ModelRequest,
     { signal, capture }: CallOptions,
@@ -130,35 +119,44 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
     const connection = capturing(options.connect(), capture);
     const { context } = connection;
-    try {
-      signal.throwIfAborted();
-      const reply = await send(connection, request, { stream, signal });
-      const reader = options.reader(request, context);
-      if (!isStream(reply, { requested: stream })) return reader.read(bodyIn(await reply.text(), context));
-      let count = 0;
-      let last = '';
-      for await (const { event: name, data } of events(reply.chunks())) {
-        if (isDone(data)) break;
-        if (data.trim() === '') continue;
-        const event = jsonIn(data);
-        if (name === 'error' || (event !== undefined && isErrorBody(event))) {
-          throw errorFromBody(event ?? data, context, streamFailure);
+    let shown = false;
+    for (let sent = request; ; ) {
+      try {
+        signal.throwIfAborted();
+        const reply = await options.send(connection, sent, { stream, signal });
+        const reader = options.reader(request, context);
+        if (!isStream(reply, { requested: stream })) return reader.read(bodyIn(await reply.text(), context));
+        let count = 0;
+        let last = '';
+        for await (const { event: name, data } of events(reply.chunks())) {
+          if (isDone(data)) break;
+          if (data.trim() === '') continue;
+          const event = jsonIn(data);
+          if (name === 'error' || (event !== undefined && isErrorBody(event))) {
+            throw errorFromBody(event ?? data, context, streamFailure);
+          }
+          if (!isJsonObject(event))
+            throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+          count += 1;
+          last = nonEmpty(event.type) ?? name;
+          for (const delta of reader.push(event, last)) {
+            shown = true;
+            yield delta;
+          }
+          if (reader.progress === 'over') return reader.end();
         }
-        if (!isJsonObject(event))
-          throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
-        count += 1;
-        last = nonEmpty(event.type) ?? name;
-        yield* reader.push(event, last);
-        if (reader.progress === 'over') return reader.end();
+        if (reader.progress === 'ended') return reader.end();
+        const where = last === '' ? '' : ` (the last: ${last})`;
+        throw malformedStream(
+          `truncated stream: it ended after ${count} events${where} without ${ending}.`,
+          context,
+        );
+      } catch (thrown) {
+        const error = failure(thrown, context, signal);
+        const instead = shown || sent !== request ? undefined : options.again?.(error, request);
+        if (instead === undefined) throw error;
+        sent = instead;
       }
-      if (reader.progress === 'ended') return reader.end();
-      const where = last === '' ? '' : ` (the last: ${last})`;
-      throw malformedStream(
-        `truncated stream: it ended after ${count} events${where} without ${ending}.`,
-        context,
-      );
-    } catch (thrown) {
-      throw failure(thrown, context, signal);
     }
   }
 

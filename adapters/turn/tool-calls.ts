@@ -104,7 +104,8 @@ export class CallAccumulator {
   }
 }
 
-function argumentText(value: JsonValue | undefined): string {
+/** Arguments as text; of a value that is not a text, its JSON. */
+export function argumentText(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -384,6 +384,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   'openai-responses': 'openai',
   azure: 'azure.ai.openai',
   gemini: 'gcp.gemini',
+  'gemini-interactions': 'gcp.gemini',
   mistral: 'mistral_ai',
   xai: 'x_ai',
 };

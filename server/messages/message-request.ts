@@ -259,7 +259,8 @@ const BUDGETS: readonly (readonly [effort: string, most: number])[] = [
 ];
 
 /** Providers whose adapters translate the effort `none` for every model. OpenAI's older models refuse it. */
-const TAKE_NONE: readonly string[] = ['gemini', 'groq', 'mistral', 'deepseek', 'openrouter', 'ollama'];
+const TAKE_NONE: readonly string[] =
+  'gemini gemini-interactions groq mistral deepseek openrouter ollama'.split(' ');
 
 /**
  * For providers other than Anthropic, which gets `thinkingOptions`. `output_config.effort` counts first, with `high` for

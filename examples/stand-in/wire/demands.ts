@@ -32,7 +32,7 @@ export function missingFrom(body: JsonObject, provider: string): string | undefi
     case 'harmony':
       return promptProblem(body);
     case 'gemini':
-      return objectsOf(body.contents).every(isSigned)
+      return objectsOf(body.contents).every(isSigned) && objectsOf(body.input).every(isThoughtSigned)
         ? undefined
         : 'Function call is missing a thought_signature in functionCall parts.';
     default:
@@ -48,6 +48,11 @@ function hasThinkingFirst({ content }: JsonObject): boolean {
 
 /** The stand-in's own signature, and the one for calls that another model made. */
 const SIGNATURES: ReadonlySet<JsonValue | undefined> = new Set(['c2ln', 'skip_thought_signature_validator']);
+
+/** A thought of an interaction goes back with its signature. */
+function isThoughtSigned({ type, signature }: JsonObject): boolean {
+  return type !== 'thought' || signature === 'c2ln';
+}
 
 function isSigned({ parts }: JsonObject): boolean {
   const calls = objectsOf(parts).filter(part => objectOf(part.functionCall).name !== undefined);

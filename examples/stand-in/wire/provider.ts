@@ -22,12 +22,14 @@ import { type ChatStyle, chat } from './chat.ts';
 import { missingFrom } from './demands.ts';
 import { geminiContent } from './gemini.ts';
 import { harmonyCompletions, readHarmony } from './harmony.ts';
+import { interactions } from './interactions.ts';
 import { ollamaChat } from './ollama.ts';
 import {
   parseBody,
   readAnthropic,
   readChat,
   readGemini,
+  readInteractions,
   readOllama,
   type StandInRequest,
 } from './read-requests.ts';
@@ -76,6 +78,15 @@ const DIALECTS: [path: RegExp, dialect: Dialect][] = [
   [
     /\/v1beta\/models\/[^/]+:(?:streamGenerateContent|generateContent)$/,
     { read: readGemini, encoder: () => geminiContent, streams: path => path.includes(':stream') },
+  ],
+  [
+    /\/v1beta\/interactions$/,
+    {
+      read: readInteractions,
+      encoder: () => interactions,
+      streams: isStreamRequested,
+      newId: count => `fc${count}`,
+    },
   ],
   [
     /\/api\/chat$/,

@@ -88,6 +88,26 @@ export function readGemini(body: JsonObject): StandInRequest {
   };
 }
 
+/** Reads a request of Gemini's Interactions API. */
+export function readInteractions(body: JsonObject): StandInRequest {
+  const items: InputItem[] = [];
+  for (const step of objectsOf(body.input)) {
+    const text = textOf(step.content ?? step.result);
+    if (step.type === 'user_input') items.push(...messagesOf({ role: 'user' }, text));
+    if (step.type === 'model_output') items.push(...messagesOf({ role: 'assistant' }, text));
+    if (step.type === 'function_call')
+      items.push(callItem(textIn(step.id), textIn(step.name), JSON.stringify(step.arguments)));
+    if (step.type === 'function_result')
+      items.push(outputItem(textIn(step.call_id), text, step.is_error === true));
+  }
+  return {
+    instructions: textIn(body.system_instruction),
+    items,
+    tools: objectsOf(body.tools).map(tool => textIn(tool.name)),
+    toolsOff: objectOf(body.generation_config).tool_choice === 'none',
+  };
+}
+
 /** Reads a request of Ollama's /api/chat. */
 export function readOllama(body: JsonObject): StandInRequest {
   const calls = new CallsInOrder();

@@ -13,6 +13,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
   'openai-chat': { path: '/openai/v1', variables: 'OPENAI' },
   anthropic: { path: '/anthropic', variables: 'ANTHROPIC' },
   gemini: { path: '/gemini', variables: 'GEMINI' },
+  'gemini-interactions': { path: '/gemini', variables: 'GEMINI' },
   groq: { path: '/groq/openai/v1', variables: 'GROQ' },
   mistral: { path: '/mistral/v1', variables: 'MISTRAL' },
   xai: { path: '/xai/v1', variables: 'XAI' },

@@ -75,6 +75,7 @@ const PROVIDERS: Readonly<Record<string, { readonly [Name in SamplingOption]?: s
     seed: 'generationConfig.seed',
     top_k: 'generationConfig.topK',
   },
+  'gemini-interactions': { stop: 'generation_config.stop_sequences', seed: 'generation_config.seed' },
 };
 
 /** As members of the provider's request body. Throws what `refuse` returns for an option that it does not have. */

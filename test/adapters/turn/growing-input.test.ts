@@ -39,6 +39,7 @@ const DIALECTS: Record<string, Open> = {
   openaiResponses,
   anthropic,
   gemini,
+  'gemini interactions': options => gemini({ ...options, api: 'interactions' }),
   ollama,
   'openaiResponses without storage': options => openaiResponses({ ...options, store: false }),
 };
@@ -72,6 +73,7 @@ function turn(provider: string, id: string, count: number, withReasoning: boolea
                 member: 'reasoning_content',
                 block: { type: 'thinking', thinking: 'hm', signature: 's' },
                 spans: [{ text: 'hm', thoughtSignature: 's' }],
+                step: { type: 'thought', signature: 's', summary: [{ type: 'text', text: 'hm' }] },
               },
             },
           },
@@ -108,7 +110,7 @@ const ran = (provider: string, use: number, of: number): Item[] =>
   ].map(block => ({
     type: 'provider_item',
     kind: block.type,
-    opaque: { provider, data: { block, item: block, part: block } },
+    opaque: { provider, data: { block, item: block, part: block, step: block } },
   }));
 
 const called = (callId: string): Item => ({ type: 'tool_call', callId, name: 'a', arguments: '' });

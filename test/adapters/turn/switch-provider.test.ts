@@ -19,6 +19,7 @@ const FORMATS: Record<string, Format> = {
   azure: 'responses',
   anthropic: 'anthropic',
   gemini: 'gemini',
+  geminiInteractions: 'interactions',
   ollama: 'ollama',
   harmony: 'harmony',
 };
@@ -123,7 +124,7 @@ function rolesIn(sent: JsonObject): string[] {
   const entries = [sent.messages, sent.contents, sent.input].find(Array.isArray) ?? [];
   return entries
     .map(entry => (isJsonObject(entry) ? String(entry.role ?? entry.type) : ''))
-    .filter(role => !['system', 'developer', 'reasoning'].includes(role));
+    .filter(role => !['system', 'developer', 'reasoning', 'thought'].includes(role));
 }
 
 const ORDERS: Record<Format, string[]> = {
@@ -139,6 +140,10 @@ const ORDERS: Record<Format, string[]> = {
   chat: ['user', 'assistant', 'tool', 'tool', 'user'],
   anthropic: ['user', 'assistant', 'user'],
   gemini: ['user', 'model', 'user', 'user'],
+  interactions: [
+    ...['user_input', 'model_output', 'function_call', 'function_call'],
+    ...['function_result', 'function_result', 'user_input'],
+  ],
   ollama: ['user', 'assistant', 'tool', 'tool', 'user'],
   harmony: [
     'user',

@@ -1,5 +1,5 @@
 /** Writes a complete response in a wire format. */
-export type Dialect = 'chat' | 'responses' | 'anthropic' | 'gemini' | 'ollama' | 'harmony';
+export type Dialect = 'chat' | 'responses' | 'anthropic' | 'gemini' | 'interactions' | 'ollama' | 'harmony';
 
 /** By the names of `test/support/adapters/fixtures/subjects.ts`; the others use chat. */
 const DIALECTS: Readonly<Record<string, Dialect>> = {
@@ -8,6 +8,7 @@ const DIALECTS: Readonly<Record<string, Dialect>> = {
   azure: 'responses',
   anthropic: 'anthropic',
   gemini: 'gemini',
+  geminiInteractions: 'interactions',
   ollama: 'ollama',
   harmony: 'harmony',
 };
@@ -33,6 +34,11 @@ export function bodyWithCall(dialect: Dialect, input: string): string {
       return anthropic(`{"type":"tool_use","id":"toolu_1","name":"take","input":${input}}`, 'tool_use');
     case 'gemini':
       return gemini(`{"functionCall":{"name":"take","args":${input}}}`);
+    case 'interactions':
+      return interactions(
+        `{"type":"function_call","id":"un6k8t18","name":"take","arguments":${input}}`,
+        'requires_action',
+      );
     case 'ollama':
       return ollama(`"content":"","tool_calls":[{"function":{"name":"take","arguments":${input}}}]`);
     case 'harmony':
@@ -52,6 +58,8 @@ export function bodyWithText(dialect: Dialect): string {
       return anthropic('{"type":"text","text":"done"}', 'end_turn');
     case 'gemini':
       return gemini('{"text":"done"}');
+    case 'interactions':
+      return interactions('{"type":"model_output","content":[{"type":"text","text":"done"}]}', 'completed');
     case 'ollama':
       return ollama('"content":"done"');
     case 'harmony':
@@ -73,6 +81,10 @@ function anthropic(block: string, reason: string): string {
 
 function gemini(part: string): string {
   return `{"candidates":[{"index":0,"finishReason":"STOP","content":{"role":"model","parts":[${part}]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1},"modelVersion":"model-1"}`;
+}
+
+function interactions(step: string, status: string): string {
+  return `{"id":"v1_1","object":"interaction","status":"${status}","model":"model-1","steps":[${step}],"usage":{"total_input_tokens":1,"total_output_tokens":1,"total_tokens":2}}`;
 }
 
 function ollama(message: string): string {

@@ -16,6 +16,7 @@ import { anthropicMessages } from '../../../examples/stand-in/wire/anthropic.ts'
 import { type ChatStyle, chat } from '../../../examples/stand-in/wire/chat.ts';
 import { geminiContent } from '../../../examples/stand-in/wire/gemini.ts';
 import { harmonyCompletions } from '../../../examples/stand-in/wire/harmony.ts';
+import { interactions } from '../../../examples/stand-in/wire/interactions.ts';
 import { ollamaChat } from '../../../examples/stand-in/wire/ollama.ts';
 import { responses } from '../../../examples/stand-in/wire/responses.ts';
 import type { Encoder } from '../../../examples/stand-in/wire/turn.ts';
@@ -101,6 +102,15 @@ export const DIALECTS: [name: string, dialect: Dialect][] = [
       encoder: fc.constant(geminiContent),
       silent: ['cacheWriteTokens'],
       doubles: true,
+    },
+  ],
+  [
+    'gemini-interactions',
+    {
+      connect: options => gemini({ ...options, api: 'interactions' }),
+      says: { ids: 'always', filter: true, search: true },
+      encoder: fc.constant(interactions),
+      silent: ['cacheWriteTokens'],
     },
   ],
   [

@@ -8,7 +8,7 @@ import type { FinishReason, ModelTurn, Usage } from '../../../protocol/turn.ts';
 /** Recorded traffic is stored next to the project; without it the comparisons are skipped. */
 const FOLDER = new URL('../../../../shared/wire/', import.meta.url);
 
-export type Format = 'responses' | 'chat' | 'anthropic' | 'gemini' | 'ollama' | 'harmony';
+export type Format = 'responses' | 'chat' | 'anthropic' | 'gemini' | 'interactions' | 'ollama' | 'harmony';
 
 type Expectation = {
   outcome?: 'http_error';

@@ -5,6 +5,7 @@ import { readAnthropic } from './read-anthropic.ts';
 import { readChat } from './read-chat.ts';
 import { readGemini } from './read-gemini.ts';
 import { readHarmonyPrompt } from './read-harmony.ts';
+import { readInteractions } from './read-interactions.ts';
 import { readOllama } from './read-ollama.ts';
 import { readResponses } from './read-responses.ts';
 
@@ -13,6 +14,7 @@ const READERS: Record<Format, (body: JsonObject) => Fact[]> = {
   chat: readChat,
   anthropic: readAnthropic,
   gemini: readGemini,
+  interactions: readInteractions,
   ollama: readOllama,
   harmony: readHarmonyPrompt,
 };

@@ -1,0 +1,407 @@
+import type { ProviderError } from '../../protocol/error.ts';
+import type { Part } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
+import {
+  classifyFailure,
+  errorFromBody,
+  malformedStream,
+  type ProviderContext,
+  unsupported,
+} from '../http/provider-errors.ts';
+import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import type { AnswerReader } from '../turn/single-turn.ts';
+import { argumentText, toolCall } from '../turn/tool-calls.ts';
+import { finishReasons, TurnBuilder } from '../turn/turn-builder.ts';
+import { callStarted } from '../turn/turn-deltas.ts';
+import { normalizeUsage } from '../turn/usage.ts';
+import { keepStep, summaryOf } from './steps.ts';
+
+/** A step as far as it has arrived. `written`: the arguments of a call, if they were streamed. */
+type Slot = { step: JsonObject; written?: string; callIndex?: number; isSealed?: true };
+
+/**
+ * Reads one interaction, complete or streamed. A stream has the steps in its events, and the rest at its end.
+ *
+ * I1 An event belongs to the step at its `index`, or without one to the step of the previous event. A `step.start` with
+ *    another type or id than the step at its index begins a new one.
+ * I2 Pieces of a text are joined, and those of a sound; of every other member the last one counts. An empty one
+ *    replaces nothing.
+ * I3 A call is announced once, when its name is known.
+ */
+export class InteractionReader implements AnswerReader {
+  progress: 'open' | 'over' = 'open';
+  readonly #request: ModelRequest;
+  readonly #context: ProviderContext;
+  #interaction: JsonObject = {};
+  readonly #slots: Slot[] = [];
+  readonly #byIndex = new Map<number, Slot>();
+  #calls = 0;
+  /** A `0` for each thought without a summary, the number of refusals before it. */
+  #sealed: 0[] = [];
+
+  constructor(request: ModelRequest, context: ProviderContext) {
+    this.#request = request;
+    this.#context = context;
+  }
+
+  read(body: JsonObject): ModelTurn {
+    return this.#turn(
+      body,
+      objectsOf(body.steps).map(step => ({ step })),
+    );
+  }
+
+  end(): ModelTurn {
+    const steps = objectsOf(this.#interaction.steps).map(step => ({ step }));
+    return this.#turn(this.#interaction, steps.length > 0 ? steps : this.#slots);
+  }
+
+  *push(event: JsonObject, type: string): Generator<TurnDelta, void> {
+    switch (nonEmpty(event.event_type) ?? type) {
+      case 'interaction.completed':
+        this.progress = 'over';
+        this.#interaction = { ...this.#interaction, ...objectOf(event.interaction) };
+        return;
+      case 'interaction.created':
+        this.#interaction = { ...this.#interaction, ...objectOf(event.interaction) };
+        return;
+      case 'error':
+        throw errorFromBody(event, this.#context);
+      case 'step.start':
+        yield* this.#start(event, objectOf(event.step));
+        return;
+      case 'step.delta':
+        yield* this.#extend(event, objectOf(event.delta));
+        return;
+      case 'step.stop':
+        this.#seal(this.#slotAt(event));
+        return;
+    }
+  }
+
+  #slotAt({ index }: JsonObject): Slot | undefined {
+    const at = integerIn(index);
+    return at === undefined ? this.#slots.at(-1) : this.#byIndex.get(at);
+  }
+
+  #open({ index }: JsonObject, step: JsonObject): Slot {
+    const slot: Slot = { step };
+    this.#slots.push(slot);
+    const at = integerIn(index);
+    if (at !== undefined) this.#byIndex.set(at, slot);
+    return slot;
+  }
+
+  *#start(event: JsonObject, step: JsonObject): Generator<TurnDelta, void> {
+    const { content, summary, ...members } = step;
+    const begun = this.#slotAt(event);
+    if (integerIn(event.index) !== undefined && begun && isSame(begun.step, step)) {
+      begun.step = { ...members, ...begun.step };
+      yield* this.#announce(begun);
+      return;
+    }
+    const slot = this.#open(event, members);
+    for (const part of objectsOf(content)) yield* this.#addPart(slot, 'content', part);
+    for (const part of objectsOf(summary)) yield* this.#addPart(slot, 'summary', part);
+    yield* this.#announce(slot);
+  }
+
+  *#extend(event: JsonObject, delta: JsonObject): Generator<TurnDelta, void> {
+    const { type: kind, ...members } = delta;
+    const type = STEPS.get(textIn(kind)) ?? textIn(kind);
+    const slot = this.#slotAt(event) ?? this.#open(event, { type });
+    const { step } = slot;
+    if (step.type !== type) return;
+    switch (kind) {
+      case 'text_annotation':
+      case 'text_annotation_delta': {
+        const text = lastText(step.content) ?? addTo(step, 'content', { type: 'text', text: '' });
+        text.annotations = [...arrayOf(text.annotations), ...arrayOf(delta.annotations)];
+        return;
+      }
+      case 'thought_summary':
+        yield* this.#addPart(slot, 'summary', objectOf(delta.content));
+        return;
+      case 'arguments_delta': {
+        const { arguments: piece, ...more } = members;
+        const text = argumentText(piece);
+        slot.written = (slot.written ?? '') + text;
+        assign(step, more);
+        const index = slot.callIndex;
+        if (index !== undefined && text !== '') yield { type: 'call_arguments', index, text };
+        return;
+      }
+      default:
+        if (type === 'model_output') yield* this.#addPart(slot, 'content', delta);
+        else assign(step, members);
+    }
+  }
+
+  *#addPart({ step }: Slot, list: 'content' | 'summary', part: JsonObject): Generator<TurnDelta, void> {
+    const last = lastText(step[list]);
+    if (typeof part.text !== 'string' || !last) addTo(step, list, part);
+    else last.text = textIn(last.text) + part.text;
+    const text = textIn(part.text);
+    if (text === '') return;
+    const type = list === 'summary' ? 'reasoning' : 'text';
+    yield { type, text, ...(this.#sealed.length > 0 && { sealed: this.#sealed }) };
+  }
+
+  *#announce(slot: Slot): Generator<TurnDelta, void> {
+    const { step, written } = slot;
+    const name = nonEmpty(step.name);
+    if (step.type !== 'function_call' || slot.callIndex !== undefined || name === undefined) return;
+    const index = this.#calls++;
+    slot.callIndex = index;
+    yield callStarted(index, name, textIn(step.id));
+    if (written) yield { type: 'call_arguments', index, text: written };
+  }
+
+  #seal(slot: Slot | undefined): void {
+    if (slot?.step.type !== 'thought' || slot.isSealed || !isSignedOnly(slot.step)) return;
+    slot.isSealed = true;
+    this.#sealed = [...this.#sealed, 0];
+  }
+
+  #turn(interaction: JsonObject, steps: readonly Slot[]): ModelTurn {
+    const status = nonEmpty(interaction.status);
+    switch (status) {
+      case undefined:
+        throw malformedStream('the interaction has no status', this.#context, interaction);
+      case 'failed':
+      case 'cancelled':
+        throw failedInteraction(interaction, this.#context);
+      case 'queued':
+      case 'in_progress':
+        throw unsupported(
+          `the interaction is still ${status}. Background interactions are not supported: remove the option background.`,
+          this.#context,
+        );
+    }
+    const reader = new StepReader(new TurnBuilder(this.#request));
+    for (const slot of inCallOrder(steps)) {
+      if (slot.step.type === 'function_call' && nonEmpty(slot.step.name) === undefined) {
+        throw malformedStream('a function call has no name', this.#context, slot.step);
+      }
+      reader.read(slot);
+    }
+    const { turn, isRenamed } = reader;
+    const known = isRenamed ? undefined : continuationOf(interaction, status);
+    return turn.turn({
+      finishReason: finishReasonOf(interaction, status, {
+        hasCalls: turn.toolCalls.length > 0,
+        canResume: isJsonObject(known),
+      }),
+      usage: usageOf(interaction.usage),
+      model: nonEmpty(interaction.model) ?? this.#context.model,
+      ...omitUndefined({ continuation: known }),
+    });
+  }
+}
+
+/** The type of the step that a delta is part of, if it is not the delta's own. */
+const STEPS: ReadonlyMap<string, string> = new Map([
+  ...['text', 'image', 'audio', 'video', 'document', 'text_annotation', 'text_annotation_delta'].map(
+    kind => [kind, 'model_output'] as const,
+  ),
+  ['thought_summary', 'thought'],
+  ['thought_signature', 'thought'],
+  ['arguments_delta', 'function_call'],
+]);
+
+/** Whether a start repeats the start of a step, or names one of which only pieces were seen. */
+function isSame(begun: JsonObject, step: JsonObject): boolean {
+  const idOf = ({ id, call_id }: JsonObject) => nonEmpty(id) ?? nonEmpty(call_id);
+  return begun.type === step.type && (idOf(begun) ?? idOf(step)) === idOf(step);
+}
+
+function assign(step: JsonObject, members: JsonObject): void {
+  for (const [name, value] of Object.entries(members)) {
+    if (value !== '' || step[name] === undefined) step[name] = value;
+  }
+}
+
+function addTo(step: JsonObject, list: string, part: JsonObject): JsonObject {
+  const added = { ...part };
+  step[list] = [...arrayOf(step[list]), added];
+  return added;
+}
+
+function lastText(parts: JsonValue | undefined): JsonObject | undefined {
+  const last = objectOf(arrayOf(parts).at(-1));
+  return typeof last.text === 'string' ? last : undefined;
+}
+
+function isSignedOnly(thought: JsonObject): boolean {
+  return nonEmpty(thought.signature) !== undefined && summaryOf(thought) === '';
+}
+
+/** Calls stand where they were announced: one whose name came late is after those that it was announced after. */
+function inCallOrder(steps: readonly Slot[]): readonly Slot[] {
+  const calls = steps.filter(({ callIndex }) => callIndex !== undefined);
+  calls.sort((one, other) => (one.callIndex ?? 0) - (other.callIndex ?? 0));
+  return steps.map(slot => (slot.callIndex === undefined ? slot : (calls.shift() ?? slot)));
+}
+
+class StepReader {
+  readonly turn: TurnBuilder;
+  /** A call was given an id that the provider does not know. */
+  isRenamed = false;
+
+  constructor(turn: TurnBuilder) {
+    this.turn = turn;
+  }
+
+  /** Steps of the user repeat the input. A stream has an empty signature where there is none. */
+  read({ step: { signature, ...members }, written }: Slot): void {
+    const type = nonEmpty(members.type);
+    const step: JsonObject = { ...members, ...omitUndefined({ signature: signature || undefined }) };
+    if (type === 'model_output') this.#readOutput(step);
+    else if (type === 'thought') this.#readThought(step);
+    else if (type === 'function_call') this.#readCall(step, written);
+    else if (type !== undefined && type !== 'user_input') this.turn.addProviderItem(type, keepStep({ step }));
+  }
+
+  /** A part without a portable form is an item of its own. */
+  #readOutput({ content }: JsonObject): void {
+    let parts: Part[] = [];
+    let more: JsonObject[] = [];
+    const flush = () => {
+      if (parts.length === 0) return;
+      const isPlain = parts.every(({ type }, at) => type === 'text' && isEmpty(more[at]));
+      const opaque = isPlain ? {} : { opaque: keepStep({ parts: more }) };
+      this.turn.items.push({ type: 'message', role: 'assistant', content: parts, ...opaque });
+      parts = [];
+      more = [];
+    };
+    for (const source of withWholeSounds(objectsOf(content))) {
+      const read = partIn(source);
+      if (read === undefined) {
+        flush();
+        const step = { type: 'model_output', content: [source] };
+        this.turn.addProviderItem(nonEmpty(source.type) ?? 'content', keepStep({ step }));
+      } else if (read.part.type !== 'text' || read.part.text !== '') {
+        parts.push(read.part);
+        more.push(read.more);
+        if (read.part.type === 'text') this.turn.text += read.part.text;
+      }
+    }
+    flush();
+  }
+
+  #readThought(step: JsonObject): void {
+    const text = summaryOf(step);
+    if (text !== '' || nonEmpty(step.signature) !== undefined || objectsOf(step.summary).length > 0)
+      this.turn.addReasoning(text, keepStep({ step }));
+  }
+
+  #readCall({ type: _, id, name, arguments: args, ...more }: JsonObject, written?: string): void {
+    const callId = this.turn.nextCallId(nonEmpty(id));
+    if (callId !== id) this.isRenamed = true;
+    const call = toolCall(callId, textIn(name), written || argumentText(args));
+    this.turn.addCall(call, isEmpty(more) ? undefined : keepStep({ more }));
+  }
+}
+
+/** A stream has a sound in pieces, each with its own base64. */
+function withWholeSounds(content: readonly JsonObject[]): JsonObject[] {
+  const whole: JsonObject[] = [];
+  for (const part of content) {
+    const last = whole.at(-1);
+    const continues = last?.type === 'audio' && part.type === 'audio' && last.mime_type === part.mime_type;
+    if (!last || !continues || !isBase64(last.data) || !isBase64(part.data)) whole.push({ ...part });
+    else last.data = btoa(atob(textIn(last.data)) + atob(textIn(part.data)));
+  }
+  return whole;
+}
+
+function isBase64(value: JsonValue | undefined): boolean {
+  return typeof value === 'string' && value.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(value);
+}
+
+function isEmpty(members: JsonObject = {}): boolean {
+  return Object.keys(members).length === 0;
+}
+
+/** A part of an output, and its members that the part has no place for. */
+function partIn(source: JsonObject): { part: Part; more: JsonObject } | undefined {
+  if (source.type === 'text') {
+    if (typeof source.text !== 'string') return undefined;
+    const { type, text, annotations, ...more } = source;
+    const found = arrayOf(annotations);
+    return { part: { type, text, ...(found.length > 0 && { annotations: found }) }, more };
+  }
+  const { type, data, uri, mime_type: named, ...more } = source;
+  const mediaType = nonEmpty(named);
+  if (nonEmpty(data) === undefined && nonEmpty(uri) === undefined) return undefined;
+  if (type === 'image') {
+    return nonEmpty(data) === undefined
+      ? { part: { type, url: textIn(uri) }, more: { ...more, ...omitUndefined({ mime_type: mediaType }) } }
+      : { part: { type, url: `data:${mediaType ?? 'image/png'};base64,${textIn(data)}` }, more };
+  }
+  if (type !== 'audio' && type !== 'video' && type !== 'document') return undefined;
+  const url = nonEmpty(data) === undefined ? textIn(uri) : `data:${mediaType ?? ''};base64,${textIn(data)}`;
+  return { part: { type: 'file', url, ...omitUndefined({ mediaType }) }, more: { ...more, type } };
+}
+
+/** The total includes tokens of tools that the provider ran, and of thoughts: they are not part of input and output. */
+function usageOf(value: JsonValue | undefined): Usage | null {
+  const usage = objectOf(value);
+  return normalizeUsage({
+    input: sum(usage.total_input_tokens, usage.total_tool_use_tokens),
+    output: sum(usage.total_output_tokens, usage.total_thought_tokens),
+    cachedInput: usage.total_cached_tokens,
+    reasoning: usage.total_thought_tokens,
+  });
+}
+
+function sum(...counts: (JsonValue | undefined)[]): number | undefined {
+  const known = counts.filter(count => typeof count === 'number');
+  return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0);
+}
+
+const REASONS = finishReasons(
+  ['stop', 'completed'],
+  ['tool_calls', 'requires_action'],
+  ['length', 'incomplete', 'budget_exceeded', 'requires_continuation'],
+);
+
+function finishReasonOf(
+  interaction: JsonObject,
+  status: string,
+  { hasCalls, canResume }: { hasCalls: boolean; canResume: boolean },
+): FinishReason {
+  const known = REASONS.get(status) ?? 'unknown';
+  const why = { message: '', codes: codesIn(interaction), status: null, retryAfterMs: null };
+  if (known === 'length' && classifyFailure(null, why) === 'content-filter') return 'content_filter';
+  if (canResume) return 'pause';
+  if (known === 'stop' || known === 'tool_calls') {
+    if (hasCalls) return 'tool_calls';
+    return known === 'stop' ? 'stop' : 'unknown';
+  }
+  return known;
+}
+
+/** The codes of errors are URIs, whose last part is the code in the documentation. */
+function codesIn({ errors }: JsonObject): string[] {
+  return objectsOf(errors).flatMap(({ code }) => nonEmpty(code)?.split('/').at(-1)?.toLowerCase() ?? []);
+}
+
+function failedInteraction(interaction: JsonObject, context: ProviderContext): ProviderError {
+  const { id = null, status = null, errors = null } = interaction;
+  const [first = {}] = objectsOf(errors);
+  const [code = null] = codesIn(interaction);
+  return errorFromBody({ id, status, errors, error: { ...first, code } }, context);
+}
+
+function continuationOf(
+  { id, continuation_token: token }: JsonObject,
+  status: string,
+): JsonValue | undefined {
+  const known = nonEmpty(id);
+  const resumes = nonEmpty(token);
+  if (known === undefined) return undefined;
+  if (status === 'requires_continuation') return resumes && { id: known, token: resumes };
+  return status === 'completed' || status === 'requires_action' ? known : undefined;
+}
