@@ -1,13 +1,13 @@
-import type { ModelAdapter } from '../protocol/adapter.ts';
+import type { ModelAdapter, SetupChange } from '../protocol/adapter.ts';
 import type { ProviderError } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { assertAccepted } from './anthropic/accepted-form.ts';
-import { ANTHROPIC, growingConversation, keptBlock } from './anthropic/messages.ts';
+import { ANTHROPIC, growingConversation, keptBlock, setupItem } from './anthropic/messages.ts';
 import { familyOf } from './anthropic/model-family.ts';
-import { bodyOf, planOf, type ThinkingDisplay } from './anthropic/request.ts';
+import { bodyOf, declarationsOf, planOf, type ThinkingDisplay } from './anthropic/request.ts';
 import { requestHeaders, type VersionOptions } from './anthropic/request-headers.ts';
 import { MessageReader } from './anthropic/turn.ts';
 import {
@@ -73,8 +73,15 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     model,
     capabilities: {
       serverTools: true,
+      bindsReasoning: family.bindsThinking,
       structuredOutput: (nativeOutput ?? family.nativeOutput) ? 'native' : 'tool',
       usage: usageFrom(ENDPOINT, options),
+    },
+    append(change: SetupChange) {
+      const { added, restored, removed } = change;
+      if (!family.midConversationSystem) return undefined;
+      if (!family.toolChanges && (added ?? restored ?? removed)) return undefined;
+      return [setupItem(change, declarationsOf(added ?? [], family))];
     },
     connect: connector(ENDPOINT, options),
     send(connection, request, { stream, signal }) {

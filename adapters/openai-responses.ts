@@ -16,6 +16,7 @@ export function openaiResponses(options: ResponsesOptions): ModelAdapter {
   return responsesAdapter(OPENAI, options);
 }
 
+/** Sources: https://developers.openai.com/api/docs/guides/keep-prefix-unchanged, and the model profiles of @langchain/openai. */
 const OPENAI: ResponsesDialect = {
   ...OPENAI_ENDPOINT,
   provider: 'openai-responses',
@@ -23,4 +24,6 @@ const OPENAI: ResponsesDialect = {
   countsTokens: true,
   customTools: 'client',
   reasons: isReasoningModel,
+  appends: model => /(?:^|\/)(?:gpt-4\.1|gpt-[5-9]|o3)/.test(model),
+  bindsReasoning: model => /(?:^|\/)gpt-[6-9]/.test(model),
 };

@@ -102,6 +102,8 @@ export type AgentOptions<
    * the message after their results (`queue`, default), or reject them (`supersede`).
    */
   onMessage?: 'queue' | 'supersede';
+  /** Whether model turns are streamed. A run's own `stream` takes precedence. Default `true`. */
+  stream?: boolean;
   /** Filters that change text on its way to readers. The transcript keeps the raw text. */
   textFilters?: readonly (() => TextFilter)[];
   /**
@@ -174,7 +176,7 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
 type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
 
 const LOOP_NAMES = optionNames<StorelessOptions>()(
-  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage textFilters maxResultBytes capture toolConcurrency prepareTurn finishers output retry version host watchers makeSupervisor',
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn finishers output retry version host watchers makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
@@ -251,6 +253,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     onUnknownUsage === undefined || onUnknownUsage === 'stop' || onUnknownUsage === 'estimate',
     "onUnknownUsage must be 'stop' or 'estimate'.",
   );
+  check(options.stream === undefined || typeof options.stream === 'boolean', 'stream must be a boolean.');
   check(capture === undefined || capture === 'requests', "capture must be 'requests' or absent.");
   checkPrices(limits, prices, [...models, ...forkModels]);
   const validateRunContext = runContextValidator(name, options.runContext);
@@ -268,6 +271,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     onLimit: options.onLimit ?? 'answer',
     finalAnswer: options.finalAnswer ?? 'live',
     onMessage: options.onMessage ?? 'queue',
+    stream: options.stream ?? true,
     textFilters: options.textFilters ?? [],
     toolConcurrency,
     finishers: options.finishers ?? [],

@@ -24,7 +24,7 @@ import { checkLimits, checkPrices, checkUsage } from './agent-options.ts';
 
 /** The options of `agent.start` and `agent.run`. */
 export type StartOptions<RunContext = unknown> = {
-  /** Whether model turns are streamed. Default `true`. The journal is the same either way. */
+  /** Whether model turns are streamed. Default: the agent's `stream`. The journal is the same either way. */
   stream?: boolean;
   /** The id of an ended run whose transcript the new run starts with. */
   continues?: string;
@@ -147,7 +147,7 @@ export function beginJournal(
     ...omitUndefined({ tools: tools && digestTools(tools) }),
     config,
     input: readInput(input, host),
-    stream: options.stream ?? true,
+    stream: options.stream ?? definition.stream,
     ...options.request,
     ...omitUndefined({
       runContext: options.runContext,

@@ -41,10 +41,11 @@ export type CapturedExchange = {
 /** `capture`: adapters over HTTP add each request that they send; its reply grows while it is read. */
 export type CallOptions = { signal: AbortSignal; capture?: CapturedExchange[] };
 
-/** What a turn changes in the setup of the turns before it. `removed` are names of tools. */
+/** What a turn changes for the turns after it. `removed` and `restored` are names; the request still declares the latter. */
 export type SetupChange = {
   instructions?: string;
   added?: readonly ToolDefinition[];
+  restored?: readonly string[];
   removed?: readonly string[];
 };
 

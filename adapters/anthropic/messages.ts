@@ -1,14 +1,24 @@
 // Anthropic's Messages API: transcripts as messages, requests with thinking and output schemas, and their answers.
 
+import type { SetupChange } from '../../protocol/adapter.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { textOfParts } from '../../protocol/content/read-content.ts';
-import type { Item, MessageItem, Opaque, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type {
+  Item,
+  MessageItem,
+  Opaque,
+  Part,
+  ProviderItem,
+  ToolCallItem,
+  ToolResultItem,
+} from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { partsOfResult, readDataURL, textOfBase64 } from '../turn/content.ts';
 import { GrowingInput, type Input } from '../turn/growing-input.ts';
-import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { resultsByCall } from '../turn/tool-calls.ts';
+import { changedInstructions } from '../turn/transcript.ts';
 
 export function growingConversation(): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
@@ -47,7 +57,7 @@ function isSummary(block: JsonObject | undefined): boolean {
   return block?.type === 'compaction' && nonEmpty(block.signature) !== undefined && block.content !== null;
 }
 
-type Message = { role: 'user' | 'assistant'; content: JsonObject[] };
+type Message = { role: 'user' | 'assistant' | 'system'; content: JsonObject[] };
 
 /**
  * Builds messages that the API accepts, whatever the order of the transcript.
@@ -88,7 +98,8 @@ class ConversationBuilder {
         if (this.#open.some(({ callId }) => callId === item.callId)) this.#addResults();
         return;
       case 'provider_item':
-        this.#addProviderBlock(keptBlock(item.opaque));
+        if (item.kind === 'setup') this.#addSetup(keptBlock(item.opaque));
+        else this.#addProviderBlock(keptBlock(item.opaque));
         return;
       case 'approval_request':
       case 'approval_response':
@@ -141,6 +152,12 @@ class ConversationBuilder {
     }
     const use = nonEmpty(block.tool_use_id);
     if (use === undefined || this.#ids.has(use)) this.#push(block);
+  }
+
+  #addSetup(message: JsonObject | undefined): void {
+    if (!message) return;
+    this.#endTurn();
+    this.#messages.push({ role: 'system', content: objectsOf(message.content) });
   }
 
   #addCall(item: ToolCallItem): void {
@@ -280,6 +297,24 @@ function readsMedia(mediaType: string): boolean {
 
 function isText(mediaType: string): boolean {
   return /^text\/|^application\/(?:json|xml|yaml|x-yaml)\b|\+(?:json|xml)\b/.test(mediaType);
+}
+
+/**
+ * A change as a system message between others; `tools` are the declarations of added ones. Source:
+ * https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages.
+ */
+export function setupItem(
+  { instructions, restored = [], removed = [] }: SetupChange,
+  tools: readonly JsonObject[],
+): ProviderItem {
+  const reference = (name: string): JsonObject => ({ type: 'tool_reference', name: legalName(name) });
+  const content: JsonObject[] = [
+    ...(instructions === undefined ? [] : [{ type: 'text', text: changedInstructions(instructions) }]),
+    ...tools.map(definition => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition } })),
+    ...restored.map(name => ({ type: 'tool_addition', tool: reference(name) })),
+    ...removed.map(name => ({ type: 'tool_removal', tool: reference(name) })),
+  ];
+  return { type: 'provider_item', kind: 'setup', opaque: keepBlock({ role: 'system', content }) };
 }
 
 export const ANTHROPIC = 'anthropic';

@@ -53,7 +53,7 @@ export function bodyOf(
 }
 
 function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
-  const inputs = plan.family.nativeOutput ? nativeToolInputs(tools) : plainToolInputs(tools);
+  const inputs = declarationsOf(tools, plan.family);
   if (plan.output.type !== 'tool' || !output) return inputs;
   const answer = {
     name: plan.output.name,
@@ -62,6 +62,13 @@ function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
     input_schema: objectSchema(output.schema),
   };
   return [...inputs, answer];
+}
+
+export function declarationsOf(
+  tools: readonly ToolDefinition[],
+  { nativeOutput }: ModelFamily,
+): JsonObject[] {
+  return nativeOutput ? nativeToolInputs(tools) : plainToolInputs(tools);
 }
 
 const nativeToolInputs = convertOnce<ToolDefinition>(tools =>

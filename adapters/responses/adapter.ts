@@ -1,6 +1,6 @@
 // The Responses API, for every provider that implements it; a `ResponsesDialect` describes how one deviates.
 
-import type { ModelAdapter } from '../../protocol/adapter.ts';
+import type { ModelAdapter, SetupChange } from '../../protocol/adapter.ts';
 import type { ProviderError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
@@ -10,7 +10,7 @@ import type { ClientOptions } from '../http/transport.ts';
 import { nonEmpty, pick } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { responsesBody } from './request.ts';
+import { responsesBody, setupItems } from './request.ts';
 import { ResponseReader } from './turn.ts';
 
 export type ResponsesOptions = ConnectionOptions &
@@ -47,7 +47,9 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       continuation: dialect.remembers,
       customTools: dialect.customTools === 'client',
       usage: usageFrom(dialect, options),
+      bindsReasoning: dialect.bindsReasoning?.(model) ?? false,
     },
+    ...(dialect.appends?.(model) && { append: (change: SetupChange) => setupItems(change, dialect) }),
     connect: connector(dialect, options),
     send: (connection, request, { stream, signal }) =>
       connection.post('/responses', bodyOf(request, { stream }), signal),

@@ -137,10 +137,9 @@ function stands(item: Item): boolean {
 
 /** Whether a client wrote the item, of those that are kept as they are. */
 function isOfClient(item: Item): boolean {
+  if (item.type !== 'provider_item') return false;
   return (
-    item.type === 'provider_item' &&
-    Object.hasOwn(KEPT_KINDS, item.kind) &&
-    KEPT_KINDS[item.kind]?.by === 'client'
+    item.kind === 'setup' || (Object.hasOwn(KEPT_KINDS, item.kind) && KEPT_KINDS[item.kind]?.by === 'client')
   );
 }
 

@@ -1,10 +1,11 @@
-import type { Item } from '../../protocol/item.ts';
+import type { SetupChange } from '../../protocol/adapter.ts';
+import type { Item, ProviderItem } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
-import { mergeOptions, nonEmpty, objectsOf } from '../turn/json-access.ts';
+import { mergeOptions, nonEmpty, objectOf, objectsOf, pick } from '../turn/json-access.ts';
 import { formatOf, parametersOf, withOutputSchema, withToolSettings } from '../turn/strict-schema.ts';
-import { closesTurn } from '../turn/transcript.ts';
+import { changedInstructions, closesTurn } from '../turn/transcript.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import {
   CALL_IDS,
@@ -67,8 +68,9 @@ export function responsesBody(
       own.text = {
         format: needsText ? { type: 'json_object' } : { type: 'json_schema', ...formatOf(output) },
       };
+    const body = mergeOptions(own, providerOptions);
     const choice = choiceInput(request, providerOptions.tools, dialect);
-    return withToolSettings(mergeOptions(own, providerOptions), choice, request.settings);
+    return withToolSettings(body, allowedChoice(choice, body, transcript), request.settings);
   };
 }
 
@@ -99,6 +101,47 @@ function choiceInput(
   if (callTypeDeclaredAs(own?.type) !== undefined) return { type: own?.type ?? '' };
   const chosen = tools.find(({ name }) => name === choice.name);
   return { type: chosen && isCustom(chosen, dialect) ? 'custom' : 'function', name: choice.name };
+}
+
+/**
+ * A change as items of a transcript. The API has none that turns tools off: `off` and `on` name those that the choice of
+ * later requests leaves out, or has again.
+ */
+export function setupItems(
+  { instructions, added, restored: on = [], removed: off = [] }: SetupChange,
+  dialect: ResponsesDialect,
+): ProviderItem[] {
+  const changes: JsonObject[] = [];
+  if (instructions !== undefined)
+    changes.push({ item: { role: 'developer', content: changedInstructions(instructions) } });
+  if (added !== undefined) {
+    const tools = added.map(tool => toolInput(tool, dialect));
+    changes.push({ item: { type: 'additional_tools', role: 'developer', tools } });
+  }
+  if (on.length + off.length > 0) changes.push({ on: [...on], off: [...off] });
+  const { provider } = dialect;
+  return changes.map(data => ({ type: 'provider_item', kind: 'setup', opaque: { provider, data } }));
+}
+
+/** Leaves the tools out that are off: https://developers.openai.com/api/docs/guides/function-calling#tool-choice */
+function allowedChoice(choice: JsonValue, { tools }: JsonObject, transcript: readonly Item[]): JsonValue {
+  const changes = transcript.flatMap(item =>
+    item.type === 'provider_item' && item.kind === 'setup' ? [objectOf(item.opaque.data)] : [],
+  );
+  const off = new Set<JsonValue>();
+  for (const change of changes) {
+    for (const name of Array.isArray(change.on) ? change.on : []) off.delete(name);
+    for (const name of Array.isArray(change.off) ? change.off : []) off.add(name);
+  }
+  if (off.size === 0 || typeof choice !== 'string' || choice === 'none') return choice;
+  const declared = [...objectsOf(tools), ...changes.flatMap(({ item }) => objectsOf(objectOf(item).tools))];
+  const allowed = declared.filter(({ name }) => name === undefined || !off.has(name));
+  if (allowed.length === 0) return 'none';
+  return {
+    type: 'allowed_tools',
+    mode: choice,
+    tools: allowed.map(tool => pick(tool, ['type', 'name', 'server_label'])),
+  };
 }
 
 function isCustom({ custom }: ToolDefinition, { customTools }: ResponsesDialect): boolean {

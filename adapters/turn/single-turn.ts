@@ -1,6 +1,6 @@
 import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 import type { ProviderError, ProviderErrorCode } from '../../protocol/error.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { capturing, type HttpReply, type ProviderConnection } from '../http/connection.ts';
 import {
@@ -14,7 +14,7 @@ import { jsonIn, nonEmpty, shorten } from './json-access.ts';
 import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
 
 /** One provider's implementation of a model call. Every function may throw a `ProviderError`, and nothing else. */
-type TurnSource = Pick<ModelAdapter, 'provider' | 'model'> & {
+type TurnSource = Pick<ModelAdapter, 'provider' | 'model' | 'append'> & {
   capabilities?: Partial<Capabilities>;
   /** Makes one call: yields what can be shown early, and returns the turn, which may have more. */
   call(
@@ -24,11 +24,12 @@ type TurnSource = Pick<ModelAdapter, 'provider' | 'model'> & {
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
 };
 
-export function turnAdapter({ provider, model, capabilities, call }: TurnSource): ModelAdapter {
+export function turnAdapter({ provider, model, capabilities, append, call }: TurnSource): ModelAdapter {
   return {
     provider,
     model,
     capabilities: { ...USUAL, ...capabilities },
+    ...omitUndefined({ append }),
     async generate(request, options) {
       const deltas = call(request, options, { stream: false });
       let next = await deltas.next();

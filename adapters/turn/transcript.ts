@@ -13,6 +13,12 @@ export function closesTurn(
   return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }
 
+/** Changed instructions, as a model reads them after the earlier ones. */
+export function changedInstructions(instructions: string): string {
+  if (instructions === '') return 'Your earlier instructions no longer apply.';
+  return `From here on, these instructions apply instead of the earlier ones:\n\n${instructions}`;
+}
+
 /** What the model is told of a call whose result the transcript lacks: providers refuse a call without one. */
 export function missingResult(callId: string): ToolResultItem {
   return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };

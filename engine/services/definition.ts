@@ -65,6 +65,7 @@ export type AgentDefinition = {
   onUnknownUsage?: UnknownUsage;
   finalAnswer: RunConfig['finalAnswer'];
   onMessage: RunConfig['onMessage'];
+  stream: boolean;
   maxResultBytes?: number;
   capture?: 'requests';
   textFilters: readonly (() => TextFilter)[];

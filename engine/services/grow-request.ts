@@ -94,7 +94,9 @@ function keepBeginning(wanted: Wanted, last: LastSent, setup: Setup): Grown | un
   const heldTools = toolsOf(held, wanted.allTools);
   if (output !== setup.output || instructions === null || tools === undefined || heldTools === undefined)
     return undefined;
-  const change = changeOf(held, setup.first, wanted);
+  const change = changeOf(held, setup.first, first, wanted);
+  // Providers add tools only to others.
+  if (change?.added !== undefined && first.names.length === 0) return undefined;
   const appended = change === undefined ? [] : wanted.adapter.append?.(change);
   if (appended === undefined) return undefined;
   const items = appended.map(item => ({ ...item, id: item.id ?? wanted.newId('item') }));
@@ -186,14 +188,20 @@ function toolsOf({ names, tools: digest }: Head, allTools: ToolMap): ToolMap | u
   return digestTools(tools) === digest ? tools : undefined;
 }
 
-function changeOf(held: Head, now: Head, { instructions = '', tools }: Wanted): SetupChange | undefined {
-  const added = [...tools].flatMap(([name, tool]) =>
-    held.names.includes(name) ? [] : [toolDefinition(tool)],
-  );
+function changeOf(
+  held: Head,
+  now: Head,
+  first: Head,
+  { instructions = '', tools }: Wanted,
+): SetupChange | undefined {
+  const more = [...tools.values()].filter(({ name }) => !held.names.includes(name));
+  const added = more.filter(({ name }) => !first.names.includes(name)).map(toolDefinition);
+  const restored = more.map(({ name }) => name).filter(name => first.names.includes(name));
   const removed = held.names.filter(name => !tools.has(name));
   const change = omitUndefined({
     instructions: held.instructions === now.instructions ? undefined : instructions,
     added: added.length === 0 ? undefined : added,
+    restored: restored.length === 0 ? undefined : restored,
     removed: removed.length === 0 ? undefined : removed,
   });
   return Object.keys(change).length === 0 ? undefined : change;
