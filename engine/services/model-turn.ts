@@ -10,7 +10,7 @@ import type { Broken } from '../../protocol/sent.ts';
 import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
-import type { DriveWatcher } from '../events/watch-drive.ts';
+import { type DriveWatcher, watchChunks } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import type { Retry } from './definition.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
@@ -42,7 +42,8 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const prepared = { ...ready, inherited };
       broken = ready.broken;
       scope.host.reach?.('model.before');
-      const call = () => callModel(scope, context, { ...prepared, exchanges }, parts.textFilters);
+      const call = (onChunk: () => void) =>
+        callModel(scope, context, { ...prepared, exchanges, onChunk }, parts.textFilters);
       const turn = await watchCall(context, prepared, parts.watchers ?? [], call);
       scope.host.reach?.('model.after');
       const captured = exchanges && (await storeCapture(scope, exchanges));
@@ -64,18 +65,23 @@ type Inheriting = PreparedTurn & { inherited: readonly Item[] };
 
 function watchCall(
   { runId, turn: { number: turn, model, attempt } }: Context,
-  { request: { instructions } }: PreparedTurn,
+  { adapter, request: { instructions } }: PreparedTurn,
   watchers: readonly DriveWatcher[],
-  call: () => Promise<ModelTurn>,
+  call: (onChunk: () => void) => Promise<ModelTurn>,
 ): Promise<ModelTurn> {
-  const about = { runId, turn, model, attempt, instructions };
-  return watchers.reduce((work, watcher) => () => watcher.aroundModelCall?.(about, work) ?? work(), call)();
+  const about = { runId, turn, model, attempt, instructions, adapter };
+  return watchers.reduce(
+    (work, watcher) => () => watcher.aroundModelCall?.(about, work) ?? work(),
+    () => call(watchChunks(watchers, about)),
+  )();
 }
+
+type Calling = Inheriting & { exchanges: CapturedExchange[] | undefined; onChunk(): void };
 
 async function callModel(
   scope: ServiceScope,
   context: Context,
-  { adapter, request, inherited, exchanges }: Inheriting & { exchanges: CapturedExchange[] | undefined },
+  { adapter, request, inherited, exchanges, onChunk }: Calling,
   filters: readonly (() => TextFilter)[],
 ): Promise<ModelTurn> {
   const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope, inherited));
@@ -96,6 +102,7 @@ async function callModel(
   async function readStream(): Promise<ModelTurn> {
     for await (const delta of adapter.stream(request, options)) {
       if (delta.type === 'turn') return delta.turn;
+      onChunk();
       if (!scope.stop.isStopped) display.take(delta);
     }
     throw new ProviderError('The stream ended without a turn.', { ...failure, code: 'malformed-stream' });
