@@ -126,8 +126,9 @@ export function describeFailedTurn(
 const NUMBER = new Intl.NumberFormat('en');
 
 /** `1,200 tokens in, 3 out`. */
-export function describeUsage({ inputTokens, outputTokens }: Usage): string {
-  return `${NUMBER.format(inputTokens)} tokens in, ${NUMBER.format(outputTokens)} out`;
+export function describeUsage({ inputTokens, outputTokens, estimated }: Usage): string {
+  const counted = `${NUMBER.format(inputTokens)} tokens in, ${NUMBER.format(outputTokens)} out`;
+  return estimated === true ? `${counted} (estimated)` : counted;
 }
 
 /** A JSON value on one line; strings without quotes, images and files in a few words. */

@@ -28,6 +28,8 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
   tokens: overLimit('token'),
   cost: overLimit('cost'),
   activeMs: overLimit('active time'),
+  'usage-unknown':
+    "The run has a limit on tokens or cost, and a turn reported no usage. Set onUnknownUsage: 'estimate' in the agent, use a model that reports usage, or remove the limit.",
   repeatedFailures: 'The same call failed too often with the same input. See its error in the conversation.',
 };
 

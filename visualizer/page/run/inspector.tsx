@@ -178,9 +178,10 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   switch (event.type) {
     case 'turn.completed': {
       const { usage, calls, provider, model: name, finishReason, at, startedAt } = event;
-      const { inputTokens = 0, outputTokens = 0, cachedInputTokens = null } = usage ?? {};
+      const { inputTokens = 0, outputTokens = 0, cachedInputTokens = null, estimated } = usage ?? {};
       const cached = cachedInputTokens ? ` (${formatNumber(cachedInputTokens)} cached)` : '';
-      const tokens = `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
+      const mark = estimated === true ? ' (estimated)' : '';
+      const tokens = `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}${mark}`;
       const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
       return [
         ['model', `${provider}:${name}`],
