@@ -1,3 +1,4 @@
+import { digestId, ENGINE } from '../../machines/compaction.ts';
 import type { Context } from '../../machines/context.ts';
 import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
@@ -154,6 +155,7 @@ async function completeTurn(
       broken,
       captured,
       continuation: continuation || undefined,
+      estimatedTokens: estimateTurn(turn, request, scope.context()),
     }),
   };
 }
@@ -165,16 +167,39 @@ function usageOf(turn: ModelTurn, request: ModelRequest, { config }: Context): U
   return config.onUnknownUsage === 'estimate' ? estimateUsage(request, turn) : null;
 }
 
+/** The tokens of the conversation, for a run that is compacted and a provider that does not count. */
+function estimateTurn(turn: ModelTurn, request: ModelRequest, context: Context): number | undefined {
+  if (context.config.compaction === undefined || usageOf(turn, request, context) !== null) return undefined;
+  const { inputTokens, outputTokens } = estimateUsage(request, turn);
+  return inputTokens + outputTokens;
+}
+
 /** The ids of items with another provider's opaque data; reported once, by the provider's first turn after theirs. */
 function droppedItems({ lastTurn }: Context, transcript: readonly Item[], provider: string): string[] {
   if (lastTurn?.provider === provider) return [];
   return transcript.flatMap(item =>
-    'opaque' in item && item.opaque && item.opaque.provider !== provider && item.id ? [item.id] : [],
+    'opaque' in item && item.opaque && ![provider, ENGINE].includes(item.opaque.provider) && item.id
+      ? [item.id]
+      : [],
   );
 }
 
+/** The ids of calls that a compaction replaced are known by their digests only. */
+class UsedIds extends Set<string> {
+  readonly #digests: ReadonlySet<string>;
+
+  constructor({ compaction }: Context) {
+    super();
+    this.#digests = new Set(compaction.usedIds);
+  }
+
+  override has(callId: string): boolean {
+    return super.has(callId) || (this.#digests.size > 0 && this.#digests.has(digestId(callId)));
+  }
+}
+
 function usedCallIds(scope: ServiceScope, inherited: readonly Item[]): Set<string> {
-  const used = new Set<string>();
+  const used = new UsedIds(scope.context());
   for (const items of [inherited, scope.context().transcript])
     for (const item of items) if (item.type === 'tool_call') used.add(item.callId);
   return used;
@@ -185,6 +210,8 @@ function hasNewIds(calls: readonly ToolCall[], scope: ServiceScope, inherited: r
   for (const { callId } of calls) ids.add(callId);
   if (ids.size < calls.length) return false;
   const isUsed = (item: Item) => item.type === 'tool_call' && ids.has(item.callId);
+  const { usedIds } = scope.context().compaction;
+  if (usedIds.length > 0 && [...ids].some(callId => usedIds.includes(digestId(callId)))) return false;
   return !scope.context().transcript.some(isUsed) && !inherited.some(isUsed);
 }
 

@@ -230,7 +230,10 @@ function readReply(event: StreamedEvent): string {
     case 'call.edited':
       return formatReply('', [event.call]);
     case 'turn.failed':
+    case 'compaction.failed':
       return event.error.message;
+    case 'transcript.compacted':
+      return event.summary;
     case 'tool.settled':
     case 'tool.late':
     case 'result.received':
