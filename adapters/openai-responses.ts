@@ -1,8 +1,10 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { isReasoningModel, OPENAI_ENDPOINT } from './http/openai.ts';
+import { type PromptCache, promptCacheMembers } from './http/prompt-cache.ts';
 import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
+import { mergeOptions } from './turn/json-access.ts';
 
 /**
  * Creates an adapter for OpenAI's Responses API. Defaults for key, URL, organization and project:
@@ -11,10 +13,20 @@ import type { ResponsesDialect } from './responses/dialect.ts';
  * @example
  * const model = openaiResponses({ model: 'gpt-5' });
  */
-export function openaiResponses(options: ResponsesOptions): ModelAdapter {
-  refuseUnknownOptions('openaiResponses', options, RESPONSES_NAMES);
-  return responsesAdapter(OPENAI, options);
+export function openaiResponses(options: OpenaiResponsesOptions): ModelAdapter {
+  refuseUnknownOptions('openaiResponses', options, NAMES);
+  const { promptCache, ...others } = options;
+  const members = promptCacheMembers('openaiResponses', promptCache);
+  return responsesAdapter(
+    { ...OPENAI, breakpoints: promptCache?.mode === 'explicit' },
+    { ...others, providerOptions: mergeOptions(members, others.providerOptions) },
+  );
 }
+
+/** Options of `openaiResponses`. */
+export type OpenaiResponsesOptions = ResponsesOptions & { promptCache?: PromptCache };
+
+const NAMES: NamesOf<OpenaiResponsesOptions> = { ...RESPONSES_NAMES, promptCache: true };
 
 /** Sources: https://developers.openai.com/api/docs/guides/keep-prefix-unchanged, and the model profiles of @langchain/openai. */
 const OPENAI: ResponsesDialect = {

@@ -29,6 +29,8 @@ export type ChatDialect = Endpoint & {
   strictOrder?: boolean;
   /** Whether the stream may repeat the full text after its pieces. Default: `false`. */
   resendsText?: boolean;
+  /** Whether the end of each message of the user is marked for the prompt cache. Default: `false`. */
+  breakpoints?: boolean;
   /** Codes of errors that the sampled output caused, so that a retry can succeed. */
   retryableCodes?: readonly string[];
   /** Whether the provider can run its own tools within a turn. Default: `false`. */

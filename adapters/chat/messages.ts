@@ -8,6 +8,7 @@ import type {
 } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import { withBreakpoint } from '../http/prompt-cache.ts';
 import { readDataURL, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, textIn } from '../turn/json-access.ts';
@@ -39,7 +40,9 @@ function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: st
       if (item.type === 'tool_result') continue;
       const role = item.role === 'user' ? 'user' : roleFor(item.role, dialect, model);
       const content = item.role === 'user' ? userContent(item.content, dialect) : nonEmpty(textOf(item));
-      if (content !== undefined) messages.push({ role, content });
+      const isMarked = dialect.breakpoints === true && item.role === 'user' && content !== undefined;
+      if (content !== undefined)
+        messages.push({ role, content: isMarked ? withBreakpoint(content, 'text') : content });
     } else if (item.type === 'reasoning' || item.type === 'tool_call' || item.type === 'message')
       turn.push(item);
   }

@@ -19,6 +19,8 @@ export type ResponsesDialect = Endpoint & {
   appends?(model: string): boolean;
   /** Whether a model drops reasoning after a change of what came before it. Default: never. */
   bindsReasoning?(model: string): boolean;
+  /** Whether the end of each message of the user is marked for the prompt cache. Default: `false`. */
+  breakpoints?: boolean;
   /** How an output schema is enforced. Default: `native`. */
   structuredOutput?: 'native' | 'instructions';
 };

@@ -1,5 +1,6 @@
 import type { Item, MessageItem, Opaque, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { withBreakpoint } from '../http/prompt-cache.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import { WireCallIds } from '../turn/tool-calls.ts';
@@ -16,7 +17,10 @@ import {
 } from './item-kinds.ts';
 
 /** How a transcript is converted to input items, of the dialect whose opaque data is sent back. */
-export type InputOptions = Pick<ResponsesDialect, 'provider' | 'reasoningReplay' | 'callsTogether'> & {
+export type InputOptions = Pick<
+  ResponsesDialect,
+  'provider' | 'reasoningReplay' | 'callsTogether' | 'breakpoints'
+> & {
   /** Whether the provider stores items, so that they are sent with their ids. */
   stored: boolean;
   /** The transcript position at which the input begins. Default: 0. */
@@ -75,7 +79,11 @@ function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, i
   const hasReasoning = kept?.after === undefined || reasoning.has(kept.after);
   switch (item.type) {
     case 'message':
-      return messageInput(item, stored && hasReasoning ? kept?.id : undefined, kept);
+      return messageInput(item, stored && hasReasoning ? kept?.id : undefined, kept).map(message =>
+        options.breakpoints === true && item.role === 'user'
+          ? { ...message, content: withBreakpoint(message.content ?? '', 'input_text') }
+          : message,
+      );
     case 'reasoning':
       return kept?.item && reasoning.has(keyOf(kept.item)) ? [reasoningInput(kept.item, options)] : [];
     case 'tool_call':

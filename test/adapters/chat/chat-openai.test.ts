@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ChatOptions } from '../../../adapters/chat/adapter.ts';
 import { openaiChat } from '../../../adapters/openai-chat.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import {
@@ -8,10 +9,11 @@ import {
   generate,
   messagesBy,
   piece,
+  sentBy,
   stored,
   stream,
 } from '../../support/adapters/chat-wire.ts';
-import { result } from '../../support/adapters/requests.ts';
+import { request, result } from '../../support/adapters/requests.ts';
 
 describe('OpenAI Chat Completions and compatible providers', () => {
   test('declares its capabilities', () => {
@@ -24,6 +26,25 @@ describe('OpenAI Chat Completions and compatible providers', () => {
         continuation: false,
       },
     });
+  });
+
+  test('the prompt cache has its key, and explicitly ends after each message of the user', async () => {
+    const open = (options: ChatOptions) =>
+      openaiChat({ ...options, promptCache: { key: 'support', mode: 'explicit', ttl: '30m' } });
+    const body = await sentBy(open, request([userMessage('one')]));
+    expect(body).toMatchObject({
+      prompt_cache_key: 'support',
+      prompt_cache_options: { mode: 'explicit', ttl: '30m' },
+      messages: [
+        {
+          role: 'user',
+          content: [{ type: 'text', text: 'one', prompt_cache_breakpoint: { mode: 'explicit' } }],
+        },
+      ],
+    });
+    expect(() => openaiChat({ model: 'm', promptCache: { ttl: '12h' } })).toThrow(
+      'promptCache.ttl of openaiChat to be "30m", got "12h"',
+    );
   });
 
   test('a refusal is sent back as a refusal', async () => {

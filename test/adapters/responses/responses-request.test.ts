@@ -283,3 +283,64 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
     expect(shape(sent.input)).toEqual(shape(recordedRequest(`${name}.02.request.json`).input));
   });
 });
+
+describe('the prompt cache', () => {
+  test('has its key, its lifetime and its retention in the body, which provider options can change', async () => {
+    const promptCache = { key: 'support', ttl: '12h', mode: 'implicit', retention: '24h' } as const;
+    const bodies: JsonObject[] = [];
+    const model = openaiResponses({
+      ...sending(bodies),
+      promptCache,
+      providerOptions: { prompt_cache_options: { ttl: '30m' } },
+    });
+    await model.generate(request('hi'), calling());
+    expect(bodies[0]).toMatchObject({
+      prompt_cache_key: 'support',
+      prompt_cache_retention: '24h',
+      prompt_cache_options: { mode: 'implicit', ttl: '30m' },
+      input: [{ role: 'user', content: 'hi' }],
+    });
+  });
+
+  test('explicit: every message of the user ends a cached beginning, and stays marked', async () => {
+    const bodies: JsonObject[] = [];
+    const model = openaiResponses({ ...sending(bodies), promptCache: { mode: 'explicit' } });
+    const first = userMessage('one');
+    await model.generate(request([first]), calling());
+    await model.generate(request([first, answer('two'), userMessage('three')]), calling());
+    const marked = (text: string) => ({
+      role: 'user',
+      content: [{ type: 'input_text', text, prompt_cache_breakpoint: { mode: 'explicit' } }],
+    });
+    expect(bodies.map(({ input }) => input)).toEqual([
+      [marked('one')],
+      [
+        marked('one'),
+        { role: 'assistant', content: [{ type: 'output_text', text: 'two' }] },
+        marked('three'),
+      ],
+    ]);
+  });
+
+  test.each([
+    [{ ttl: '24h' }, 'promptCache.ttl of openaiResponses to be "30m" or "12h", got "24h"'],
+    [{ key: '' }, 'promptCache.key of openaiResponses to be a non-empty string'],
+    [{ lifetime: '12h' }, 'lifetime'],
+  ])('refuses %j by name', (promptCache, said) => {
+    const options = { model: 'gpt-5.6', ...JSON.parse(JSON.stringify({ promptCache })) };
+    expect(() => openaiResponses(options)).toThrow(said);
+  });
+});
+
+/** Connects to a provider that keeps the bodies and says nothing. */
+function sending(bodies: JsonObject[]) {
+  return {
+    model: 'gpt-5.6',
+    apiKey: 'test',
+    store: false,
+    fetch: async (_: unknown, init?: RequestInit) => {
+      bodies.push(JSON.parse(String(init?.body)));
+      return Response.json({ id: 'resp_1', status: 'completed', output: [] });
+    },
+  };
+}
