@@ -283,7 +283,7 @@ export const reportEventSchema = lazyUnion(() => [
     items: z.array(itemSchema),
     calls: z.array(qualifiedCallSchema),
     usage: z.nullable(usageSchema),
-    /** Ids of items sent without their opaque data, because it belongs to another provider. */
+    /** Ids of items sent without their opaque data, as another provider's, and of those that the provider left out. */
     dropped: z.exactOptional(z.array(text)),
     sent: z.exactOptional(sentSchema),
     /** Changed instructions and tools in the provider's form: sent after the transcript, of which they are a part from now on. */

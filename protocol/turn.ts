@@ -89,7 +89,8 @@ export type ToolCall = {
 
 /**
  * The result of one model call. `items` are its transcript items, in the provider's order; `text` and `reasoning` are
- * their joined readable parts; `usage` is `null` if the provider did not report it.
+ * their joined readable parts; `usage` is `null` if the provider did not report it. `dropped` has the ids of items of the
+ * transcript that the provider says it left out of what the model read.
  */
 export type ModelTurn = {
   text: string;
@@ -99,6 +100,7 @@ export type ModelTurn = {
   usage: Usage | null;
   model: string;
   continuation?: JsonValue;
+  dropped?: string[];
   items: Item[];
 };
 

@@ -115,7 +115,7 @@ export function describeTurnEvent(
     ...(calls.length === 0 ? [] : [`calls ${countNames(calls)}`]),
     format.formatSpan(event.at - event.startedAt),
     ...(event.usage === null ? [] : [describeUsage(event.usage)]),
-    ...(event.dropped === undefined ? [] : [`${event.dropped.length} items of another provider dropped`]),
+    ...(event.dropped === undefined ? [] : [`${event.dropped.length} items that the model was not given`]),
   ].join(', ');
 }
 

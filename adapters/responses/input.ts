@@ -11,7 +11,7 @@ import {
   callKindOf,
   FUNCTION_CALL,
   inputPart,
-  KEPT_KINDS,
+  isByClient,
   namesDeclaredIn,
   writeAnswer,
 } from './item-kinds.ts';
@@ -140,15 +140,7 @@ type SentItem = Exclude<Item, { type: 'approval_request' | 'approval_response' |
 
 /** Whether the item means the same without the reasoning that it followed. */
 function stands(item: Item): boolean {
-  return item.type === 'provider_item' && (item.kind === 'compaction' || isOfClient(item));
-}
-
-/** Whether a client wrote the item, of those that are kept as they are. */
-function isOfClient(item: Item): boolean {
-  if (item.type !== 'provider_item') return false;
-  return (
-    item.kind === 'setup' || (Object.hasOwn(KEPT_KINDS, item.kind) && KEPT_KINDS[item.kind]?.by === 'client')
-  );
+  return item.type === 'provider_item' && (item.kind === 'compaction' || isByClient(item));
 }
 
 const DECLARING: readonly string[] = ['additional_tools', 'tool_search_output'];
@@ -173,7 +165,7 @@ export function namesAddedIn(
 
 /** Returns the position after the last item that the model produced; `undefined` if it has produced none. */
 export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
-  const last = transcript.findLastIndex(item => !isControl(item) && !closesTurn(item) && !isOfClient(item));
+  const last = transcript.findLastIndex(item => !isControl(item) && !closesTurn(item) && !isByClient(item));
   return last === -1 ? undefined : last + 1;
 }
 
@@ -335,7 +327,7 @@ export type Kept = {
 
 const TEXTS = ['id', 'as', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
 
-function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
+export function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
   const data = objectOf(opaque.data);
   const kept: Kept = {};

@@ -1,5 +1,5 @@
 import type { Media } from '../../protocol/content/read-content.ts';
-import type { Part, ToolResultItem } from '../../protocol/item.ts';
+import type { Item, Part, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { partsOfResult, textOfResult } from '../turn/content.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
@@ -121,6 +121,13 @@ export const KEPT_KINDS: Readonly<Record<string, KeptKind>> = {
   configuration_update: { members: {}, by: 'client' },
   compaction_trigger: { members: {}, by: 'client' },
 };
+
+/** Whether the caller of the API appended the item, of those that are kept word for word. */
+export function isByClient(item: Item): boolean {
+  if (item.type !== 'provider_item') return false;
+  const { kind } = item;
+  return kind === 'setup' || (Object.hasOwn(KEPT_KINDS, kind) && KEPT_KINDS[kind]?.by === 'client');
+}
 
 /** Whether items of this type are those of the tables: what a call or its output, or another item, is. */
 export function isKnownItem(type: string): boolean {

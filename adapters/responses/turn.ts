@@ -15,7 +15,7 @@ import { TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { type Kept, keyOf } from './input.ts';
+import { type Kept, keptBy, keyOf } from './input.ts';
 import { type CallKind, callKindOf, callTypeAnsweredBy } from './item-kinds.ts';
 
 /** The kind of a call that is not the provider's own. */
@@ -168,6 +168,9 @@ function failedResponse({ id, status, error }: JsonObject, context: ProviderCont
   return errorFromBody({ id: id ?? null, status: status ?? null, error: error ?? null }, context);
 }
 
+/** How many items of the transcript a turn reports as left out: OpenAI names them again with every response. */
+const MOST_DROPPED = 100;
+
 /** Reads one response. Its output is its own if it has any, else the streamed items. */
 export class ResponseReader implements AnswerReader {
   progress: 'open' | 'over' = 'open';
@@ -220,8 +223,23 @@ export class ResponseReader implements AnswerReader {
       finishReason: finishReasonOf(response, { isRefused, hasCalls: turn.toolCalls.length > 0 }),
       usage: usageOf(response.usage),
       model: nonEmpty(response.model) ?? this.#context.model,
-      ...omitUndefined({ continuation: canContinue ? nonEmpty(response.id) : undefined }),
+      ...omitUndefined({
+        continuation: canContinue ? nonEmpty(response.id) : undefined,
+        dropped: this.#dropped(response),
+      }),
     });
+  }
+
+  /** OpenAI leaves out the reasoning of earlier turns of the user as a matter of course. */
+  #dropped({ input_transformations: reported }: JsonObject): string[] | undefined {
+    const removed = objectsOf(reported).filter(({ reason }) => reason !== 'turn_boundary');
+    if (removed.length === 0) return undefined;
+    const names = new Set(removed.map(({ id }) => id));
+    const ids = this.#request.transcript.flatMap(item => {
+      const kept = item.type === 'reasoning' ? keptBy(this.#dialect.provider, item.opaque) : undefined;
+      return kept?.item && item.id !== undefined && names.has(kept.item.id) ? [item.id] : [];
+    });
+    return ids.length === 0 ? undefined : ids.slice(0, MOST_DROPPED);
   }
 
   /** Restores the encrypted reasoning of the finished items: OpenAI encrypts it differently in each event. */

@@ -41,7 +41,7 @@ export class TurnBuilder {
     this.items.push({ type: 'provider_item', kind, opaque });
   }
 
-  turn(ending: Pick<ModelTurn, 'finishReason' | 'usage' | 'model' | 'continuation'>): ModelTurn {
+  turn(ending: Pick<ModelTurn, 'finishReason' | 'usage' | 'model' | 'continuation' | 'dropped'>): ModelTurn {
     const { text, reasoning, toolCalls, items } = this;
     return { text, reasoning, toolCalls, ...ending, items };
   }

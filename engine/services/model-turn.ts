@@ -132,7 +132,7 @@ async function completeTurn(
   const { items, toolCalls, renamed } = nameCalls(turn, scope, inherited);
   const qualifying = { runId, runContext, now: host.now(), tools };
   const calls = toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, qualifying);
-  const dropped = droppedItems(scope.context(), transcript, provider);
+  const dropped = [...droppedItems(scope.context(), transcript, provider), ...(turn.dropped ?? [])];
   const canContinue = !renamed && isFullHistory && request.transcript.length > 0;
   const { continuation: token } = turn;
   const { instructions = '' } = request;

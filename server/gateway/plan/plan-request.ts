@@ -1,5 +1,5 @@
 /** What a request does to the runs of the store, decided before anything is done: see `Plan`. */
-import { KEPT_KINDS } from '../../../adapters/responses/item-kinds.ts';
+import { isByClient } from '../../../adapters/responses/item-kinds.ts';
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
@@ -337,7 +337,7 @@ export type Plan =
   | { type: 'repeat'; found: FoundResponse };
 
 function isClientItem(item: Item): boolean {
-  if (item.type === 'provider_item') return KEPT_KINDS[item.kind]?.by === 'client';
+  if (item.type === 'provider_item') return isByClient(item);
   return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }
 

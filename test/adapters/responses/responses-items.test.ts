@@ -376,3 +376,25 @@ describe('an agent with a tool that OpenAI knows', () => {
     ]);
   });
 });
+
+test('reasoning that OpenAI left out of the input is reported by the id of its item', async () => {
+  const opaque = (id: string) => ({
+    provider: 'openai-responses',
+    data: { item: { type: 'reasoning', id, summary: [], encrypted_content: 'x' } },
+  });
+  const transcript: Item[] = [
+    { type: 'reasoning', id: 'item_1', text: '', opaque: opaque('rs_1') },
+    { type: 'reasoning', id: 'item_2', text: '', opaque: opaque('rs_2') },
+    userMessage('go'),
+  ];
+  const input_transformations = [
+    { type: 'reasoning', action: 'removed', id: 'rs_1', reason: 'prefix_mismatch' },
+    { type: 'reasoning', action: 'removed', id: 'rs_2', reason: 'turn_boundary' },
+  ];
+  const response = { id: 'resp_1', status: 'completed', output: [], input_transformations };
+  const whole = await answering(JSON.stringify(response), 'application/json').generate(
+    request(transcript),
+    calling(),
+  );
+  expect(whole.dropped).toEqual(['item_1']);
+});
