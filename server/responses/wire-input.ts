@@ -1,4 +1,4 @@
-import { callKindOf, writeAnswer } from '../../adapters/responses/item-kinds.ts';
+import { callKindOf, FUNCTION_CALL, writeAnswer } from '../../adapters/responses/item-kinds.ts';
 import { describeOutput, readContent } from '../../protocol/content/read-content.ts';
 import type { ControlItem, Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
@@ -21,11 +21,10 @@ export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject
 type Result = Pick<ToolResultItem, 'callId' | 'output' | 'isError'>;
 
 function resultItem(id: string | null, type: string | undefined, result: Result): JsonObject {
-  const head = { id, status: 'completed', call_id: result.callId };
-  const kind = callKindOf(type);
-  if (kind?.tool === undefined)
-    return { ...head, type: kind?.output.type ?? 'function_call_output', output: wireOutput(result.output) };
-  return { ...head, type: kind.output.type, ...writeAnswer(kind, result).members };
+  const kind = callKindOf(type) ?? FUNCTION_CALL;
+  const members =
+    kind.tool === undefined ? { output: wireOutput(result.output) } : writeAnswer(kind, result).members;
+  return { id, type: kind.output.type, status: 'completed', call_id: result.callId, ...members };
 }
 
 function wireInput(item: Item, types: ReadonlyMap<string, string>): JsonObject[] {
