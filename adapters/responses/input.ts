@@ -37,7 +37,7 @@ export function providerInputOf(transcript: readonly Item[], options: InputOptio
   const ordered = options.callsTogether ? withCallsTogether(sent) : sent;
   for (const item of ordered) {
     const made = inputItems(item, options, { calls, reasoning, ids });
-    const kept = item.type === 'message' ? keptBy(options.provider, item.opaque) : undefined;
+    const kept = item.type === 'message' ? keptFrom(options.provider, item.opaque) : undefined;
     const whole = kept?.more && joined(input.at(-1), made);
     if (whole) input.splice(-1, 1, whole);
     else input.push(...made);
@@ -60,7 +60,7 @@ export function growingInput(options: InputOptions): (transcript: readonly Item[
     make: items => ({ opening: [], input: providerInputOf(items, options) }),
     namesOf(item) {
       if (item.type === 'tool_result') return CALL_IDS.fits(item.callId) ? [item.callId] : undefined;
-      const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;
+      const kept = 'opaque' in item ? keptFrom(options.provider, item.opaque) : undefined;
       const names = kept?.after === undefined ? [] : [kept.after];
       if (item.type === 'reasoning' && kept?.item) names.push(keyOf(kept.item));
       if (item.type !== 'tool_call') return names;
@@ -75,7 +75,7 @@ type Known = { calls: ReadonlyMap<string, Kept>; reasoning: ReadonlySet<string>;
 
 function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, ids }: Known): JsonObject[] {
   const { stored } = options;
-  const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;
+  const kept = 'opaque' in item ? keptFrom(options.provider, item.opaque) : undefined;
   const hasReasoning = kept?.after === undefined || reasoning.has(kept.after);
   switch (item.type) {
     case 'message':
@@ -127,7 +127,7 @@ function callData(
 ): Map<string, Kept> {
   const calls = new Map<string, Kept>();
   for (const [at, item] of transcript.entries()) {
-    const kept = item.type === 'tool_call' ? keptBy(provider, item.opaque) : undefined;
+    const kept = item.type === 'tool_call' ? keptFrom(provider, item.opaque) : undefined;
     if (item.type !== 'tool_call' || !kept) continue;
     const hasReasoning = at < from || kept.after === undefined || reasoning.has(kept.after);
     const { id: _, caller: __, ...rest } = kept;
@@ -156,7 +156,7 @@ export function namesAddedIn(
     if (item.type === 'tool_call' && item.name === CALL_KINDS.tool_search_call?.tool)
       searches.add(item.callId);
     if (item.type === 'provider_item' && DECLARING.includes(item.kind))
-      names.push(...namesDeclaredIn(keptBy(provider, item.opaque)?.item?.tools));
+      names.push(...namesDeclaredIn(keptFrom(provider, item.opaque)?.item?.tools));
     if (item.type === 'tool_result' && searches.has(item.callId))
       names.push(...namesDeclaredIn(objectOf(item.output).tools));
   }
@@ -177,7 +177,7 @@ function replayableReasoning(
   const keys = new Set<string>();
   let follower = '';
   for (const item of items.toReversed()) {
-    const kept = 'opaque' in item ? keptBy(provider, item.opaque) : undefined;
+    const kept = 'opaque' in item ? keptFrom(provider, item.opaque) : undefined;
     if (item.type !== 'reasoning') {
       follower = wireKeyOf(item, kept);
       continue;
@@ -327,7 +327,7 @@ export type Kept = {
 
 const TEXTS = ['id', 'as', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
 
-export function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
+export function keptFrom(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
   const data = objectOf(opaque.data);
   const kept: Kept = {};

@@ -15,7 +15,7 @@ import { TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { type Kept, keptBy, keyOf } from './input.ts';
+import { type Kept, keptFrom, keyOf } from './input.ts';
 import { type CallKind, callKindOf, callTypeAnsweredBy } from './item-kinds.ts';
 
 /** The kind of a call that is not the provider's own. */
@@ -236,7 +236,7 @@ export class ResponseReader implements AnswerReader {
     if (removed.length === 0) return undefined;
     const names = new Set(removed.map(({ id }) => id));
     const ids = this.#request.transcript.flatMap(item => {
-      const kept = item.type === 'reasoning' ? keptBy(this.#dialect.provider, item.opaque) : undefined;
+      const kept = item.type === 'reasoning' ? keptFrom(this.#dialect.provider, item.opaque) : undefined;
       return kept?.item && item.id !== undefined && names.has(kept.item.id) ? [item.id] : [];
     });
     return ids.length === 0 ? undefined : ids.slice(0, MOST_DROPPED);
