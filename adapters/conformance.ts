@@ -16,7 +16,7 @@ export {
 } from './conformance/replay.ts';
 export type { AdapterCheck, AdapterUnderTest, ConformanceCallOptions as OpenOptions, Exchange };
 
-const NAMES: NamesOf<AdapterUnderTest> = { open: true, exchanges: true, except: true };
+const NAMES: NamesOf<AdapterUnderTest> = { open: true, exchanges: true, contentOf: true, except: true };
 const EXCHANGE_NAMES = optionNames<Exchange>()(
   'name request response streamed contentType expect fails comesBack sameTurnAs',
 );

@@ -1,9 +1,9 @@
-import type { ModelAdapter } from '../protocol/adapter.ts';
+import type { Capabilities, ModelAdapter } from '../protocol/adapter.ts';
 import type { ProviderError } from '../protocol/error.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { InteractionReader } from './gemini/interaction.ts';
-import { geminiBody } from './gemini/request.ts';
+import { geminiBody, generationOf } from './gemini/request.ts';
 import { continuationIn, INTERACTIONS, interactionBody } from './gemini/steps.ts';
 import { TurnReader } from './gemini/turn.ts';
 import {
@@ -49,7 +49,12 @@ function interactionsAdapter(options: GeminiOptions): ModelAdapter {
   return singleTurnAdapter({
     provider: INTERACTIONS,
     model,
-    capabilities: { serverTools: true, continuation: true, usage: usageFrom(ENDPOINT, options) },
+    capabilities: {
+      serverTools: true,
+      structuredOutput: schemaFor(model),
+      continuation: true,
+      usage: usageFrom(ENDPOINT, options),
+    },
     connect: connector({ ...ENDPOINT, provider: INTERACTIONS }, options),
     send: (connection, request, { stream, signal }) =>
       connection.post('/interactions', bodyOf(request, { stream }), signal),
@@ -77,7 +82,11 @@ function contentAdapter(options: GeminiOptions): ModelAdapter {
   return singleTurnAdapter({
     provider: ENDPOINT.provider,
     model,
-    capabilities: { serverTools: true, usage: usageFrom(ENDPOINT, options) },
+    capabilities: {
+      serverTools: true,
+      structuredOutput: schemaFor(model),
+      usage: usageFrom(ENDPOINT, options),
+    },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
       connection.post(
@@ -118,4 +127,9 @@ function rootOf(baseURL: string): string {
 function pathOf(model: string): string {
   const name = (model.includes('/') ? model : `models/${model}`).split('/').map(encodeURIComponent).join('/');
   return `/${name}`;
+}
+
+/** An older model has the schema among its instructions if it has tools. */
+function schemaFor(model: string): Capabilities['structuredOutput'] {
+  return generationOf(model) < 3 ? 'instructions' : 'native';
 }

@@ -1,4 +1,4 @@
-import type { ModelAdapter } from '../protocol/adapter.ts';
+import type { Capabilities, ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
@@ -62,11 +62,16 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
     });
   const baseURL = options.baseURL ?? readVariable(BASE_URL_VARIABLE) ?? '';
   const transport = options.transport ?? (/^grpcs?:/.test(baseURL) ? 'grpc' : 'completions');
+  const capabilities: Partial<Capabilities> = {
+    parallelToolCalls: false,
+    structuredOutput: 'instructions',
+    toolChoice: false,
+  };
   if (transport === 'grpc') {
     const recent = new RecentTokens();
     return grpcAdapter({
       endpoint: { provider: HARMONY, baseURLVariable: BASE_URL_VARIABLE, keyVariable: KEY_VARIABLE },
-      capabilities: { parallelToolCalls: false },
+      capabilities,
       connection: options,
       prepare: (request, context, providerOptions) =>
         prepareHarmony(promptFor(request, context), request, context, providerOptions, recent),
@@ -75,7 +80,7 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
   return singleTurnAdapter({
     provider: HARMONY,
     model,
-    capabilities: { parallelToolCalls: false, structuredOutput: 'instructions' },
+    capabilities,
     connect: connector(
       {
         provider: HARMONY,

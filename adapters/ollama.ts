@@ -102,6 +102,7 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
   return singleTurnAdapter({
     provider: endpoint.provider,
     model,
+    capabilities: { structuredOutput: 'instructions', toolChoice: false },
     connect: connector(endpoint, options),
     send: (connection, request, mode) => connection.post('/api/chat', bodyOf(request, mode), mode.signal),
     reader: (request, context) => new OllamaTurn(request, context),

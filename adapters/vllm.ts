@@ -61,6 +61,7 @@ export function vllm(options: VllmOptions): ModelAdapter {
   };
   return grpcAdapter({
     endpoint: { provider: VLLM, baseURLVariable: VARIABLES.baseURL, keyVariable: VARIABLES.key },
+    capabilities: { structuredOutput: 'instructions', toolChoice: false },
     connection: options,
     async prepare(request, context, { chat_template_kwargs: variables, ...sampling }) {
       const files = await load(context);

@@ -55,7 +55,10 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
     capabilities: {
       reasoningReplay: (dialect.reasoning ?? 'none') !== 'none',
       serverTools: dialect.serverTools ?? false,
-      structuredOutput: (dialect.output ?? 'json_schema') === 'json_schema' ? 'native' : 'instructions',
+      structuredOutput:
+        (dialect.outputWithTools ?? dialect.output ?? 'json_schema') === 'json_schema'
+          ? 'native'
+          : 'instructions',
       usage: usageFrom(dialect, options),
     },
     connect: connector(dialect, options),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError, type ProviderErrorDetails } from '../../protocol/error.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { type ReplayedAnswer, type ReplayFetch, replayFetch, SSE_HEADERS } from './replay.ts';
 
@@ -176,6 +177,11 @@ export type AdapterUnderTest = {
   open(options: ConformanceCallOptions): ModelAdapter;
   /** At least one streamed and one complete response; some of them with calls. */
   exchanges: readonly Exchange[];
+  /**
+   * What the model reads of a body, in its order: instructions, tools and blocks of content, without settings. Default:
+   * read from the members of the APIs of Anthropic, OpenAI and Google, or from a `prompt`.
+   */
+  contentOf?(body: JsonObject): readonly JsonValue[];
   /** Checks that do not apply to this provider: the reason, by the check's name. */
   except?: Readonly<Record<string, string>>;
 };

@@ -24,6 +24,7 @@ import {
   soon,
   WIDE,
 } from './call.ts';
+import { growthChecks } from './growth.ts';
 import {
   atRandom,
   eachInTurn,
@@ -42,6 +43,7 @@ export function allChecks(subject: AdapterUnderTest): AdapterCheck[] {
     ...subject.exchanges.flatMap(exchange => splitChecks(subject, exchange)),
     ...good.flatMap(exchange => replayChecks(subject, exchange)),
     ...good.slice(0, 1).map(exchange => mediaCheck(subject, exchange)),
+    ...growthChecks(subject),
     ...modes.flatMap(exchange => abortChecks(subject, exchange)),
     ...modes.flatMap(exchange => failureChecks(subject, exchange)),
     ...subject.exchanges.flatMap(exchange => expectedFailure(subject, exchange)),

@@ -73,7 +73,6 @@ export function actorsOf(
     toolBatch: actorOf(services.toolBatch, options),
     timer: actorOf(services.timer, options),
     finishers: actorOf(services.finishers, options),
-    compaction: actorOf(services.compaction, options),
   };
 }
 

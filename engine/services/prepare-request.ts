@@ -45,6 +45,7 @@ export async function prepareRequest(
   const names = preparation.tools ?? params.tools;
   const tools: ReadonlyMap<string, Tool> =
     names === undefined ? parts.tools : new Map([...parts.tools].filter(([name]) => names.includes(name)));
+  const toolChoice = chooseTools(context, preparation.toolChoice ?? params.toolChoice);
   const providerOptions = params.providerOptions ?? parts.providerOptions;
   const transcript = preparation.transcript ?? history;
   const isFullHistory = transcript === history;
@@ -57,14 +58,14 @@ export async function prepareRequest(
     transcript,
     instructions: params.instructions ?? writeInstructions(parts.instructions, context),
     ownInstructions: typeof parts.instructions === 'string' ? parts.instructions : undefined,
-    tools,
+    tools: adapter.capabilities.toolChoice === false ? offeredTools(tools, toolChoice) : tools,
     allTools: parts.tools,
     output,
     newId,
   });
   const request: ModelRequest = {
     ...grown,
-    toolChoice: chooseTools(context, preparation.toolChoice ?? params.toolChoice),
+    toolChoice,
     settings: preparation.settings ?? params.settings ?? parts.settings,
     ...omitUndefined({
       instructions,
@@ -126,6 +127,12 @@ function describeMissing({ models }: Models, { turn, config: { forkModel } }: Co
 function continuationFor({ provider, model }: ModelAdapter, { continuation }: Context, instructions = '') {
   if (continuation?.provider !== provider || continuation.model !== model) return undefined;
   return continuation.instructions === digestOf(instructions) ? continuation.token : undefined;
+}
+
+/** What a model without a tool choice sees: no tools if none may be called, or the one that it must call. */
+function offeredTools(tools: ReadonlyMap<string, Tool>, choice: ToolChoice): ReadonlyMap<string, Tool> {
+  if (choice !== 'none' && typeof choice === 'string') return tools;
+  return new Map([...tools].filter(([name]) => choice !== 'none' && name === choice.name));
 }
 
 /** The final turn has tools off. A choice forced by the agent applies only to the first planning turn. */

@@ -12,7 +12,6 @@ const scalar = lazySchema(() =>
 export const HELD_ACTIONS = [
   'callModel',
   'streamFinal',
-  'compact',
   'executeTools',
   'interruptForApproval',
   'awaitResults',

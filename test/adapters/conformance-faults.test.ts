@@ -20,6 +20,39 @@ let count = 0;
 
 const faults: Fault[] = [
   {
+    that: 'sends no tools while tools are off',
+    fails: 'each request of a conversation begins with the one before it',
+    adapter: adapter =>
+      withRequests(adapter, request => (request.toolChoice === 'none' ? { ...request, tools: [] } : request)),
+  },
+  {
+    that: 'leaves out reasoning before the last turn',
+    fails: 'each request of a conversation begins with the one before it',
+    adapter: adapter =>
+      withRequests(adapter, ({ transcript, ...request }) => {
+        const last = transcript.findLastIndex(item => item.type === 'message' && item.role === 'user');
+        const kept = transcript.filter(({ type }, at) => type !== 'reasoning' || at > last);
+        return { ...request, transcript: kept };
+      }),
+  },
+  {
+    that: 'writes how many items there are into the instructions',
+    fails: 'each request of a conversation begins with the one before it',
+    adapter: adapter =>
+      withRequests(adapter, request => ({
+        ...request,
+        instructions: `${request.instructions} ${request.transcript.length}`,
+      })),
+  },
+  {
+    that: 'has the schema of one turn among the instructions, and calls it native',
+    fails: 'each request of a conversation with an output schema begins with the one before it',
+    adapter: adapter =>
+      withRequests(adapter, request =>
+        request.output ? { ...request, instructions: JSON.stringify(request.output) } : request,
+      ),
+  },
+  {
     that: 'parses each chunk of a body separately',
     fails: 'streamed calls: gives the same one byte at a time',
     options: options => ({ ...options, ...(options.fetch && { fetch: decodingPieces(options.fetch) }) }),
@@ -89,7 +122,7 @@ const faults: Fault[] = [
         for (const item of turn.items) known.add(item);
         return turn;
       });
-      return withRequests({ ...adapter, ...remembering }, item =>
+      return withItems({ ...adapter, ...remembering }, item =>
         known.has(item) ? item : withoutOpaque(item),
       );
     },
@@ -98,7 +131,7 @@ const faults: Fault[] = [
     that: "sends another provider's opaque data",
     fails: 'calls: is sent to another provider without its opaque data',
     adapter: adapter =>
-      withRequests(adapter, item =>
+      withItems(adapter, item =>
         'opaque' in item && item.opaque
           ? ({ ...item, opaque: { ...item.opaque, provider: adapter.provider } } as Item)
           : item,
@@ -108,7 +141,7 @@ const faults: Fault[] = [
     that: 'sends an image that a tool returned as JSON text',
     fails: "sends images and files of tool results in the provider's form, or a note in their place",
     adapter: adapter =>
-      withRequests(adapter, item =>
+      withItems(adapter, item =>
         item.type === 'tool_result' ? { ...item, output: JSON.stringify(item.output) } : item,
       ),
   },
@@ -116,7 +149,7 @@ const faults: Fault[] = [
     that: 'drops an image that a tool returned',
     fails: "sends images and files of tool results in the provider's form, or a note in their place",
     adapter: adapter =>
-      withRequests(adapter, item =>
+      withItems(adapter, item =>
         item.type === 'tool_result' ? { ...item, output: 'caption-of-the-picture' } : item,
       ),
   },
@@ -213,13 +246,16 @@ function withTurns(
 
 function withRequests(
   adapter: ModelAdapter,
-  change: (item: Item) => Item,
+  change: (request: ModelRequest) => ModelRequest,
 ): Pick<ModelAdapter, 'generate' | 'stream'> {
-  const changed = (request: ModelRequest) => ({ ...request, transcript: request.transcript.map(change) });
   return {
-    generate: (request, options) => adapter.generate(changed(request), options),
-    stream: (request, options) => adapter.stream(changed(request), options),
+    generate: (request, options) => adapter.generate(change(request), options),
+    stream: (request, options) => adapter.stream(change(request), options),
   };
+}
+
+function withItems(adapter: ModelAdapter, change: (item: Item) => Item) {
+  return withRequests(adapter, request => ({ ...request, transcript: request.transcript.map(change) }));
 }
 
 const EMPTY: ModelTurn = {

@@ -229,7 +229,7 @@ test.each([
   [XAI_CHAT, { reasoningReplay: false, serverTools: false, structuredOutput: 'native' }],
   [DEEPSEEK_CHAT, { reasoningReplay: true, serverTools: false, structuredOutput: 'instructions' }],
   [AZURE_CHAT, { reasoningReplay: true, serverTools: false, structuredOutput: 'native' }],
-  [OLLAMA_CHAT, { reasoningReplay: true, serverTools: false, structuredOutput: 'native' }],
+  [OLLAMA_CHAT, { reasoningReplay: true, serverTools: false, structuredOutput: 'instructions' }],
 ])('$provider declares its capabilities', (dialect, expected) => {
   expect(chatAdapter(dialect, { model: 'm' }).capabilities).toMatchObject({
     ...expected,

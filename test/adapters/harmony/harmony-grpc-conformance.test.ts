@@ -2,7 +2,7 @@ import { afterAll, describe, test } from 'vitest';
 import { adapterChecks, type Exchange } from '../../../adapters/conformance.ts';
 import { harmony } from '../../../adapters/harmony.ts';
 import { harmonyReply } from '../../../examples/stand-in/wire/harmony.ts';
-import { WEATHER_TURN } from '../../support/adapters/fixtures/harmony.ts';
+import { harmonyContentOf, WEATHER_TURN } from '../../support/adapters/fixtures/harmony.ts';
 import { SENTENCE, THOUGHT, WEATHER_REQUEST } from '../../support/adapters/fixtures/weather.ts';
 import { NOT_FOR_GRPC, startBridge } from '../../support/adapters/grpc-bridge.ts';
 import { messagesOf } from '../../support/adapters/grpc-engine.ts';
@@ -36,5 +36,6 @@ const exchanges: Exchange[] = [
 
 describe('harmony over gRPC', () => {
   const open = bridge.opener(options => harmony({ model: 'model-1', today: '2026-01-01', ...options }));
-  for (const check of adapterChecks({ open, exchanges, except: NOT_FOR_GRPC })) test(check.name, check.run);
+  const subject = { open, exchanges, contentOf: harmonyContentOf, except: NOT_FOR_GRPC };
+  for (const check of adapterChecks(subject)) test(check.name, check.run);
 });

@@ -147,6 +147,14 @@ describe('a request', () => {
     );
   });
 
+  test('leaves tools out where the API has no tool choice, and names it', async () => {
+    const model = sealing();
+    const choiceless = { ...model, capabilities: { ...model.capabilities, toolChoice: false } };
+    const { turns, requests } = await turnsOf({ limits: { turns: 2 } }, choiceless);
+    expect(breaksOf(turns)).toEqual([null, null, 'tools']);
+    expect(requests.map(({ tools: given }) => given.length)).toEqual([2, 2, 0]);
+  });
+
   test('compares with the run that it continues', async () => {
     const { agent, host, store } = await turnsOf({}, sealing({ rounds: 0 }));
     const [first] = (await store.list({})).runs;

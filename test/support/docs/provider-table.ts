@@ -31,7 +31,6 @@ const COLUMNS: readonly [title: string, cell: (capabilities: Capabilities) => st
   ['server tools', ({ serverTools }) => mark(serverTools)],
   ['structured output', ({ structuredOutput }) => structuredOutput],
   ['continuation', ({ continuation }) => mark(continuation)],
-  ['usage', ({ usage }) => (usage === 'unknown' ? usage : mark(usage))],
 ];
 
 /** Replaces the table of providers between its two marks in a document. Throws if a mark is missing. */
@@ -54,8 +53,8 @@ export async function providerTable(): Promise<string> {
   const titles = ['provider', ...COLUMNS.map(([title]) => title), 'key', 'base URL'];
   const rows = [titles, titles.map(() => '---')];
   for (const [label, open] of [...named, ...OTHER_APIS]) {
-    const { keys, url, keyOptional, capabilities } = await variablesOf(open);
-    const cells = COLUMNS.map(([, cell]) => cell(capabilities));
+    const { keys, url, keyOptional } = await variablesOf(open);
+    const cells = COLUMNS.map(([, cell]) => cell(open().capabilities));
     rows.push([label, ...cells, `${keys.join(', ')}${keyOptional ? ' (optional)' : ''}`, url]);
   }
   return rows.map(row => `| ${row.join(' | ')} |`).join('\n');
@@ -65,13 +64,12 @@ function mark(can: boolean): string {
   return can ? '✓' : '–';
 }
 
-/** What an adapter declares in an empty environment, and the variables that it reads before its first call. */
+/** The environment variables that an adapter reads before its first call. */
 async function variablesOf(
   open: () => ModelAdapter,
-): Promise<{ keys: string[]; keyOptional: boolean; url: string; capabilities: Capabilities }> {
+): Promise<{ keys: string[]; keyOptional: boolean; url: string }> {
   const read = new Set<string>();
   let keyOptional = false;
-  let capabilities: Capabilities;
   const environment = process.env;
   process.env = new Proxy<NodeJS.ProcessEnv>(
     {},
@@ -83,9 +81,7 @@ async function variablesOf(
     },
   );
   try {
-    const adapter = open();
-    capabilities = adapter.capabilities;
-    await adapter
+    await open()
       .generate(
         { transcript: [], tools: [], toolChoice: 'none', settings: {} },
         { signal: AbortSignal.abort() },
@@ -99,7 +95,6 @@ async function variablesOf(
   const code = (name: string): string => `\`${name}\``;
   return {
     keyOptional,
-    capabilities,
     keys: [...read].filter(name => /_KEY$/.test(name)).map(code),
     url: [...read]
       .filter(name => /_BASE_URL$/.test(name))
