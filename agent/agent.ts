@@ -15,6 +15,7 @@ import { type ChildRequest, narrowLimits } from '../engine/sub-agents/sub-agent-
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
 import { versionMismatch } from '../engine/versions/version-mismatch.ts';
 import { type AgentMachine, agentMachine } from '../machines/agent.ts';
+import type { Limits } from '../protocol/config.ts';
 import type { ServiceName } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunStarted } from '../protocol/event.ts';
@@ -31,6 +32,8 @@ import {
   type AgentOptions,
   assertToolChoice,
   type ContextCheck,
+  checkPrices,
+  checkUsage,
   defineAgent,
   knownAgentOptions,
 } from './agent-options.ts';
@@ -48,7 +51,15 @@ import {
 import { type AgentListener, AgentListeners, type LastingListener } from './listening/agent-listeners.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
-import { BEGIN_CHILD, foreignRun, namesOf, placedOptions, type SubAgent, SubAgents } from './sub-agents.ts';
+import {
+  ASSERT_BOUND,
+  BEGIN_CHILD,
+  foreignRun,
+  namesOf,
+  placedOptions,
+  type SubAgent,
+  SubAgents,
+} from './sub-agents.ts';
 
 const AGENT = Symbol.for('agentchart.agent');
 
@@ -139,6 +150,13 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       if (!(error instanceof EngineError) || error.code !== 'run-exists') throw error;
     }
     return await this.#attach(request.runId, { isAwaited });
+  }
+
+  /** Throws `agent-invalid` if limits on tokens and cost cannot bind for this agent, or one below it. */
+  [ASSERT_BOUND](limits: Limits): void {
+    checkPrices(limits, this.#definition.prices, this.#definition.models);
+    checkUsage(limits, this.#definition);
+    this.#subAgents.assertBoundBy(limits);
   }
 
   async #begin(

@@ -1,16 +1,18 @@
 import { readPage } from '../engine/journal/read-journal.ts';
 import type { Run } from '../engine/run/run.ts';
 import type { ChildRequest, StoryAgent, SubAgentRuns } from '../engine/sub-agents/sub-agent-runs.ts';
+import { limitsUsage } from '../machines/limits.ts';
 import type { Limits } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
-import { type AgentOptions, checkUsage, defineAgent } from './agent-options.ts';
+import type { AgentOptions } from './agent-options.ts';
 
 type Tools = readonly (Tool | ToolSource)[];
 
 export const BEGIN_CHILD = Symbol('agentchart.beginChild');
+export const ASSERT_BOUND = Symbol('agentchart.assertBound');
 
 export interface SubAgent {
   readonly name: string;
@@ -18,6 +20,7 @@ export interface SubAgent {
   open(runId: string): Promise<Run>;
   close(): Promise<void>;
   [BEGIN_CHILD](request: ChildRequest): Promise<Run>;
+  [ASSERT_BOUND](limits: Limits): void;
 }
 
 /** The sub-agents of an agent, by tool. Each is copied onto the agent's store when it is first needed. */
@@ -69,15 +72,10 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
     return agent && this.#on(agent);
   }
 
-  /** Throws `agent-invalid` if a limit cannot bind for a direct sub-agent, which gets a share of it. */
-  assertBoundBy({ tokens, cost }: Limits): void {
-    if (tokens === undefined && cost === undefined) return;
-    for (const agent of new Set(this.#byTool.values())) {
-      const { options } = this.#on(agent);
-      const limits = { ...options.limits, ...omitUndefined({ tokens, cost }) };
-      const definition = defineAgent({ ...options, limits });
-      checkUsage(definition.limits, definition);
-    }
+  /** Throws `agent-invalid` if a limit on tokens or cost cannot bind for a sub-agent, which gets a share of it. */
+  assertBoundBy(limits: Limits): void {
+    if (!limitsUsage(limits)) return;
+    for (const agent of new Set(this.#byTool.values())) this.#on(agent)[ASSERT_BOUND](limits);
   }
 
   async close(): Promise<void> {

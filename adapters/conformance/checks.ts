@@ -110,6 +110,11 @@ function turnChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck
       const asked = turn.toolCalls.flatMap(call => (call.executedBy === 'provider' ? [] : call.callId));
       assert.deepEqual(inItems, asked);
     }),
+    check(`${name}: reports usage as its adapter declares`, async () => {
+      const { usage } = opened(subject, answerOf(exchange)).adapter.capabilities;
+      const turn = await turnIn(exchange);
+      if (usage !== 'unknown') assert.equal(turn.usage !== null, usage, 'capabilities.usage');
+    }),
     check(`${name}: gives each call its own id, and the same one when requested again`, async () => {
       const ids = await callIds();
       assert.equal(new Set(ids).size, ids.length, `these ids are not unique: ${ids.join(', ')}`);

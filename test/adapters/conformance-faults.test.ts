@@ -100,6 +100,14 @@ const faults: Fault[] = [
       })),
   },
   {
+    that: 'declares usage and does not report it',
+    fails: 'calls: reports usage as its adapter declares',
+    adapter: adapter => ({
+      ...withTurns(adapter, turn => ({ ...turn, usage: null })),
+      capabilities: { ...adapter.capabilities, usage: true },
+    }),
+  },
+  {
     that: 'gives all calls the same id',
     fails: 'calls: gives each call its own id, and the same one when requested again',
     adapter: adapter =>

@@ -203,6 +203,16 @@ describe('an adapter that never reports usage', () => {
   });
 });
 
+test('a limit is refused if an agent below a sub-agent never reports usage', async () => {
+  const below = createAgent({ name: 'below', model: silent(answerWith(() => ({ text: 'found' }))) });
+  const tools = [below.asTool({ name: 'look', description: 'Looks.' })];
+  const family = makeFamily({
+    parent: { model: asker(USAGE), limits: LIMITS },
+    child: { model: asker(USAGE), tools },
+  });
+  await expect(family.start('go')).rejects.toThrow(/limits\.tokens .*"below"/);
+});
+
 describe('a sub-agent without numbers, under a limit of its parent', () => {
   const found = answerWith(() => ({ text: 'found' }));
 
