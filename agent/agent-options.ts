@@ -4,10 +4,12 @@ import type { DriveWatcher } from '../engine/events/watch-drive.ts';
 import type { Host } from '../engine/host/host.ts';
 import type {
   AgentDefinition,
+  CompactionDefinition,
   Instructions,
   OutputContract,
   PrepareTurn,
   Retry,
+  Summarize,
 } from '../engine/services/definition.ts';
 import type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
@@ -20,6 +22,7 @@ import type { Store } from '../protocol/store.ts';
 import type { AgentTool, Tool } from '../protocol/tool.ts';
 import { type Settings, settingsSchema, type ToolChoice } from '../protocol/turn.ts';
 import type { TextFilter } from '../text/text-filter.ts';
+import { readPinned, type TrimOptions } from '../text/trim-transcript.ts';
 import { buildObjectSchema } from '../tools/build-object-schema.ts';
 import { listTools } from '../tools/connect-tools.ts';
 import { validateWith } from '../tools/validate-with.ts';
@@ -121,6 +124,8 @@ export type AgentOptions<
   toolConcurrency?: number;
   /** Changes the request of a turn. Called before each attempt. */
   prepareTurn?: PrepareTurn<RunContext>;
+  /** When and how the older part of a long transcript is replaced by a summary. Default: never. */
+  compaction?: CompactionOptions;
   /** Functions that check or change the final answer, in order. */
   finishers?: readonly Finisher<RunContext>[];
   /**
@@ -150,6 +155,30 @@ export type AgentOptions<
 };
 
 /**
+ * Replaces the older part of the transcript, before a model call, by a summary and by the ledger of what was done: each
+ * settled `once` call. An equal `once` call is gated from then on, unless its tool is `repeatable`. All entries stay in
+ * the journal.
+ */
+export type CompactionOptions = TrimOptions & {
+  /**
+   * The size of the conversation from which on it is compacted, as of the latest turn's input and output: tokens, or a
+   * fraction of the model's context window, if the adapter knows that (`capabilities.contextWindow`).
+   */
+  at: number;
+  /**
+   * What stays as it is: the latest turn with its calls and results (`lastRound`, default), or the last items, more if a
+   * call would be separated from its result. System and developer messages, the latest message of the user and pinned
+   * items stay too.
+   */
+  keep?: 'lastRound' | number;
+  /**
+   * Who writes the summary: one more call of the run's model, the provider (for adapters with `compact`), or a function
+   * of the items that are replaced. If that fails, the run continues with its whole transcript.
+   */
+  summarize: 'provider' | 'model' | Summarize;
+};
+
+/**
  * A Standard Schema, or one with a name and a JSON Schema for the model. `strict` sets whether the provider
  * enforces the schema, if it lets the caller choose.
  */
@@ -176,9 +205,10 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
 type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
 
 const LOOP_NAMES = optionNames<StorelessOptions>()(
-  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn finishers output retry version host watchers makeSupervisor',
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction finishers output retry version host watchers makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
+const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned');
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
 const OUTPUT_NAMES = optionNames<Exclude<OutputSchema, { '~standard': unknown }>>()(
   'schema name jsonSchema strict',
@@ -203,12 +233,13 @@ export function knownLoopOptions<Options extends Partial<StorelessOptions>>(
 }
 
 function refuseUnknownBelow<Options extends Partial<AgentOptions>>(of: string, options: Options): Options {
-  const { limits, retry, settings, toolChoice, output, prices = {}, migrations = [] } = options;
+  const { limits, retry, settings, toolChoice, compaction, output, prices = {}, migrations = [] } = options;
   const refuse = (name: string, given: unknown, known: object) => {
     if (given !== undefined) refuseUnknownOptions(`${name} of ${of}`, given, known);
   };
   refuse('limits', limits, limitsSchema.shape);
   refuse('retry', retry, RETRY_NAMES);
+  refuse('compaction', compaction, COMPACTION_NAMES);
   refuse('settings', settings, settingsSchema.shape);
   if (typeof toolChoice === 'object') refuse('toolChoice', toolChoice, CHOICE_NAMES);
   if (output !== undefined && typeof output === 'object' && !('~standard' in output))
@@ -280,7 +311,41 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
     ...omitUndefined({ version, instructions, validateRunContext, providerOptions, prices, prepareTurn }),
     ...omitUndefined({ onUnknownUsage, maxResultBytes, capture }),
+    ...omitUndefined({ compaction: options.compaction && defineCompaction(options.compaction, [...models]) }),
   };
+}
+
+function defineCompaction(
+  { at, keep = 'lastRound', summarize, pinned = [] }: CompactionOptions,
+  models: readonly ModelAdapter[],
+): CompactionDefinition {
+  check(
+    typeof at === 'number' && at > 0 && (at < 1 || Number.isSafeInteger(at)),
+    `compaction.at: expected a number of tokens, or a fraction between 0 and 1, got ${at}.`,
+  );
+  check(
+    keep === 'lastRound' || (Number.isSafeInteger(keep) && keep >= 0),
+    `compaction.keep: expected 'lastRound' or a number of items, got ${keep}.`,
+  );
+  check(
+    summarize === 'provider' || summarize === 'model' || typeof summarize === 'function',
+    `compaction.summarize: expected 'provider', 'model' or a function, got ${JSON.stringify(summarize)}.`,
+  );
+  const unable = summarize === 'provider' && models.find(({ compact }) => compact === undefined);
+  check(
+    !unable,
+    `compaction.summarize: the adapter of ${unable && `${unable.provider}:${unable.model}`} cannot compact. Use summarize: 'model', or a function.`,
+  );
+  return { at: models.map(thresholdOf), keep, summarize, isPinned: readPinned({ pinned }) };
+
+  function thresholdOf({ provider, model, capabilities: { contextWindow } }: ModelAdapter): number {
+    if (at >= 1) return at;
+    check(
+      contextWindow !== undefined,
+      `compaction.at: the context window of ${provider}:${model} is not known, so a fraction of it is not either. Give tokens, such as at: 100_000.`,
+    );
+    return Math.max(1, Math.floor(at * (contextWindow ?? 0)));
+  }
 }
 
 function checkPositive(name: string, value: number): void {

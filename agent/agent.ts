@@ -165,7 +165,11 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run<Tools, Output>> {
     const runId = options.runId ?? this.#host.newId('run');
-    const { items: inherited, sent: before } = await this.#inherited.load(options.continues ?? null);
+    const {
+      items: inherited,
+      sent: before,
+      inherits,
+    } = await this.#inherited.load(options.continues ?? null);
     const tools = await this.#tools.connect();
     assertToolChoice(this.#definition, tools);
     const runContext = await readRunContext(this.#definition, options.runContext);
@@ -173,7 +177,15 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const { continues } = options;
     const older = continues === undefined ? undefined : await this.store.get(continues);
     const inheritedLabels = options.inheritedLabels ?? older?.labels ?? {};
-    const start = { ...options, inheritedLabels, runId, tools, runContext, sent: options.sent ?? before };
+    const start = {
+      ...options,
+      inheritedLabels,
+      runId,
+      tools,
+      runContext,
+      sent: options.sent ?? before,
+      inherits: options.inherits ?? inherits,
+    };
     const started = this.#describeStart(input, start);
     return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
   }

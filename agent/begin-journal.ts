@@ -4,10 +4,10 @@ import type { RequestRecord } from '../engine/log/request-ids.ts';
 import type { Run } from '../engine/run/run.ts';
 import { type AgentDefinition, runConfigOf } from '../engine/services/definition.ts';
 import { chartIdentity } from '../machines/snapshot.ts';
-import { type Limits, limitsSchema } from '../protocol/config.ts';
+import { type Limits, limitsSchema, type RunConfig } from '../protocol/config.ts';
 import { digestTools } from '../protocol/content/digest.ts';
 import { EngineError, invalidInput } from '../protocol/error.ts';
-import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
+import { type Inheritance, JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { type Item, itemSchema } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import {
@@ -58,6 +58,8 @@ export type StartOptions<RunContext = unknown> = {
   request?: RequestRecord;
   /** @internal The latest request of the run whose transcript begins the input. */
   sent?: SentRequest | null;
+  /** @internal What that run hands on to compactions. */
+  inherits?: Inheritance;
 };
 
 /** The arguments of `start` after the input: an agent with a run context requires options that have it. */
@@ -69,7 +71,7 @@ export type StartArguments<RunContext> = undefined extends RunContext
 export type LoopStart<RunContext = unknown> = Omit<StartOptions<RunContext>, 'continues' | 'signal'>;
 
 const INPUT_NAMES = optionNames<LoopStart>()(
-  'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request sent',
+  'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request sent inherits',
 );
 const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
 const LAUNCH_NAMES = optionNames<NonNullable<StartOptions['launch']>>()('module model request');
@@ -121,7 +123,7 @@ export function beginJournal(
   definition: AgentDefinition,
   host: Host,
   input: string | readonly Item[],
-  { tools, sent = null, ...options }: ResolvedStart,
+  { tools, sent = null, inherits, ...options }: ResolvedStart,
 ): RunStarted {
   const { name, version, models, prices } = definition;
   if (models.length === 0) {
@@ -157,10 +159,17 @@ export function beginJournal(
       continues: options.continues,
       // A digest is of all items; else a count is of those of the run, and all that it inherits comes first.
       sent: sent === null ? undefined : { ...sent, items: sent.digest === undefined ? 0 : sent.items },
+      inherits: inherits && matters(inherits, config) ? inherits : undefined,
       launch: options.launch,
       parent: options.parent,
     }),
   };
+}
+
+/** Whether a run that inherits this may be compacted, or what it inherits was. */
+function matters({ tokens, ledger, items }: Inheritance, { compaction }: RunConfig): boolean {
+  if (items.length > 0 || Object.keys(ledger.counts).length > 0) return true;
+  return compaction !== undefined && (tokens > 0 || ledger.fresh.length > 0);
 }
 
 /** The labels that are given, else the inherited ones. A run without labels has none in its journal either. */

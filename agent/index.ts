@@ -37,7 +37,13 @@ export type { CommandResult, SubmitResult } from '../engine/log/refusal.ts';
 export type { MigrateOptions } from '../engine/migrations/migrate-run.ts';
 export type { CallReference } from '../engine/run/known-commands.ts';
 export type { Run, RunHappening } from '../engine/run/run.ts';
-export type { Instructions, PrepareTurn, Retry, TurnPreparation } from '../engine/services/definition.ts';
+export type {
+  Instructions,
+  PrepareTurn,
+  Retry,
+  Summarize,
+  TurnPreparation,
+} from '../engine/services/definition.ts';
 export type { StoryEvent, TurnPart } from '../engine/story/story-event.ts';
 export type {
   VersionDifference,
@@ -134,7 +140,7 @@ export {
 export type { ApprovalRule } from '../tools/approval-rule.ts';
 export { type ToolOptions, tool } from '../tools/tool.ts';
 export { Agent, createAgent, isAgent, type OpenOptions } from './agent.ts';
-export type { AgentOptions, OutputSchema } from './agent-options.ts';
+export type { AgentOptions, CompactionOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';
 export type { StartOptions } from './begin-journal.ts';
 export type {

@@ -1,3 +1,4 @@
+import { reasonToCompact } from '../machines/compaction.ts';
 import type { Call, Context } from '../machines/context.ts';
 import { endsWithAnswer } from '../machines/decide-next-action.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
@@ -48,10 +49,22 @@ export function abstractState(
     context.paused ? context.steps : 'runs',
     abstractBreakpoints(context),
     [context.finishersDone, context.timer !== null],
+    abstractCompaction(context),
     [context.edited && endsWithAnswer(context), context.edited, context.resultsAt !== null],
     abstractReference(reference),
     past,
   ].join('|');
+}
+
+/** Before its first compaction, a run's deeds gate nothing; without compaction, they never do. */
+function abstractCompaction(context: Context): string {
+  const { config, compaction, ledger } = context;
+  if (config.compaction === undefined) return '';
+  const done = ledger.fresh.flatMap(({ outcome, digest }) => (outcome === 'failed' ? [] : [digest]));
+  const isDue = reasonToCompact(context) !== null;
+  return [isDue, compaction.from === null, [...new Set(done)].sort(), Object.keys(ledger.past).sort()].join(
+    ' ',
+  );
 }
 
 function abstractBreakpoints({ breakpoints, passed, turn }: Context): string {

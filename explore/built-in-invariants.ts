@@ -5,6 +5,7 @@ import { type ChartState, type Step, statePath } from '../machines/step.ts';
 import type { Effect, NextAction } from '../protocol/effect.ts';
 import type { ChartEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
+import { textOf } from '../protocol/message.ts';
 import { type CheckedStep, type Expected, find, type ReferenceModel } from './reference-model.ts';
 
 /** Describes how a step breaks each invariant; nothing if it does not. The keys are the names in a report. */
@@ -202,6 +203,21 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     return !isDiscarded && 'no text.discarded was published';
   },
 
+  'what was done is in the ledger, and a call that equals what was done before a compaction needs a decision':
+    ({ after, reference }) => {
+      const { fresh, past, counts } = after.context.ledger;
+      for (const { callId, name, digest, failed, isPast } of reference.deeds) {
+        const isRecorded = isPast
+          ? (counts[name] ?? 0) > 0 && (failed || Object.hasOwn(past, digest.slice(0, 16)))
+          : fresh.some(deed => deed.callId === callId && deed.digest === digest);
+        if (!isRecorded) return `${name} (${callId}) is missing`;
+      }
+      const counted = Object.values(counts).reduce((sum, count) => sum + count, fresh.length);
+      return (
+        counted !== reference.deeds.length && `${counted} deeds of ${reference.deeds.length} are counted`
+      );
+    },
+
   'a cancelled run lists the calls without a result': ({ after, reference }) => {
     if (statePath(after) !== 'cancelled') return null;
     const open = reference.calls.filter(({ stage }) => stage !== 'settled').map(({ call }) => call.callId);
@@ -228,15 +244,25 @@ function statusOf(calls: readonly Call[], callId: string): CallStatus | 'gone' {
 }
 
 function isResult(item: Expected): boolean {
-  return 'refused' in item || item.type === 'tool_result';
+  return 'refused' in item || ('type' in item && item.type === 'tool_result');
 }
 
 /** A refusal matches any error result with a text. */
 function fits(expected: Expected | undefined, actual: Item | undefined): boolean {
   if (expected === undefined || actual === undefined) return expected === actual;
+  if ('framed' in expected) return isFramed(actual, expected.framed);
   if (!('refused' in expected)) return isSame(expected, actual);
   if (actual.type !== 'tool_result' || actual.callId !== expected.refused) return false;
   return actual.isError && typeof actual.output === 'string' && actual.output !== '';
+}
+
+/** Whether the text stands in a message of the user's role, between tags that it cannot forge. */
+function isFramed(item: Item, text: string): boolean {
+  if (item.type !== 'message' || item.role !== 'user') return false;
+  const framed = textOf(item);
+  const [, tag = ''] = /^<(conversation-[a-z]+)>/.exec(framed) ?? [];
+  const [end, ...others] = framed.split(`</${tag}>`).slice(1);
+  return end === '' && others.length === 0 && (framed.includes(text) || text.includes('<'));
 }
 
 function describe(value: unknown): string {

@@ -53,6 +53,18 @@ export type ReferenceModel = {
   /** Whether the last attempt of the turn did not complete, so that the next one continues it. */
   unfinished: boolean;
   continuation: JsonValue | null;
+  /** The `once` calls that settled and were not refused; `isPast`: before the latest compaction. */
+  deeds: readonly ReferenceDeed[];
+  /** Whether a turn has completed since the latest compaction ended. */
+  mayCompact: boolean;
+};
+
+export type ReferenceDeed = {
+  callId: string;
+  name: string;
+  digest: string;
+  failed: boolean;
+  isPast: boolean;
 };
 
 export type ReferenceCall = {
@@ -74,8 +86,8 @@ export type ReferenceCall = {
   result: CallResult | null;
 };
 
-/** An item that must be in the transcript. The chart chooses the text of a refusal. */
-export type Expected = Item | { refused: string };
+/** An item that must be in the transcript. The chart chooses the text of a refusal, and the frame of what a compaction made. */
+export type Expected = Item | { refused: string } | { framed: string };
 
 export type Spending = {
   turns: number;
@@ -144,6 +156,8 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     shown: false,
     unfinished: false,
     continuation: null,
+    deeds: [],
+    mayCompact: true,
   };
   followEffects(model, step.effects);
   return model;
@@ -243,9 +257,12 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     /** It needs an approval again, unless a sticky rule gives it. */
     follow(model, { callId, call }) {
       const isAllowed = stickyFor(model, call.name) === 'approve';
-      const { input, digest, gate } = call;
-      const stage = gate && !isAllowed ? 'gated' : permittedStage(call);
-      change(model, callId, { call, input, digest, approved: gate && isAllowed, stage });
+      const { input, digest } = call;
+      const isRepetition = repeats(model, call);
+      const gate = call.gate || isRepetition;
+      const approved = gate && isAllowed && !isRepetition;
+      const stage = gate && !approved ? 'gated' : permittedStage(call);
+      change(model, callId, { call: { ...call, gate }, input, digest, approved, stage });
     },
   },
   'breakpoints.set': {
@@ -272,7 +289,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
   },
   'run.quarantined': {
     isEnabled: (_, { running }) =>
-      (['modelTurn', 'toolBatch', 'finishers'] as const).some(id => id in running),
+      (['modelTurn', 'toolBatch', 'finishers', 'compaction'] as const).some(id => id in running),
     follow(model) {
       pause(model, 0);
       model.unfinished = 'modelTurn' in model.running;
@@ -298,6 +315,18 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     follow(model, { at, startedAt }) {
       model.unfinished = true;
       model.spending.activeMs += Math.max(0, at - startedAt);
+    },
+  },
+  'transcript.compacted': {
+    isEnabled: (event, model) =>
+      reportOf('compaction')(event, model) && model.calls.length === 0 && isWhole(model, event),
+    follow: followCompaction,
+  },
+  'compaction.failed': {
+    isEnabled: reportOf('compaction'),
+    follow(model, event, { state }) {
+      model.mayCompact = false;
+      spendOn(model, event, state);
     },
   },
   'tool.started': {
@@ -410,6 +439,12 @@ function change(model: ReferenceModel, callId: string, by: Partial<ReferenceCall
 /** Records the result of a call, unless it is settled. */
 function settle(model: ReferenceModel, callId: string, outcome: CallResult): void {
   const { output, isError, shown, blob } = outcome;
+  const entry = find(model, callId);
+  const isBegun = entry?.stage !== 'gated' && entry?.stage !== 'ready' && entry?.stage !== 'queued';
+  if (entry?.call.sideEffect === 'once' && entry.stage !== 'settled' && (isBegun || !isError)) {
+    const { call, digest } = entry;
+    model.deeds = [...model.deeds, { callId, name: call.name, digest, failed: isError, isPast: false }];
+  }
   const result = { output, isError, ...omitUndefined({ shown, blob }) };
   change(model, callId, { stage: 'settled', result });
 }
@@ -464,6 +499,7 @@ function followTurn(model: ReferenceModel, event: Of<'turn.completed'>, { state 
   const { config, spending, final } = model;
   const { finishReason, calls, usage } = event;
   model.latest = { from: model.transcript.length, calls: calls.length };
+  model.mayCompact = true;
   model.shown = false;
   model.unfinished = false;
   if (model.closing === 'begun') model.closing = 'over';
@@ -502,11 +538,77 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
     }
     const rule = stickyFor(model, call.name);
     if (call.gate && rule === 'reject') return refused;
+    if (repeats(model, call)) return { ...entry, call: { ...call, gate: true }, stage: 'gated' };
     if (call.gate && rule === undefined) return { ...entry, stage: 'gated' };
     return { ...entry, approved: call.gate, stage: permittedStage(call) };
   });
   for (const { digest, error } of calls)
     if (!refusesAll && error !== undefined) countOutcome(model, digest, true);
+}
+
+/** Whether the call would repeat what was done before a compaction: a person has to decide. */
+function repeats(
+  { deeds }: ReferenceModel,
+  { digest, sideEffect, repeatable, error }: QualifiedCall,
+): boolean {
+  if (sideEffect !== 'once' || repeatable === true || error !== undefined) return false;
+  return deeds.some(deed => deed.isPast && !deed.failed && deed.digest === digest);
+}
+
+/** Whether every call and its result have the same fate. */
+function isWhole({ transcript }: ReferenceModel, { upTo, kept }: Of<'transcript.compacted'>): boolean {
+  if (upTo > transcript.length || kept.some(place => place >= upTo)) return false;
+  if (kept.some((place, index) => index > 0 && place <= (kept[index - 1] ?? 0))) return false;
+  const staying = new Set<string>();
+  const going = new Set<string>();
+  for (const [place, item] of transcript.entries()) {
+    const callId = callIdOf(item);
+    if (callId !== undefined) (place >= upTo || kept.includes(place) ? staying : going).add(callId);
+  }
+  return [...going].every(callId => !staying.has(callId));
+}
+
+function callIdOf(item: Expected): string | undefined {
+  if ('refused' in item) return item.refused;
+  return 'type' in item && (item.type === 'tool_call' || item.type === 'tool_result')
+    ? item.callId
+    : undefined;
+}
+
+function followCompaction(model: ReferenceModel, event: Of<'transcript.compacted'>, { state }: Step): void {
+  const { transcript, deeds, latest, inbox } = model;
+  const { upTo, kept, inherited = [], items, summary, ledger } = event;
+  const pinned: Expected[] = [...inherited, ...kept.flatMap(place => transcript[place] ?? [])];
+  const told = ledger.deeds.length > 0 || Object.values(ledger.others).some(count => count > 0);
+  const head: Expected[] = [
+    ...pinned.filter(isInstruction),
+    ...(items ?? [{ framed: summary }]),
+    ...(told ? [{ framed: '' }] : []),
+    ...pinned.filter(item => !isInstruction(item)),
+  ];
+  model.transcript = [...head, ...transcript.slice(upTo)];
+  const present = new Set(model.transcript.map(item => JSON.stringify(item)));
+  model.messages = model.messages.filter(item => inbox.includes(item) || present.has(JSON.stringify(item)));
+  model.latest =
+    latest === null || latest.from < upTo ? null : { ...latest, from: latest.from - upTo + head.length };
+  model.continuation = null;
+  model.deeds = deeds.map(deed => ({ ...deed, isPast: true }));
+  model.mayCompact = false;
+  spendOn(model, event, state);
+}
+
+function isInstruction(item: Expected): boolean {
+  return 'role' in item && (item.role === 'system' || item.role === 'developer');
+}
+
+function spendOn(
+  { spending, config }: ReferenceModel,
+  { at, startedAt, usage }: Of<'transcript.compacted'> | Of<'compaction.failed'>,
+  { context }: ChartState,
+): void {
+  spending.tokens += countTokens(usage);
+  spending.cost += costOf(usage, config.models[context.turn.model]?.model ?? '', config.prices);
+  spending.activeMs += Math.max(0, at - startedAt);
 }
 
 function newEntry(call: QualifiedCall) {
@@ -602,6 +704,9 @@ function startService(
       for (const entry of model.calls) if (entry.stage === 'ready') entry.stage = 'queued';
       model.spending.activeSince = null;
       return spendStep(model, 'a tool batch');
+    case 'compaction':
+      checkCompaction(model);
+      return spendStep(model, 'a compaction');
     case 'modelTurn':
       spendStep(model, 'a model call');
       beginTurn(model, decided);
@@ -649,6 +754,16 @@ function beginTurn(model: ReferenceModel, decided: NextAction): void {
   model.latest = null;
   model.final = isFinal;
   if (isClosing) model.closing = 'begun';
+}
+
+/** A transcript is compacted between rounds, within the limits, and not twice without a turn between. */
+function checkCompaction(model: ReferenceModel): void {
+  const { config, spending, closing, calls, mayCompact } = model;
+  const reached = findSpentLimit(spending, config.limits);
+  if (closing !== 'none') model.overruns.push('the transcript was compacted for the closing call');
+  if (reached !== null) model.overruns.push(`the transcript was compacted although ${reached}`);
+  if (calls.length > 0) model.misuse.push('the transcript was compacted in the middle of a round');
+  if (!mayCompact) model.misuse.push('the transcript was compacted again before the next turn');
 }
 
 /** A paused run spends one requested step per service. */

@@ -14,7 +14,7 @@ import {
   type Round,
 } from './environment.ts';
 import type { Breach, Explorer, Walk, WalkPlace } from './explorer.ts';
-import { makeCallingTurn, receiving } from './generate-events.ts';
+import { compacting, makeCallingTurn, receiving } from './generate-events.ts';
 import { stamp, starting, type UntimedEvent } from './make-events.ts';
 import type { UnfinishedWalks } from './report.ts';
 
@@ -298,6 +298,7 @@ function* listAdvances({ state }: WalkPlace, environment: Environment): Generato
   if (paused) yield { type: 'run.unpaused' };
   else if (timer !== null) yield { type: 'timer.fired', at: Math.max(timer, now + 1) };
   else if (statePath(state) === 'finishing') yield { type: 'finishers.completed' };
+  else if (statePath(state) === 'compacting') yield compacting(state.context);
 }
 
 function answerTo(

@@ -69,7 +69,7 @@ export const agentMachine = setup({
     emitted: Notice;
     tags: 'rest';
   },
-  actors: { modelTurn: missing, toolBatch: missing, timer: missing, finishers: missing },
+  actors: { modelTurn: missing, toolBatch: missing, timer: missing, finishers: missing, compaction: missing },
   guards: {
     next: ({ context }: { context: Context }, is: { type: NextAction['type']; finishers?: boolean }) =>
       context.next?.type === is.type &&
@@ -101,7 +101,8 @@ export const agentMachine = setup({
     }),
     beginTurn: assign(becomes(beginTurn)),
     beginBatch: assign(becomes(beginBatch)),
-    beginFinishing: assign(becomes(beginFinishing)),
+    beginFinishing: assign(becomes(beginService)),
+    beginCompacting: assign(becomes(beginService)),
     beginBackOff: assign(becomes(beginBackOff)),
     beginRest: assign(becomes(beginRest)),
     endWait: assign(becomes(endWait)),
@@ -165,6 +166,7 @@ export const agentMachine = setup({
       always: [
         leadsTo('callModel', 'turn'),
         leadsTo('streamFinal', 'turn.finalStreaming'),
+        leadsTo('compact', 'compacting'),
         leadsTo('executeTools', 'executingTools'),
         leadsTo('backOff', 'backingOff'),
         leadsTo('interruptForApproval', 'resting.awaitingApproval'),
@@ -175,6 +177,16 @@ export const agentMachine = setup({
         { guard: { type: 'next', params: { type: 'finish', finishers: false } }, target: 'finished' },
         leadsTo('fail', 'failed'),
       ],
+    },
+    compacting: {
+      description: 'A summary replaces the older part of the transcript.',
+      entry: 'beginCompacting',
+      invoke: { id: 'compaction', src: 'compaction', input: serviceInput },
+      on: {
+        'transcript.compacted': { guard: 'isCurrent', ...decides },
+        'compaction.failed': { guard: 'isCurrent', ...decides },
+        'run.quarantined': decides,
+      },
     },
     executingTools: {
       description: 'Runs the permitted calls in parallel, as one batch.',
@@ -306,7 +318,7 @@ export function beginBatch(context: Context): Context {
   return { ...queueReadyCalls(spend(context)), generation: context.generation + 1, activeSince: null };
 }
 
-function beginFinishing(context: Context): Context {
+function beginService(context: Context): Context {
   return { ...spend(context), generation: context.generation + 1 };
 }
 

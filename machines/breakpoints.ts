@@ -59,6 +59,7 @@ export function spends(next: NextAction): boolean {
     case 'callModel':
     case 'streamFinal':
     case 'executeTools':
+    case 'compact':
       return true;
     case 'finish':
       return next.finishers;

@@ -1,6 +1,7 @@
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Call, CallResult, CallStatus, Context } from './context.ts';
+import { recordDeed } from './ledger.ts';
 
 /**
  * The current round of calls.
@@ -57,7 +58,8 @@ export function changeCall(context: Context, callId: string, change: Partial<Cal
 }
 
 export function settleCall(context: Context, callId: string, result: CallResult): Context {
-  return closeRound(changeCall(context, callId, { status: 'settled', result }));
+  const recorded = recordDeed(context, findCall(context, callId), result);
+  return closeRound(changeCall(recorded, callId, { status: 'settled', result }));
 }
 
 /** Starts a round and its counters. A round whose calls are all settled is closed immediately. */

@@ -1,7 +1,7 @@
 import type { RunConfig, RunParams } from '../protocol/config.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { NextAction } from '../protocol/effect.ts';
-import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
+import type { Failure, Ledger, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
@@ -68,6 +68,20 @@ export type LastTurn = {
   before?: string;
 };
 
+/** What the compaction of the transcript depends on. */
+type CompactionState = {
+  /** How often this run was compacted. From the first time on, the transcript covers all that the run inherited. */
+  count: number;
+  /** The tokens of the conversation, as of the latest turn. */
+  tokens: number;
+  /** From how many tokens on the next compaction is tried; `null`: not before a turn has completed. */
+  from: number | null;
+  /** The ids of the transcript's items that compactions made. */
+  items: string[];
+  /** Digests of the ids of the calls that were replaced: no later call may have such an id. */
+  usedIds: string[];
+};
+
 /** The data of a run's state: JSON, folded from its events. Times are in ms since the epoch. */
 export type Context = {
   runId: string;
@@ -100,6 +114,8 @@ export type Context = {
   continuation: Continuation | null;
   /** The request of the latest turn; `null` before the first. */
   sent: LastSent | null;
+  compaction: CompactionState;
+  ledger: Ledger;
   /** The calls of the current round, in the model's order; empty once all have results. */
   calls: Call[];
   /** The index in the transcript where the round's results are inserted; `null` for its end. */
@@ -187,6 +203,14 @@ export function createContext(started: RunStarted): Context {
     failure: null,
     continuation: null,
     sent: lastSent(started),
+    compaction: {
+      count: 0,
+      tokens: started.inherits?.tokens ?? 0,
+      from: 0,
+      items: started.inherits?.items ?? [],
+      usedIds: [],
+    },
+    ledger: started.inherits?.ledger ?? { fresh: [], past: {}, counts: {} },
     calls: [],
     resultsAt: null,
     open: 0,

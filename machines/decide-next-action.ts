@@ -3,6 +3,7 @@ import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { findBreakpoint, spends } from './breakpoints.ts';
 import { callsWith, isOwed } from './calls.ts';
+import { reasonToCompact } from './compaction.ts';
 import type { Call, Context } from './context.ts';
 import { findReachedLimit, hasUncheckedLimit } from './limits.ts';
 
@@ -153,7 +154,10 @@ function callWithinLimits(
 ): NextAction {
   if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
   const reached = findReachedLimit(context);
-  if (reached === null) return { type, why };
+  if (reached === null) {
+    const size = type === 'callModel' && context.failure === null ? reasonToCompact(context) : null;
+    return size === null ? { type, why } : { type: 'compact', why: `${size}, before the next call: ${why}` };
+  }
   if (context.config.onLimit === 'stop' || context.closing !== null) return finish(context, reached.limit);
   return { type: 'streamFinal', limit: reached.limit, why: reached.why };
 }

@@ -6,8 +6,10 @@ import { costOf } from '../protocol/listing/cost.ts';
 import { textOf } from '../protocol/message.ts';
 import { passBreakpoint } from './breakpoints.ts';
 import { callsWith, changeCall, findCall, isBusy, openRound, resultOf, settleCall } from './calls.ts';
+import { compactTranscript, failCompaction, isWhole, measureTurn } from './compaction.ts';
 import type { Call, CallStatus, Context, LastTurn } from './context.ts';
 import { chooseAction, isAnswer } from './decide-next-action.ts';
+import { gateRepetition } from './ledger.ts';
 import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
@@ -63,6 +65,8 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   'calls.started': { fold: context => context },
   'turn.completed': { fold: completeTurn },
   'turn.failed': { fold: failTurn },
+  'transcript.compacted': { takes: isWhole, fold: compactTranscript },
+  'compaction.failed': { fold: failCompaction },
   'tool.started': {
     takes: hasStatus('queued', 'running', 'reconciling'),
     fold: (context, { at, callId, attempt, key }) =>
@@ -151,6 +155,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     usageUnknown: context.usageUnknown || event.usage === null,
     cost: context.cost + costOf(event.usage, modelOf(context).model, context.config.prices),
     activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
+    compaction: measureTurn(context, event),
     answer: answerOf(lastTurn, event.text),
   };
   if (lastTurn.draft) return counted;
@@ -315,6 +320,8 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
     if (counts) toolCalls += 1;
     const rule = call.gate ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
     if (rule?.decision === 'reject') return refusedCall(rejection(rule.reason));
+    const repetition = gateRepetition(context.ledger, call);
+    if (repetition !== undefined) return { ...rest, ...repetition, status: 'gated' };
     if (call.gate && rule === undefined) return { ...rest, status: 'gated' };
     return { ...rest, status: call.executedBy === 'client' ? 'waiting' : 'ready' };
   });
@@ -479,15 +486,18 @@ function wasCounted({ executedBy, status }: Call): boolean {
   return executedBy === 'engine' && (status === 'ready' || status === 'gated');
 }
 
-/** Replaces a call that has not started. It needs an approval again, unless a sticky rule gives it. */
+/** Replaces a call that has not started. It needs an approval again, unless a sticky rule gives it; so does a repetition. */
 function editCall(context: Context, { callId, call }: Of<'call.edited'>): Context {
   const isAllowed = context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
   const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
   const { reason: _, expiresAt: __, ...before } = findCall(context, callId) ?? call;
   const calls = context.calls.map(one => (one.callId === callId ? ({ ...before } as Call) : one));
+  const repetition = gateRepetition(context.ledger, call);
+  const isGated = (call.gate && !isAllowed) || repetition !== undefined;
   const changed = changeCall({ ...context, calls }, callId, {
     ...call,
-    status: call.gate && !isAllowed ? 'gated' : ready,
+    ...repetition,
+    status: isGated ? 'gated' : ready,
     edited: true,
   });
   return { ...changed, edits: [...changed.edits, { callId, input: call.input }] };

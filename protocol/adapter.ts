@@ -1,5 +1,5 @@
 import type { Item } from './item.ts';
-import type { ModelRequest, ModelTurn, ToolDefinition, TurnDelta } from './turn.ts';
+import type { ModelRequest, ModelTurn, ToolDefinition, TurnDelta, Usage } from './turn.ts';
 
 /** The features of a provider's API. Individual models may support fewer. */
 export type Capabilities = {
@@ -28,6 +28,8 @@ export type Capabilities = {
    * change, the engine sends older reasoning without its opaque data. Default: `false`.
    */
   bindsReasoning?: boolean;
+  /** The tokens that request and reply may have together, if the adapter knows its model. */
+  contextWindow?: number;
   /**
    * The API has a tool choice. Without one, a request leaves out the tools that must not be called; the engine counts
    * that as a change of its tools. Default: `true`.
@@ -73,6 +75,14 @@ export interface ModelAdapter {
    * beginning of the request as it is. `undefined` if the provider cannot make all of the change so.
    */
   append?(change: SetupChange): Item[] | undefined;
+  /**
+   * The provider's own summary of the transcript, as items that it takes in place of it. Rejects as `generate` does.
+   * Absent if the provider makes none.
+   */
+  compact?(
+    request: ModelRequest,
+    options: { signal: AbortSignal },
+  ): Promise<{ items: Item[]; usage: Usage | null }>;
   /** The input tokens of a request as the provider counts them, without a model call. Absent if it cannot count. */
   countTokens?(request: ModelRequest, options: { signal: AbortSignal }): Promise<number>;
 }

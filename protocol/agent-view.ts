@@ -53,6 +53,10 @@ export const agentViewSchema = z.object({
   sources: described(z.int(), 'The number of tool servers. Their tools are known only after a connection.'),
   limits: limitsSchema,
   onLimit: z.enum(['answer', 'stop']),
+  onUnknownUsage: described(
+    z.enum(['stop', 'estimate']),
+    'What a limit on tokens or cost does when a turn reports no usage.',
+  ),
   finalAnswer: z.enum(['live', 'held', 'separate']),
   onMessage: z.enum(['queue', 'supersede']),
   toolConcurrency: z.int(),

@@ -55,6 +55,15 @@ export const runParamsSchema = lazyObject(() => ({
 }));
 export type RunParams = z.infer<typeof runParamsSchema>;
 
+/**
+ * `at`: for each of `models`, the tokens of the conversation from which on it is compacted before a model call. `keep`:
+ * what stays as it is, the latest turn with its results or the last items.
+ */
+const compactionConfigSchema = lazyObject(() => ({
+  at: z.array(z.int().check(z.positive())).check(z.minLength(1)),
+  keep: z.union([z.literal('lastRound'), z.int().check(z.nonnegative())]),
+}));
+
 /** The agent's configuration as the chart reads it: plain data, fixed for the run. */
 export const runConfigSchema = lazyObject(() => ({
   /** In order of preference; the run falls back from one to the next. */
@@ -69,6 +78,8 @@ export const runConfigSchema = lazyObject(() => ({
   onUnknownUsage: z.exactOptional(z.enum(['stop', 'estimate'])),
   /** Attempts per turn and model, including the first. */
   attempts: z.int().check(z.positive()),
+  /** When the transcript is compacted; absent: never. */
+  compaction: z.exactOptional(compactionConfigSchema),
   finishers: z.boolean(),
   /** How often finishers may reject the answer. */
   finisherRejections: z.int().check(z.nonnegative()),

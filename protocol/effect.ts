@@ -6,6 +6,8 @@ export type NextAction = { why: string } & (
   | { type: 'callModel' }
   /** One model call with tools off; `limit` names the limit that closes the run. */
   | { type: 'streamFinal'; limit?: string }
+  /** Replaces the older part of the transcript by a summary, before a model call. */
+  | { type: 'compact' }
   | { type: 'executeTools'; calls: string[] }
   | { type: 'interruptForApproval'; calls: string[] }
   | { type: 'awaitResults'; calls: string[] }
@@ -17,9 +19,15 @@ export type NextAction = { why: string } & (
   | { type: 'fail'; code: string; message: string }
 );
 
-export type ServiceName = 'modelTurn' | 'toolBatch' | 'timer' | 'finishers';
+export type ServiceName = 'modelTurn' | 'toolBatch' | 'timer' | 'finishers' | 'compaction';
 
-export const SERVICE_NAMES: readonly ServiceName[] = ['modelTurn', 'toolBatch', 'timer', 'finishers'];
+export const SERVICE_NAMES: readonly ServiceName[] = [
+  'modelTurn',
+  'toolBatch',
+  'timer',
+  'finishers',
+  'compaction',
+];
 
 /** The input of a service; it reads everything else from the current context. */
 export type ServiceInput = { generation: number; until?: number };

@@ -65,6 +65,8 @@ const qualifiedCallSchema = lazyObject(() => ({
   reason: optionalContent,
   /** When the approval expires, in ms since the epoch. */
   expiresAt: z.exactOptional(z.number()),
+  /** An equal call that was done before a compaction does not gate it. */
+  repeatable: z.exactOptional(z.literal(true)),
   /** The tool's own limit, in bytes; see `RunConfig`. */
   maxResultBytes: z.exactOptional(z.int().check(z.positive())),
   /** Why the call cannot run; the model reads it as the result. */
@@ -93,6 +95,59 @@ const spentSchema = lazyObject(() => ({
 }));
 export type Spent = z.infer<typeof spentSchema>;
 
+/**
+ * What became of a `once` call: `done` also if a person or a client gave its result, `failed` if it settled with an
+ * error, `unknown` if its run ended before its outcome was known.
+ */
+const outcomeSchema = lazySchema(() => z.enum(['done', 'failed', 'unknown']));
+const outcomeAt = { outcome: outcomeSchema, at: z.number() };
+
+/** A settled `once` call, without its contents. `input`: only if a person edited it, so that the transcript has another. */
+const deedSchema = lazyObject(() => ({
+  callId: text,
+  name: text,
+  digest: text,
+  input: z.exactOptional(contentJson),
+  ...outcomeAt,
+}));
+export type Deed = z.infer<typeof deedSchema>;
+
+/** A deed as the model reads it after a compaction: `input` and `output` are JSON, cut. */
+const toldDeedSchema = lazyObject(() => ({
+  callId: text,
+  name: text,
+  digest: text,
+  input: contentText,
+  output: contentText,
+  ...outcomeAt,
+}));
+export type ToldDeed = z.infer<typeof toldDeedSchema>;
+export const toldDeedsSchema = lazySchema(() => z.array(toldDeedSchema));
+
+/**
+ * What was done: the `once` calls that settled.
+ * - `fresh`: since the latest compaction;
+ * - `past`: before it, without failures, by the first 16 digits of their digest: an equal call is gated;
+ * - `counts`: all before it, by tool.
+ */
+const ledgerSchema = lazyObject(() => ({
+  fresh: z.array(deedSchema),
+  past: z.record(z.string(), z.object(outcomeAt)),
+  counts: z.record(z.string(), z.int()),
+}));
+export type Ledger = z.infer<typeof ledgerSchema>;
+
+/**
+ * What a run takes over from the run that it continues: the tokens of the inherited transcript, what was done, and the
+ * ids of the items that a compaction made.
+ */
+const inheritanceSchema = lazyObject(() => ({
+  tokens: z.int().check(z.nonnegative()),
+  ledger: ledgerSchema,
+  items: z.array(text),
+}));
+export type Inheritance = z.infer<typeof inheritanceSchema>;
+
 const runStartedSchema = lazySchema(() =>
   input('run.started', {
     runId: text,
@@ -110,6 +165,8 @@ const runStartedSchema = lazySchema(() =>
     continues: optionalText,
     /** The latest request of the run that it continues. */
     sent: z.exactOptional(sentSchema),
+    /** With `continues`, if the chain was compacted or this run may be. */
+    inherits: z.exactOptional(inheritanceSchema),
     /** The run whose journal was copied, and the last entry of the copy. */
     forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
     stream: z.boolean(),
@@ -235,6 +292,8 @@ export const reportEventSchema = lazyUnion(() => [
     broken: z.exactOptional(brokenSchema),
     /** The provider's continuation token; valid while the other members are unchanged. */
     continuation: z.exactOptional(continuation),
+    /** If the provider reported no usage and the run may be compacted: an estimate of the tokens of request and reply. */
+    estimatedTokens: z.exactOptional(z.int().check(z.nonnegative())),
     captured: blob,
     startedAt: z.number(),
   }),
@@ -245,6 +304,28 @@ export const reportEventSchema = lazyUnion(() => [
     retryAt: z.exactOptional(z.number()),
     broken: z.exactOptional(brokenSchema),
     captured: blob,
+    startedAt: z.number(),
+  }),
+  /**
+   * The transcript before the item `upTo` is replaced, with all that the run inherited. It becomes, in this order: the
+   * instructions in `inherited` and `kept`; `items`, the provider's own form of a summary, or `summary`; the ledger; the
+   * others in `inherited` and `kept`. `inherited` are items of earlier runs, and `kept` places in the transcript.
+   */
+  report('transcript.compacted', {
+    upTo: z.int().check(z.nonnegative()),
+    kept: z.array(z.int().check(z.nonnegative())),
+    inherited: z.exactOptional(z.array(itemSchema)),
+    summary: contentText,
+    items: z.exactOptional(z.array(itemSchema)),
+    /** The newest deeds, oldest first, and how many others there are of each tool. */
+    ledger: z.object({ deeds: toldDeedsSchema, others: z.record(z.string(), z.int()) }),
+    usage: z.nullable(usageSchema),
+    startedAt: z.number(),
+  }),
+  /** The transcript stays as it is. */
+  report('compaction.failed', {
+    error: failureSchema,
+    usage: z.nullable(usageSchema),
     startedAt: z.number(),
   }),
   /** Durable before the tool's function is called. */

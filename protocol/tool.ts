@@ -100,6 +100,8 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   readonly timeoutMs?: number;
   /** Attempts after the first, for `none` and `idempotent` only. */
   readonly retries: number;
+  /** For `once` only: a call that equals one that was done before a compaction needs no approval for that. */
+  readonly repeatable?: boolean;
   /** The maximum size of a result in the journal, in bytes of its JSON; overrides the agent's `maxResultBytes`. */
   readonly maxResultBytes?: number;
   /** The approval of every call; absent if `approval` depends on the call. */

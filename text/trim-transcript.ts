@@ -1,3 +1,4 @@
+import { isInstruction } from '../machines/compaction.ts';
 import { readContent } from '../protocol/content/read-content.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Item, Part, ToolResultItem } from '../protocol/item.ts';
@@ -165,6 +166,20 @@ class KeptGroups {
   }
 }
 
+/** The places of the items that belong together: nothing separates a call from its result, or reasoning from its turn. */
+export function listGroups(transcript: readonly Item[]): readonly (readonly number[])[] {
+  const groups = new Set<Group>();
+  for (const { place, group, merged } of groupItems(transcript)) {
+    if (merged !== undefined) {
+      absorb(group, merged);
+      groups.delete(merged);
+    }
+    group.places.push(place);
+    groups.add(group);
+  }
+  return [...groups].map(({ places }) => places.toSorted((one, other) => one - other));
+}
+
 /**
  * Yields the items, each with its group, which may be new, and the group that it merges into that one. A model's turn is
  * one group, with every item of its calls; each other item is its own.
@@ -216,11 +231,7 @@ function isFromUser(item: Item): boolean {
   return item.type === 'message' && item.role === 'user';
 }
 
-function isInstruction(item: Item): boolean {
-  return item.type === 'message' && (item.role === 'system' || item.role === 'developer');
-}
-
-function readPinned({ pinned = [] }: TrimOptions): (item: Item) => boolean {
+export function readPinned({ pinned = [] }: TrimOptions): (item: Item) => boolean {
   if (typeof pinned === 'function') return pinned;
   const ids = new Set(pinned);
   return ({ id }) => id !== undefined && ids.has(id);

@@ -33,6 +33,7 @@ export type AiSdkTool = {
 export type AiSdkToolSettings = Repetition & {
   /** Replaces the tool's `needsApproval`. */
   approval?: ApprovalRule<unknown>;
+  repeatable?: boolean;
   timeoutMs?: number;
   maxResultBytes?: number;
   reconcile?: (call: CallView<unknown>, context: ToolCallContext) => Reconciliation | Promise<Reconciliation>;
@@ -87,7 +88,7 @@ export function aiSdkTools(
 }
 
 const SETTING_NAMES = optionNames<AiSdkToolSettings>()(
-  'sideEffect retries approval timeoutMs maxResultBytes reconcile',
+  'sideEffect retries repeatable approval timeoutMs maxResultBytes reconcile',
 );
 
 function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {}): Tool {

@@ -11,6 +11,7 @@ type ToolSettings = {
   name: string;
   sideEffect: SideEffect;
   retries: number;
+  repeatable?: boolean | undefined;
   timeoutMs?: number | undefined;
   maxResultBytes?: number | undefined;
   approval?: unknown;
@@ -46,6 +47,13 @@ export function checkToolSettings(tool: ToolSettings): void {
       `expected timeoutMs above 0 and at most ${LONGEST_TIMEOUT_MS}, got ${tool.timeoutMs}.`,
     );
   }
+  if (tool.repeatable !== undefined && typeof tool.repeatable !== 'boolean')
+    throwInvalid(tool, `expected repeatable to be a boolean, got ${JSON.stringify(tool.repeatable)}.`);
+  if (tool.repeatable === true && tool.sideEffect !== 'once')
+    throwInvalid(
+      tool,
+      'repeatable is for sideEffect "once" alone: calls of other tools may always be repeated.',
+    );
   const { maxResultBytes } = tool;
   if (maxResultBytes !== undefined && !(Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0)) {
     throwInvalid(tool, `expected maxResultBytes to be a positive integer, got ${maxResultBytes}.`);

@@ -45,7 +45,7 @@ const NAMES = optionNames<McpOptions>()(
   'command args env cwd url headers fetch name tools trustHints prefix timeoutMs totalTimeoutMs',
 );
 const OVERRIDE_NAMES = optionNames<McpToolOverride>()(
-  'sideEffect approval reconcile hidden timeoutMs retries maxResultBytes description',
+  'sideEffect approval reconcile hidden timeoutMs retries repeatable maxResultBytes description',
 );
 
 export type McpToolSource = ToolSource & { readonly name: string };

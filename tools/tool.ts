@@ -56,6 +56,11 @@ export type ToolOptions<
   /** The time limit of one attempt in ms. Default: none. */
   timeoutMs?: number;
   /**
+   * Whether the same input may come again, such as a message that may be sent twice. For `once` only; default `false`:
+   * after a compaction, a call that equals one that was done before it needs an approval.
+   */
+  repeatable?: boolean;
+  /**
    * The largest result that the journal stores in full, in bytes of its JSON. For a larger one the journal and
    * the model get the head and the tail, and the store keeps the full result as a blob. Default: the
    * agent's limit, which is 1 MiB by default.
@@ -80,7 +85,7 @@ export type Repetition =
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
 const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
-  'name description input inputSchema strict output runContext approval sideEffect retries timeoutMs maxResultBytes reconcile run',
+  'name description input inputSchema strict output runContext approval sideEffect retries repeatable timeoutMs maxResultBytes reconcile run',
 );
 
 /** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
@@ -156,9 +161,9 @@ export function tool<
       read => ({ ...given, runContext: read }) as Read<Given>,
     );
   };
-  const { sideEffect = 'once', retries = 0, timeoutMs, maxResultBytes } = options;
+  const { sideEffect = 'once', retries = 0, repeatable, timeoutMs, maxResultBytes } = options;
   const fixed = fixedApproval(approval);
-  checkToolSettings({ name, sideEffect, retries, timeoutMs, maxResultBytes, approval });
+  checkToolSettings({ name, sideEffect, retries, repeatable, timeoutMs, maxResultBytes, approval });
   if (typeof input?.['~standard']?.validate !== 'function') {
     throw new EngineError(
       'agent-invalid',
@@ -181,6 +186,7 @@ export function tool<
       strict: options.strict,
       timeoutMs,
       maxResultBytes,
+      repeatable,
       fixedApproval: fixed,
       pureApproval: pureApproval(approval),
     }),

@@ -76,7 +76,11 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'turn.completed':
       return describeTurnEvent(event, format);
     case 'turn.failed':
-      return `${describeFailedTurn(event, format)}${event.retryAt === undefined ? '' : `; retry at ${format.formatClock(event.retryAt)}`}`;
+      return `${describeFailedCall(event, format)}${event.retryAt === undefined ? '' : `; retry at ${format.formatClock(event.retryAt)}`}`;
+    case 'transcript.compacted':
+      return describeCompaction(event, format);
+    case 'compaction.failed':
+      return `${describeFailedCall(event, format)}; the transcript stays as it is`;
     case 'tool.started':
       return `attempt ${event.attempt}`;
     case 'tool.settled':
@@ -115,8 +119,41 @@ export function describeTurnEvent(
   ].join(', ');
 }
 
-export function describeFailedTurn(
-  { error }: Of<'turn.failed'>,
+/** `14 items replaced, 2 kept, 3 deeds, 812 ms, 9,000 tokens in, 400 out: They asked for …`. */
+export function describeCompaction(
+  {
+    upTo,
+    kept,
+    inherited = [],
+    ledger,
+    summary,
+    items = [],
+    usage,
+    at,
+    startedAt,
+  }: Of<'transcript.compacted'>,
+  { shorten, formatSpan }: Pick<EventFormat, 'shorten' | 'formatSpan'>,
+): string {
+  const deeds = Object.values(ledger.others).reduce((sum, count) => sum + count, ledger.deeds.length);
+  const stay = kept.length + inherited.length;
+  const parts = [
+    `${countOf(upTo - kept.length, 'item')} replaced`,
+    ...(stay === 0 ? [] : [`${stay} kept`]),
+    ...(deeds === 0 ? [] : [countOf(deeds, 'deed')]),
+    formatSpan(at - startedAt),
+    ...(usage === null ? [] : [describeUsage(usage)]),
+  ].join(', ');
+  const text =
+    summary === '' ? `by ${countOf(items.length, 'item')} of the provider` : shorten(summary, SHORT);
+  return `${parts}: ${text}`;
+}
+
+function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
+export function describeFailedCall(
+  { error }: Of<'turn.failed'> | Of<'compaction.failed'>,
   { shorten }: Pick<EventFormat, 'shorten'>,
 ): string {
   const status = error.status === undefined ? '' : ` (HTTP ${error.status})`;
@@ -126,8 +163,9 @@ export function describeFailedTurn(
 const NUMBER = new Intl.NumberFormat('en');
 
 /** `1,200 tokens in, 3 out`. */
-export function describeUsage({ inputTokens, outputTokens }: Usage): string {
-  return `${NUMBER.format(inputTokens)} tokens in, ${NUMBER.format(outputTokens)} out`;
+export function describeUsage({ inputTokens, outputTokens, estimated }: Usage): string {
+  const counted = `${NUMBER.format(inputTokens)} tokens in, ${NUMBER.format(outputTokens)} out`;
+  return estimated === true ? `${counted} (estimated)` : counted;
 }
 
 /** A JSON value on one line; strings without quotes, images and files in a few words. */

@@ -37,8 +37,9 @@ export class InteractionReader implements AnswerReader {
   readonly #slots: Slot[] = [];
   readonly #byIndex = new Map<number, Slot>();
   #calls = 0;
-  /** A `0` for each thought without a summary, the number of refusals before it. */
-  #sealed: 0[] = [];
+  /** A `0` for each thought without a summary, the number of refusals before it; made when a delta needs it. */
+  #sealed: readonly 0[] = [];
+  #sealedThoughts = 0;
 
   constructor(request: ModelRequest, context: ProviderContext) {
     this.#request = request;
@@ -109,15 +110,17 @@ export class InteractionReader implements AnswerReader {
 
   *#extend(event: JsonObject, delta: JsonObject): Generator<TurnDelta, void> {
     const { type: kind, ...members } = delta;
-    const type = STEPS.get(textIn(kind)) ?? textIn(kind);
-    const slot = this.#slotAt(event) ?? this.#open(event, { type });
+    const begun = this.#slotAt(event);
+    const isOutput = begun?.step.type === 'model_output';
+    const type = STEPS.get(textIn(kind)) ?? (isOutput ? 'model_output' : textIn(kind));
+    const slot = begun ?? this.#open(event, { type });
     const { step } = slot;
     if (step.type !== type) return;
     switch (kind) {
       case 'text_annotation':
       case 'text_annotation_delta': {
         const text = lastText(step.content) ?? addTo(step, 'content', { type: 'text', text: '' });
-        text.annotations = [...arrayOf(text.annotations), ...arrayOf(delta.annotations)];
+        for (const annotation of arrayOf(delta.annotations)) addTo(text, 'annotations', annotation);
         return;
       }
       case 'thought_summary':
@@ -127,24 +130,26 @@ export class InteractionReader implements AnswerReader {
         const { arguments: piece, ...more } = members;
         const text = argumentText(piece);
         slot.written = (slot.written ?? '') + text;
-        assign(step, more);
+        slot.step = withMembers(step, more);
         const index = slot.callIndex;
         if (index !== undefined && text !== '') yield { type: 'call_arguments', index, text };
         return;
       }
       default:
         if (type === 'model_output') yield* this.#addPart(slot, 'content', delta);
-        else assign(step, members);
+        else slot.step = withMembers(step, members);
     }
   }
 
   *#addPart({ step }: Slot, list: 'content' | 'summary', part: JsonObject): Generator<TurnDelta, void> {
     const last = lastText(step[list]);
-    if (typeof part.text !== 'string' || !last) addTo(step, list, part);
+    if (typeof part.text !== 'string' || !last) addTo(step, list, { ...part });
     else last.text = textIn(last.text) + part.text;
     const text = textIn(part.text);
     if (text === '') return;
     const type = list === 'summary' ? 'reasoning' : 'text';
+    if (this.#sealed.length < this.#sealedThoughts)
+      this.#sealed = Array.from({ length: this.#sealedThoughts }, () => 0 as const);
     yield { type, text, ...(this.#sealed.length > 0 && { sealed: this.#sealed }) };
   }
 
@@ -161,7 +166,7 @@ export class InteractionReader implements AnswerReader {
   #seal(slot: Slot | undefined): void {
     if (slot?.step.type !== 'thought' || slot.isSealed || !isSignedOnly(slot.step)) return;
     slot.isSealed = true;
-    this.#sealed = [...this.#sealed, 0];
+    this.#sealedThoughts += 1;
   }
 
   #turn(interaction: JsonObject, steps: readonly Slot[]): ModelTurn {
@@ -187,12 +192,10 @@ export class InteractionReader implements AnswerReader {
       reader.read(slot);
     }
     const { turn, isRenamed } = reader;
-    const known = isRenamed ? undefined : continuationOf(interaction, status);
+    const hasCalls = turn.toolCalls.length > 0;
+    const known = isRenamed ? undefined : continuationOf(interaction, status, { hasCalls });
     return turn.turn({
-      finishReason: finishReasonOf(interaction, status, {
-        hasCalls: turn.toolCalls.length > 0,
-        canResume: isJsonObject(known),
-      }),
+      finishReason: finishReasonOf(interaction, status, { hasCalls, canResume: isJsonObject(known) }),
       usage: usageOf(interaction.usage),
       model: nonEmpty(interaction.model) ?? this.#context.model,
       ...omitUndefined({ continuation: known }),
@@ -216,15 +219,16 @@ function isSame(begun: JsonObject, step: JsonObject): boolean {
   return begun.type === step.type && (idOf(begun) ?? idOf(step)) === idOf(step);
 }
 
-function assign(step: JsonObject, members: JsonObject): void {
-  for (const [name, value] of Object.entries(members)) {
-    if (value !== '' || step[name] === undefined) step[name] = value;
-  }
+function withMembers(step: JsonObject, members: JsonObject): JsonObject {
+  const given = Object.entries(members).filter(([name, value]) => value !== '' || step[name] === undefined);
+  return { ...step, ...Object.fromEntries(given) };
 }
 
-function addTo(step: JsonObject, list: string, part: JsonObject): JsonObject {
-  const added = { ...part };
-  step[list] = [...arrayOf(step[list]), added];
+/** Adds to a list that no event shares, in place: a stream may have a million pieces. */
+function addTo<Added extends JsonValue>(whole: JsonObject, list: string, added: Added): Added {
+  const known = whole[list];
+  if (Array.isArray(known)) known.push(added);
+  else whole[list] = [added];
   return added;
 }
 
@@ -241,7 +245,8 @@ function isSignedOnly(thought: JsonObject): boolean {
 function inCallOrder(steps: readonly Slot[]): readonly Slot[] {
   const calls = steps.filter(({ callIndex }) => callIndex !== undefined);
   calls.sort((one, other) => (one.callIndex ?? 0) - (other.callIndex ?? 0));
-  return steps.map(slot => (slot.callIndex === undefined ? slot : (calls.shift() ?? slot)));
+  const next = calls.values();
+  return steps.map(slot => (slot.callIndex === undefined ? slot : (next.next().value ?? slot)));
 }
 
 class StepReader {
@@ -306,14 +311,19 @@ class StepReader {
 
 /** A stream has a sound in pieces, each with its own base64. */
 function withWholeSounds(content: readonly JsonObject[]): JsonObject[] {
-  const whole: JsonObject[] = [];
+  const groups: JsonObject[][] = [];
   for (const part of content) {
-    const last = whole.at(-1);
-    const continues = last?.type === 'audio' && part.type === 'audio' && last.mime_type === part.mime_type;
-    if (!last || !continues || !isBase64(last.data) || !isBase64(part.data)) whole.push({ ...part });
-    else last.data = btoa(atob(textIn(last.data)) + atob(textIn(part.data)));
+    const [begun] = groups.at(-1) ?? [];
+    const isSound = part.type === 'audio' && isBase64(part.data);
+    const continues = isSound && begun?.type === 'audio' && begun.mime_type === part.mime_type;
+    if (continues && isBase64(begun.data)) groups.at(-1)?.push(part);
+    else groups.push([part]);
   }
-  return whole;
+  return groups.map(pieces => {
+    const whole = { ...pieces[0] };
+    if (pieces.length > 1) whole.data = btoa(pieces.map(({ data }) => atob(textIn(data))).join(''));
+    return whole;
+  });
 }
 
 function isBase64(value: JsonValue | undefined): boolean {
@@ -328,9 +338,12 @@ function isEmpty(members: JsonObject = {}): boolean {
 function partIn(source: JsonObject): { part: Part; more: JsonObject } | undefined {
   if (source.type === 'text') {
     if (typeof source.text !== 'string') return undefined;
-    const { type, text, annotations, ...more } = source;
+    const { type, text, annotations, ...rest } = source;
     const found = arrayOf(annotations);
-    return { part: { type, text, ...(found.length > 0 && { annotations: found }) }, more };
+    if (found.length === 0) return { part: { type, text }, more: rest };
+    const placed = placesIn(text, found);
+    const more = placed === found ? rest : { ...rest, annotations: found };
+    return { part: { type, text, annotations: placed }, more };
   }
   const { type, data, uri, mime_type: named, ...more } = source;
   const mediaType = nonEmpty(named);
@@ -343,6 +356,39 @@ function partIn(source: JsonObject): { part: Part; more: JsonObject } | undefine
   if (type !== 'audio' && type !== 'video' && type !== 'document') return undefined;
   const url = nonEmpty(data) === undefined ? textIn(uri) : `data:${mediaType ?? ''};base64,${textIn(data)}`;
   return { part: { type: 'file', url, ...omitUndefined({ mediaType }) }, more: { ...more, type } };
+}
+
+/** Google places annotations by bytes of UTF-8; everyone else by UTF-16 code units. The same list if there is no difference. */
+function placesIn(text: string, annotations: JsonValue[]): JsonValue[] {
+  const places = new Map<JsonValue | undefined, number>();
+  let bytes = 0;
+  let units = 0;
+  for (const annotation of annotations)
+    for (const name of PLACES) places.set(objectOf(annotation)[name], Number.NaN);
+  for (const character of text) {
+    if (places.has(bytes)) places.set(bytes, units);
+    bytes += bytesIn(character);
+    units += character.length;
+  }
+  if (places.has(bytes)) places.set(bytes, units);
+  if (bytes === units) return annotations;
+  return annotations.map(annotation => {
+    if (!isJsonObject(annotation)) return annotation;
+    const known = PLACES.flatMap(name => {
+      const place = places.get(annotation[name]) ?? Number.NaN;
+      return Number.isNaN(place) ? [] : [[name, place] as const];
+    });
+    return { ...annotation, ...Object.fromEntries(known) };
+  });
+}
+
+const PLACES = ['start_index', 'end_index'] as const;
+
+function bytesIn(character: string): number {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x80) return 1;
+  if (code < 0x800) return 2;
+  return code < 0x10000 ? 3 : 4;
 }
 
 /** The total includes tokens of tools that the provider ran, and of thoughts: they are not part of input and output. */
@@ -395,13 +441,16 @@ function failedInteraction(interaction: JsonObject, context: ProviderContext): P
   return errorFromBody({ id, status, errors, error: { ...first, code } }, context);
 }
 
+/** A pause within a call is no turn to resume: the call would run before it is complete. */
 function continuationOf(
   { id, continuation_token: token }: JsonObject,
   status: string,
+  { hasCalls }: { hasCalls: boolean },
 ): JsonValue | undefined {
   const known = nonEmpty(id);
   const resumes = nonEmpty(token);
   if (known === undefined) return undefined;
-  if (status === 'requires_continuation') return resumes && { id: known, token: resumes };
+  if (status === 'requires_continuation')
+    return resumes && !hasCalls ? { id: known, token: resumes } : undefined;
   return status === 'completed' || status === 'requires_action' ? known : undefined;
 }

@@ -122,7 +122,7 @@ export function turnLine(event: Extract<RunEvent, { type: 'turn.completed' }>): 
 }
 
 export function failedTurnLine(event: Extract<RunEvent, { type: 'turn.failed' }>): string {
-  return shared.describeFailedTurn(event, FORMAT);
+  return shared.describeFailedCall(event, FORMAT);
 }
 
 export function showValue(value: JsonValue, length?: number): string {

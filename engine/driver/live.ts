@@ -73,6 +73,7 @@ export function actorsOf(
     toolBatch: actorOf(services.toolBatch, options),
     timer: actorOf(services.timer, options),
     finishers: actorOf(services.finishers, options),
+    compaction: actorOf(services.compaction, options),
   };
 }
 

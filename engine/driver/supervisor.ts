@@ -234,6 +234,7 @@ export class Supervisor implements RunSupervisor {
 
   /** Reloads the inherited transcript; uses the cached one if the store no longer has one of its runs. */
   async #loadInherited(): Promise<readonly Item[]> {
+    if (this.#log.state.context.compaction.count > 0) return [];
     const { inherited } = this.#parts.loaded;
     if (inherited !== undefined) return inherited;
     const { inherited: cached } = this;

@@ -10,14 +10,19 @@ import type { RunEvents, RunHappening } from './run-events.ts';
 export type DriveWatcher = {
   begin(drive: Watched): WatchedDrive;
   /** Calls `work`, which makes a model call, and returns its result: for what has to be active meanwhile. */
-  aroundModelCall?(
-    call: ModelCall & { instructions: string | undefined },
-    work: () => Promise<ModelTurn>,
-  ): Promise<ModelTurn>;
+  aroundModelCall?(call: WatchedCall, work: () => Promise<ModelTurn>): Promise<ModelTurn>;
+  /** Called with each piece of a streamed call, before its turn; with the `call` that `aroundModelCall` got. */
+  chunk?(call: WatchedCall): void;
 };
 
 /** A model call: the number of its turn, which of the agent's models, and the attempt from 1. */
 export type ModelCall = { runId: string; turn: number; model: number; attempt: number };
+
+/** `adapter`: the one that makes the call. */
+export type WatchedCall = ModelCall & {
+  instructions: string | undefined;
+  adapter: { provider: string; model: string };
+};
 
 /** A drive of a run. `epoch` is that of its claim; `null` if this process ended the run while no process drove it. */
 type Watched = { runId: string; epoch: number | null; store: Store };
@@ -52,6 +57,13 @@ export async function watchEnd(
 ): Promise<void> {
   const ends = watchers.map(async watcher => await watcher.begin({ ...run, epoch: null }).end());
   await Promise.allSettled(ends);
+}
+
+/** Returns what passes each piece of a streamed call to the watchers. */
+export function watchChunks(watchers: readonly DriveWatcher[], call: WatchedCall): () => void {
+  return () => {
+    for (const watcher of watchers) attempt(() => watcher.chunk?.(call));
+  };
 }
 
 function attempt<Result>(work: () => Result): Result | undefined {

@@ -1,12 +1,17 @@
 import type { Call, CallResult, Context } from '../../machines/context.ts';
+import { closeLedger } from '../../machines/ledger.ts';
 import { EngineError } from '../../protocol/error.ts';
+import type { Inheritance } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { LastSent } from '../../protocol/sent.ts';
 import type { Store } from '../../protocol/store.ts';
 import { loadRun } from './load-run.ts';
 
-/** What a run has from those that it continues: their items, oldest first, and the latest request. */
-export type Inherited = { items: readonly Item[]; sent: LastSent | null };
+/**
+ * What a run has from those that it continues: their items, oldest first, the latest request, and what its own
+ * compactions depend on.
+ */
+export type Inherited = { items: readonly Item[]; sent: LastSent | null; inherits: Inheritance };
 
 type FindCached = (runId: string) => Promise<Inherited> | undefined;
 
@@ -81,17 +86,23 @@ export class InheritedTranscripts {
   }
 }
 
-const NOTHING: Inherited = { items: [], sent: null };
+const NOTHING: Inherited = {
+  items: [],
+  sent: null,
+  inherits: { tokens: 0, ledger: { fresh: [], past: {}, counts: {} }, items: [] },
+};
 
 async function loadInherited(store: Store, runId: string, findCached: FindCached): Promise<Inherited> {
   const { state, inherited } = await loadRun(store, runId);
-  const { continues, inbox, sent } = state.context;
+  const { continues, inbox, sent, compaction } = state.context;
   const older = async () =>
-    continues === null
+    continues === null || compaction.count > 0
       ? NOTHING
       : await (findCached(continues) ?? loadInherited(store, continues, findCached));
-  const before = inherited ?? (await older()).items;
-  return { items: [...before, ...closeTranscript(state.context), ...inbox], sent };
+  const before = (compaction.count === 0 ? inherited : undefined) ?? (await older()).items;
+  const { tokens, items: made } = compaction;
+  const inherits = { tokens, ledger: closeLedger(state.context), items: made };
+  return { items: [...before, ...closeTranscript(state.context), ...inbox], sent, inherits };
 }
 
 /** The transcript of an ended run, with a result for every call: a run may end in the middle of a round. */

@@ -45,6 +45,18 @@ export type Retry = {
   maxMs: number;
 };
 
+/** Writes the summary that replaces items of the transcript. */
+export type Summarize = (
+  items: readonly Item[],
+  options: { signal: AbortSignal },
+) => string | Promise<string>;
+
+/** How transcripts are compacted. `at` has the threshold of each model, in tokens. */
+export type CompactionDefinition = NonNullable<RunConfig['compaction']> & {
+  summarize: 'provider' | 'model' | Summarize;
+  isPinned(item: Item): boolean;
+};
+
 type UnknownUsage = NonNullable<RunConfig['onUnknownUsage']>;
 
 /** An agent's options with defaults applied. */
@@ -71,6 +83,7 @@ export type AgentDefinition = {
   textFilters: readonly (() => TextFilter)[];
   toolConcurrency: number;
   prepareTurn?: PrepareTurn;
+  compaction?: CompactionDefinition;
   finishers: readonly Finisher[];
   output?: OutputContract;
   /** Validates the run context that `start` is given; absent for an agent without one. */
@@ -86,6 +99,7 @@ type RunChanges = {
 };
 
 export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {}): RunConfig {
+  const { compaction } = definition;
   return {
     models: definition.models.map(({ provider, model }) => ({ provider, model })),
     toolChoice: definition.toolChoice,
@@ -97,6 +111,7 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
       maxResultBytes: definition.maxResultBytes,
       prices: definition.prices,
       onUnknownUsage: definition.onUnknownUsage,
+      compaction: compaction && { at: compaction.at, keep: compaction.keep },
     }),
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,

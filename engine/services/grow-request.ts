@@ -166,18 +166,30 @@ function isSealed(item: Item, provider: string): boolean {
   return item.type === 'reasoning' && item.opaque?.provider === provider;
 }
 
+/** The latest head of these tools: most turns have the one of the turn before. */
+const latestHeads = new WeakMap<
+  ToolMap,
+  { instructions: string; ownInstructions: string | undefined; head: Head }
+>();
+
 function headOf({ instructions = '', ownInstructions, tools }: Wanted): Head {
-  return {
+  const latest = latestHeads.get(tools);
+  if (latest?.instructions === instructions && latest.ownInstructions === ownInstructions) return latest.head;
+  const head: Head = {
     instructions: digestOf(instructions),
     tools: digestTools(tools),
     names: [...tools.keys()],
     ...omitUndefined({ text: instructions === (ownInstructions ?? '') ? undefined : instructions }),
   };
+  latestHeads.set(tools, { instructions, ownInstructions, head });
+  return head;
 }
 
 /** The instructions with this digest, if any of those known has it, else `null`. */
-function textOf({ instructions: digest, text }: Head, { instructions, ownInstructions }: Wanted) {
-  const known = [instructions, ownInstructions, text].find(one => digestOf(one ?? '') === digest);
+function textOf({ instructions: digest, text }: Head, wanted: Wanted) {
+  const { instructions, ownInstructions } = wanted;
+  if (headOf(wanted).instructions === digest) return instructions;
+  const known = [ownInstructions, text].find(one => digestOf(one ?? '') === digest);
   return known ?? (digestOf('') === digest ? undefined : null);
 }
 

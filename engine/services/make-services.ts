@@ -7,6 +7,7 @@ import type { Tool } from '../../protocol/tool.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
 import { LONGEST_NAP_MS, sleep } from '../host/host.ts';
 import type { SubAgentRuns } from '../sub-agents/sub-agent-runs.ts';
+import { makeCompaction } from './compaction.ts';
 import type { AgentDefinition, OutputContract } from './definition.ts';
 import { makeModelTurn } from './model-turn.ts';
 import type { Service, ServiceScope } from './service.ts';
@@ -26,6 +27,7 @@ export function makeServices(
 ): Readonly<Record<ServiceName, Service>> {
   const format = omitUndefined({ output: output?.format, watchers });
   return {
+    compaction: makeCompaction({ ...turn, connectTools }),
     modelTurn: makeModelTurn({ ...turn, ...format, connectTools }),
     toolBatch: makeToolBatch({ connectTools, subAgents, concurrency, retryBaseMs: turn.retry.baseMs }),
     timer,

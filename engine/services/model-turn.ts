@@ -1,3 +1,4 @@
+import { digestId, ENGINE } from '../../machines/compaction.ts';
 import type { Context } from '../../machines/context.ts';
 import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
@@ -10,7 +11,7 @@ import type { Broken } from '../../protocol/sent.ts';
 import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
-import type { DriveWatcher } from '../events/watch-drive.ts';
+import { type DriveWatcher, watchChunks } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import type { Retry } from './definition.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
@@ -42,7 +43,8 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const prepared = { ...ready, inherited };
       broken = ready.broken;
       scope.host.reach?.('model.before');
-      const call = () => callModel(scope, context, { ...prepared, exchanges }, parts.textFilters);
+      const call = (onChunk: () => void) =>
+        callModel(scope, context, { ...prepared, exchanges, onChunk }, parts.textFilters);
       const turn = await watchCall(context, prepared, parts.watchers ?? [], call);
       scope.host.reach?.('model.after');
       const captured = exchanges && (await storeCapture(scope, exchanges));
@@ -64,18 +66,23 @@ type Inheriting = PreparedTurn & { inherited: readonly Item[] };
 
 function watchCall(
   { runId, turn: { number: turn, model, attempt } }: Context,
-  { request: { instructions } }: PreparedTurn,
+  { adapter, request: { instructions } }: PreparedTurn,
   watchers: readonly DriveWatcher[],
-  call: () => Promise<ModelTurn>,
+  call: (onChunk: () => void) => Promise<ModelTurn>,
 ): Promise<ModelTurn> {
-  const about = { runId, turn, model, attempt, instructions };
-  return watchers.reduce((work, watcher) => () => watcher.aroundModelCall?.(about, work) ?? work(), call)();
+  const about = { runId, turn, model, attempt, instructions, adapter };
+  return watchers.reduce(
+    (work, watcher) => () => watcher.aroundModelCall?.(about, work) ?? work(),
+    () => call(watchChunks(watchers, about)),
+  )();
 }
+
+type Calling = Inheriting & { exchanges: CapturedExchange[] | undefined; onChunk(): void };
 
 async function callModel(
   scope: ServiceScope,
   context: Context,
-  { adapter, request, inherited, exchanges }: Inheriting & { exchanges: CapturedExchange[] | undefined },
+  { adapter, request, inherited, exchanges, onChunk }: Calling,
   filters: readonly (() => TextFilter)[],
 ): Promise<ModelTurn> {
   const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope, inherited));
@@ -96,6 +103,7 @@ async function callModel(
   async function readStream(): Promise<ModelTurn> {
     for await (const delta of adapter.stream(request, options)) {
       if (delta.type === 'turn') return delta.turn;
+      onChunk();
       if (!scope.stop.isStopped) display.take(delta);
     }
     throw new ProviderError('The stream ended without a turn.', { ...failure, code: 'malformed-stream' });
@@ -147,6 +155,7 @@ async function completeTurn(
       broken,
       captured,
       continuation: continuation || undefined,
+      estimatedTokens: estimateTurn(turn, request, scope.context()),
     }),
   };
 }
@@ -158,16 +167,39 @@ function usageOf(turn: ModelTurn, request: ModelRequest, { config }: Context): U
   return config.onUnknownUsage === 'estimate' ? estimateUsage(request, turn) : null;
 }
 
+/** The tokens of the conversation, for a run that is compacted and a provider that does not count. */
+function estimateTurn(turn: ModelTurn, request: ModelRequest, context: Context): number | undefined {
+  if (context.config.compaction === undefined || usageOf(turn, request, context) !== null) return undefined;
+  const { inputTokens, outputTokens } = estimateUsage(request, turn);
+  return inputTokens + outputTokens;
+}
+
 /** The ids of items with another provider's opaque data; reported once, by the provider's first turn after theirs. */
 function droppedItems({ lastTurn }: Context, transcript: readonly Item[], provider: string): string[] {
   if (lastTurn?.provider === provider) return [];
   return transcript.flatMap(item =>
-    'opaque' in item && item.opaque && item.opaque.provider !== provider && item.id ? [item.id] : [],
+    'opaque' in item && item.opaque && ![provider, ENGINE].includes(item.opaque.provider) && item.id
+      ? [item.id]
+      : [],
   );
 }
 
+/** The ids of calls that a compaction replaced are known by their digests only. */
+class UsedIds extends Set<string> {
+  readonly #digests: ReadonlySet<string>;
+
+  constructor({ compaction }: Context) {
+    super();
+    this.#digests = new Set(compaction.usedIds);
+  }
+
+  override has(callId: string): boolean {
+    return super.has(callId) || (this.#digests.size > 0 && this.#digests.has(digestId(callId)));
+  }
+}
+
 function usedCallIds(scope: ServiceScope, inherited: readonly Item[]): Set<string> {
-  const used = new Set<string>();
+  const used = new UsedIds(scope.context());
   for (const items of [inherited, scope.context().transcript])
     for (const item of items) if (item.type === 'tool_call') used.add(item.callId);
   return used;
@@ -178,6 +210,8 @@ function hasNewIds(calls: readonly ToolCall[], scope: ServiceScope, inherited: r
   for (const { callId } of calls) ids.add(callId);
   if (ids.size < calls.length) return false;
   const isUsed = (item: Item) => item.type === 'tool_call' && ids.has(item.callId);
+  const { usedIds } = scope.context().compaction;
+  if (usedIds.length > 0 && [...ids].some(callId => usedIds.includes(digestId(callId)))) return false;
   return !scope.context().transcript.some(isUsed) && !inherited.some(isUsed);
 }
 

@@ -35,6 +35,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
     executedBy: tool.run === undefined ? 'client' : 'engine',
     gate: approval.required,
     ...omitUndefined({
+      repeatable: tool.repeatable === true ? (true as const) : undefined,
       maxResultBytes: tool.maxResultBytes,
       reason: approval.reason,
       expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,

@@ -295,7 +295,7 @@ type Operation = Extract<AgUiEvent, { type: 'STATE_DELTA' }>['delta'][number];
 const OPTIONAL = ['why', 'answer', 'output', 'error', 'incomplete'];
 
 /** The chart's states that are reported as steps: the states in which the run is active. */
-const STEPS: readonly string[] = ['turn', 'executingTools', 'backingOff', 'finishing'];
+const STEPS: readonly string[] = ['turn', 'executingTools', 'backingOff', 'finishing', 'compacting'];
 
 /**
  * The AG-UI shared state: the run's members, together with the application's own members.

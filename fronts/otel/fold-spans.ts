@@ -1,5 +1,6 @@
 import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
 import type { Call, Context } from '../../machines/context.ts';
+import { addUsage } from '../../machines/limits.ts';
 import { listOpen } from '../../machines/settled.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -375,8 +376,11 @@ function nameOutcome(event: RunEvent): string {
 }
 
 /**
- * Attributes by the GenAI conventions of OpenTelemetry, in development.
+ * Attributes by the GenAI conventions of OpenTelemetry, v0.1.0, in development.
  * Source: https://github.com/open-telemetry/semantic-conventions-genai
+ *
+ * Left out: `plan` and memory spans, because a run has no phase of planning apart from its turns and no store of
+ * memories; and `gen_ai.response.time_to_first_chunk`, because a journal does not have the times of chunks.
  */
 
 const PROVIDERS: Readonly<Record<string, string>> = {
@@ -390,32 +394,27 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 };
 
 /** The well-known name of a provider in the conventions; else the adapter's own. */
-function providerName(provider: string): string {
+export function providerName(provider: string): string {
   return PROVIDERS[provider] ?? provider;
 }
 
 function usageAttributes(usage: Usage | null): Attributes {
   if (usage === null) return {};
-  const counts = {
+  return {
     'gen_ai.usage.input_tokens': usage.inputTokens,
     'gen_ai.usage.output_tokens': usage.outputTokens,
-    'gen_ai.usage.cache_read.input_tokens': usage.cachedInputTokens,
-    'gen_ai.usage.cache_write.input_tokens': usage.cacheWriteTokens,
-    'gen_ai.usage.reasoning.output_tokens': usage.reasoningTokens,
+    ...(usage.estimated === true && { 'agentchart.usage.estimated': true }),
   };
-  return Object.fromEntries(Object.entries(counts).filter(entry => entry[1] !== null)) as Attributes;
 }
 
-function addUsage(sum: Usage | null, usage: Usage | null): Usage | null {
-  if (sum === null || usage === null) return sum ?? usage;
-  const add = (a: number | null, b: number | null) => (a === null || b === null ? null : a + b);
-  return {
-    inputTokens: sum.inputTokens + usage.inputTokens,
-    outputTokens: sum.outputTokens + usage.outputTokens,
-    cachedInputTokens: add(sum.cachedInputTokens, usage.cachedInputTokens),
-    cacheWriteTokens: add(sum.cacheWriteTokens, usage.cacheWriteTokens),
-    reasoningTokens: add(sum.reasoningTokens, usage.reasoningTokens),
+/** Parts of the usage of one model call. The conventions have no sums of them. */
+function usageParts(usage: Usage | null): Attributes {
+  const counts = {
+    'gen_ai.usage.cache_read.input_tokens': usage?.cachedInputTokens ?? undefined,
+    'gen_ai.usage.cache_write.input_tokens': usage?.cacheWriteTokens ?? undefined,
+    'gen_ai.usage.reasoning.output_tokens': usage?.reasoningTokens ?? undefined,
   };
+  return omitUndefined(counts);
 }
 
 type Turned = Extract<RunEvent, { type: 'turn.completed' | 'turn.failed' }>;
@@ -428,7 +427,7 @@ function chatAttributes(event: Turned, before: Context, cost: number): Attribute
     'gen_ai.operation.name': 'chat',
     'gen_ai.provider.name': providerName(provider ?? 'unknown'),
     'gen_ai.request.model': asked?.model ?? 'unknown',
-    'gen_ai.request.stream': before.stream,
+    ...(isStreamed(before) && { 'gen_ai.request.stream': true }),
     'agentchart.turn': before.turn.number,
     'agentchart.attempt': before.turn.attempt,
     ...(event.type === 'turn.failed'
@@ -437,9 +436,15 @@ function chatAttributes(event: Turned, before: Context, cost: number): Attribute
           'gen_ai.response.model': event.model,
           'gen_ai.response.finish_reasons': [event.finishReason],
           ...usageAttributes(event.usage),
+          ...usageParts(event.usage),
           ...(cost > 0 && { 'agentchart.cost': cost }),
         }),
   };
+}
+
+/** The planning turns of a `separate` answer are not streamed. */
+function isStreamed({ stream, config, turn }: Context): boolean {
+  return stream && (config.finalAnswer !== 'separate' || turn.final);
 }
 
 /** The instructions and messages of a model call, as JSON in the shape of the conventions. */
@@ -507,13 +512,10 @@ type DriveFacts = {
 };
 
 function driveAttributes(state: ChartState, drive: DriveFacts): Attributes {
-  const { agent, config, cost } = state.context;
-  const model = config.models[0];
+  const { agent, cost } = state.context;
   return {
     'gen_ai.operation.name': 'invoke_agent',
-    'gen_ai.provider.name': providerName(model?.provider ?? 'unknown'),
-    'gen_ai.request.model': model?.model ?? 'unknown',
-    ...omitUndefined({ 'gen_ai.agent.version': agent.version }),
+    ...omitUndefined({ 'agentchart.agent.version': agent.version }),
     ...usageAttributes(drive.usage),
     'agentchart.drive': drive.number,
     'agentchart.run.status': statusOf(state),

@@ -1,7 +1,14 @@
 import type * as Api from '@opentelemetry/api';
-import type { Context, HrTime, Meter, Attributes as MetricAttributes, Tracer } from '@opentelemetry/api';
+import type {
+  Context,
+  Histogram,
+  HrTime,
+  Meter,
+  Attributes as MetricAttributes,
+  Tracer,
+} from '@opentelemetry/api';
 import { type Agent, createAgent } from '../../agent/agent.ts';
-import type { DriveWatcher, ModelCall, WatchedDrive } from '../../engine/events/watch-drive.ts';
+import type { DriveWatcher, ModelCall, WatchedCall, WatchedDrive } from '../../engine/events/watch-drive.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
 import { countFollowedRuns, countWaits } from '../../engine/listening/feed-follower.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
@@ -11,7 +18,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { AgentTool, Tool } from '../../protocol/tool.ts';
-import { SpanFold, type TracePlace } from './fold-spans.ts';
+import { providerName, SpanFold, type TracePlace } from './fold-spans.ts';
 import { placeOfCall, placeOfTurn, type RunSpan, spanIdOf, traceparentOf } from './run-span.ts';
 import { locateTrace } from './trace-run.ts';
 
@@ -50,6 +57,7 @@ export function instrument<Instrumented extends Agent>(
   const meters = options.meterProvider ?? api.metrics.getMeterProvider();
   const meter = meters.getMeter('agentchart') as Meter;
   const measure = makeSpanMetrics(meter);
+  const chunks = new ChunkMetrics(meter);
   addStoreMetrics(meter, agent.store);
   const drives = new Map<string, { place: Promise<TracePlace>; live: LiveDrive }>();
   const emit = (span: RunSpan) => {
@@ -76,8 +84,10 @@ export function instrument<Instrumented extends Agent>(
         },
       };
     },
+    chunk: call => chunks.take(call),
     aroundModelCall: async (call, work) => {
       drives.get(call.runId)?.live.beginModelCall(call);
+      chunks.begin(call);
       // Spans that the adapter or its HTTP client start are children of the `chat` span.
       const active = await activate(call.runId, placeOfTurn(call));
       return await (active === undefined ? work() : api.context.with(active.within, work));
@@ -296,41 +306,50 @@ function toHrTime(ms: number): HrTime {
 /** Bucket boundaries of the GenAI conventions, in seconds. */
 const AGENT_SECONDS = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
 const CALL_SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
-const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864];
 
 /** The labels of a metric: few values each, and nothing that a model, a user or a tool wrote. */
 const LABELS = {
-  invoke_agent: [
+  invoke_agent: ['gen_ai.operation.name', 'gen_ai.agent.name', 'error.type'],
+  calls: ['gen_ai.agent.name'],
+  chat: [
     'gen_ai.operation.name',
     'gen_ai.provider.name',
     'gen_ai.request.model',
-    'gen_ai.agent.name',
+    'gen_ai.response.model',
     'error.type',
   ],
-  chat: ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.request.model', 'error.type'],
-  execute_tool: ['gen_ai.operation.name', 'gen_ai.tool.name', 'gen_ai.agent.name', 'error.type'],
+  tokens: ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.request.model', 'gen_ai.response.model'],
+  execute_tool: ['gen_ai.tool.name', 'gen_ai.tool.type', 'gen_ai.agent.name', 'error.type'],
 } as const;
+
+/** No provider says how its counts divide into text, images and audio in the same way. */
+const ANY_MODALITY = { 'gen_ai.token.modality': 'unknown' };
 
 function makeSpanMetrics(meter: Meter): (span: RunSpan) => void {
   const seconds = (name: string, boundaries: number[]) =>
     meter.createHistogram(name, { unit: 's', advice: { explicitBucketBoundaries: boundaries } });
   const agentDuration = seconds('gen_ai.invoke_agent.duration', AGENT_SECONDS);
-  const modelDuration = seconds('gen_ai.client.operation.duration', CALL_SECONDS);
+  const modelDuration = seconds('gen_ai.client.inference.duration', CALL_SECONDS);
   const toolDuration = seconds('gen_ai.execute_tool.duration', CALL_SECONDS);
-  const modelCalls = meter.createHistogram('gen_ai.invoke_agent.inference_calls', { unit: '{call}' });
-  const toolCalls = meter.createHistogram('gen_ai.invoke_agent.tool_calls', { unit: '{call}' });
-  const waits = meter.createHistogram('agentchart.wait.duration', { unit: 's' });
-  const tokens = meter.createHistogram('gen_ai.client.token.usage', {
-    unit: '{token}',
-    advice: { explicitBucketBoundaries: TOKENS },
+  const modelCalls = meter.createHistogram('gen_ai.invoke_agent.inference_calls', {
+    unit: '{inference_call}',
   });
+  const toolCalls = meter.createHistogram('gen_ai.invoke_agent.tool_calls', { unit: '{tool_call}' });
+  const waits = meter.createHistogram('agentchart.wait.duration', { unit: 's' });
+  const tokens = ['input', 'output', 'cache_read.input', 'cache_write.input', 'reasoning.output'].map(
+    kind => ({
+      attribute: `gen_ai.usage.${kind}_tokens`,
+      isTotal: !kind.includes('.'),
+      counter: meter.createCounter(`gen_ai.client.inference.usage.${kind}_tokens`, { unit: '{token}' }),
+    }),
+  );
   return span => {
     const { attributes, start, end } = span;
     const duration = (end - start) / 1_000;
     switch (attributes['gen_ai.operation.name']) {
       case 'invoke_agent': {
-        const labels = pick(span, LABELS.invoke_agent);
-        agentDuration.record(duration, labels);
+        const labels = pick(span, LABELS.calls);
+        agentDuration.record(duration, pick(span, LABELS.invoke_agent));
         modelCalls.record(Number(attributes['agentchart.model_calls']), labels);
         toolCalls.record(Number(attributes['agentchart.tool_calls']), labels);
         return;
@@ -338,11 +357,12 @@ function makeSpanMetrics(meter: Meter): (span: RunSpan) => void {
       case 'execute_tool':
         return toolDuration.record(duration, pick(span, LABELS.execute_tool));
       case 'chat': {
-        const labels = pick(span, LABELS.chat);
-        modelDuration.record(duration, labels);
-        for (const type of ['input', 'output']) {
-          const used = attributes[`gen_ai.usage.${type}_tokens`];
-          if (typeof used === 'number') tokens.record(used, { ...labels, 'gen_ai.token.type': type });
+        modelDuration.record(duration, pick(span, LABELS.chat));
+        const labels = { ...pick(span, LABELS.tokens), ...ANY_MODALITY };
+        // A total is counted for each call, as 0 if the provider did not report it.
+        for (const { attribute, isTotal, counter } of tokens) {
+          const used = attributes['agentchart.usage.estimated'] === true ? undefined : attributes[attribute];
+          if (typeof used === 'number' || isTotal) counter.add(Number(used ?? 0), labels);
         }
         return;
       }
@@ -351,6 +371,41 @@ function makeSpanMetrics(meter: Meter): (span: RunSpan) => void {
           waits.record(duration, pick(span, ['agentchart.wait.for', 'agentchart.wait.outcome']));
     }
   };
+}
+
+/** The times of the pieces of streamed calls, in this process. */
+class ChunkMetrics {
+  readonly #first: Histogram;
+  readonly #later: Histogram;
+  /** When each call began, or its latest piece came, in ms. */
+  readonly #since = new WeakMap<WatchedCall, { at: number; isFirst: boolean }>();
+
+  constructor(meter: Meter) {
+    const seconds = (name: string) =>
+      meter.createHistogram(`gen_ai.client.inference.${name}`, {
+        unit: 's',
+        advice: { explicitBucketBoundaries: CALL_SECONDS },
+      });
+    this.#first = seconds('time_to_first_chunk');
+    this.#later = seconds('time_per_output_chunk');
+  }
+
+  begin(call: WatchedCall): void {
+    this.#since.set(call, { at: performance.now(), isFirst: true });
+  }
+
+  take(call: WatchedCall): void {
+    const since = this.#since.get(call);
+    if (since === undefined) return;
+    const at = performance.now();
+    const { provider, model } = call.adapter;
+    (since.isFirst ? this.#first : this.#later).record((at - since.at) / 1_000, {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': providerName(provider),
+      'gen_ai.request.model': model,
+    });
+    this.#since.set(call, { at, isFirst: false });
+  }
 }
 
 function pick({ attributes }: RunSpan, names: readonly string[]): MetricAttributes {

@@ -12,6 +12,7 @@ const scalar = lazySchema(() =>
 export const HELD_ACTIONS = [
   'callModel',
   'streamFinal',
+  'compact',
   'executeTools',
   'interruptForApproval',
   'awaitResults',

@@ -22,6 +22,8 @@ const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
   'report.after': true,
   'model.before': true,
   'model.after': true,
+  'compaction.before': true,
+  'compaction.after': true,
   'tool.before': true,
   'tool.after': true,
   'reconcile.before': true,

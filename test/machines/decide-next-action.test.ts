@@ -20,6 +20,7 @@ const inbox = message === undefined ? [] : [message];
 const models = ['first', 'second'].map(model => ({ provider: 'test', model }));
 const answered = 'the model answered';
 const spent = { turns: 1, config: { limits: { turns: 1 } } };
+const { compaction } = createContext(makeStarted(makeConfig()));
 
 const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
@@ -155,6 +156,31 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'fail', code: 'overloaded', message: 'busy', why: 'busy' },
   ],
   [
+    'the conversation is longer than its threshold',
+    { compaction: { ...compaction, tokens: 100 }, config: { compaction: { at: [100], keep: 'lastRound' } } },
+    {
+      type: 'compact',
+      why: 'the conversation has 100 of 100 tokens, before the next call: the run starts',
+    },
+  ],
+  [
+    'it is, and has not grown since a compaction failed',
+    {
+      compaction: { ...compaction, tokens: 100, from: 110 },
+      config: { compaction: { at: [100], keep: 'lastRound' } },
+    },
+    { type: 'callModel', why: 'the run starts' },
+  ],
+  [
+    'it is, and the provider paused its turn',
+    {
+      compaction: { ...compaction, tokens: 100 },
+      config: { compaction: { at: [100], keep: 'lastRound' } },
+      lastTurn: { ...done, finishReason: 'pause' },
+    },
+    { type: 'callModel', why: 'the provider paused its turn' },
+  ],
+  [
     'the run is paused before the model is called',
     { paused: true },
     { type: 'pause', why: 'paused before callModel (the run starts)' },
@@ -199,6 +225,7 @@ describe('decideNextAction', () => {
     const actions: Record<NextAction['type'], true> = {
       callModel: true,
       streamFinal: true,
+      compact: true,
       executeTools: true,
       interruptForApproval: true,
       awaitResults: true,

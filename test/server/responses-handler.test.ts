@@ -156,3 +156,30 @@ describe('agents as models of the openai client', () => {
     expect(runs).toMatchObject([{ status: 'waiting' }]);
   });
 });
+
+describe('an agent with a limit on tokens', () => {
+  const limited = (model: ModelAdapter) =>
+    clientOf(createAgent({ name: 'desk', model, store: memory(), limits: { tokens: 1_000 } }));
+
+  test('ends a response whose turn reports no usage as incomplete, with the reason', async () => {
+    const response = await limited(scripted([{ text: 'Hello.' }])).responses.create({
+      model: 'desk',
+      input: 'Hi',
+    });
+    expect(response).toMatchObject({
+      status: 'incomplete',
+      incomplete_details: { reason: 'usage_unknown' },
+      output_text: 'Hello.',
+    });
+  });
+
+  test('begins no response on a model that never reports usage', async () => {
+    const model = scripted([{ text: 'Hello.' }]);
+    const silent = { ...model, capabilities: { ...model.capabilities, usage: false } };
+    const refused = limited(silent).responses.create({ model: 'desk', input: 'Hi' });
+    await expect(refused).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('onUnknownUsage'),
+    });
+  });
+});

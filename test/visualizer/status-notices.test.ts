@@ -46,3 +46,11 @@ test('advice to restart the server is only for those who may continue the run th
   );
   expect(statusNotices(view, false)).toEqual([]);
 });
+
+test('a run that ended because its usage is unknown says what to do', () => {
+  const settled = { status: 'finished', incomplete: { reason: 'usage-unknown' }, unread: [] };
+  const view = { ...waiting([]), status: 'finished', settled } as unknown as RunView;
+  const [notice] = statusNotices(view, false);
+  expect(notice?.title).toBe('The answer is incomplete: usage-unknown');
+  expect(notice?.text).toContain("onUnknownUsage: 'estimate'");
+});

@@ -36,6 +36,8 @@ export type McpToolOverride = {
   /** Time limit of one attempt in ms, regardless of progress; replaces the server's `timeoutMs`. */
   timeoutMs?: number;
   retries?: number;
+  /** See `tool()`: the same input may come again. */
+  repeatable?: boolean;
   /** The largest result that the journal stores in full, in bytes of its JSON; replaces the agent's limit. */
   maxResultBytes?: number;
   description?: string;
@@ -74,8 +76,8 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
   const { override, connection, server } = options;
   const name = nameFor(options.prefix, described.name);
   const sideEffect = override.sideEffect ?? readHints(described, options.trustHints);
-  const { retries = 0, timeoutMs, maxResultBytes, approval = false, reconcile } = override;
-  checkToolSettings({ name, sideEffect, retries, timeoutMs, maxResultBytes, approval });
+  const { retries = 0, repeatable, timeoutMs, maxResultBytes, approval = false, reconcile } = override;
+  checkToolSettings({ name, sideEffect, retries, repeatable, timeoutMs, maxResultBytes, approval });
 
   async function run(input: unknown, context: ToolCallContext): Promise<JsonValue> {
     let session = await connection.session();
@@ -152,6 +154,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     ...omitUndefined({
       timeoutMs,
       maxResultBytes,
+      repeatable,
       fixedApproval: fixedApproval(approval),
       pureApproval: pureApproval(approval),
     }),

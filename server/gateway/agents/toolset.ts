@@ -153,7 +153,7 @@ function matches(tool: Tool, filter: string[] | Filter): boolean {
 /** Outputs of functions are kept in full, because a cut image is none. */
 const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
-const CLIENT_SIDE = { sideEffect: 'once', retries: 0, approval: () => false } as const;
+const CLIENT_SIDE = { sideEffect: 'once', repeatable: true, retries: 0, approval: () => false } as const;
 
 function clientTool(declared: RequestTool): Offered[] {
   return clientTools(declared).map(({ kind, name, tool }) => ({

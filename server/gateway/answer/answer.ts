@@ -363,6 +363,7 @@ const REASONS: Readonly<Record<string, string>> = {
   length: 'max_output_tokens',
   outcome: 'tool_outcome_unknown',
   turns: 'max_turns',
+  'usage-unknown': 'usage_unknown',
 };
 
 /** Without messages for the operator: advice on the server's set-up, and quotes of hidden tools. */

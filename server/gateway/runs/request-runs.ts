@@ -131,7 +131,7 @@ export class RequestRuns {
     const store = isStored ? library.store : memory();
     const before = continues?.runId;
     const source = library.storeOf(before ?? '');
-    const { items: inherited, sent } = await new InheritedTranscripts(source).load(before ?? null);
+    const { items: inherited, sent, inherits } = await new InheritedTranscripts(source).load(before ?? null);
     const isLinked = isStored && before !== undefined && library.isStored(before);
     agents.assertReadable([...inherited, ...read], model);
     const items = nameCalls(read, origins, { ...toolset, used });
@@ -148,7 +148,7 @@ export class RequestRuns {
       runId,
       labels: asked.caller.labels,
       launch: { model, request: toJson(spec) },
-      ...(isLinked ? { continues: before } : { sent }),
+      ...(isLinked ? { continues: before } : { sent, inherits }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
     return this.#follow(run, { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec }, asked, {

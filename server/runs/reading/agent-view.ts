@@ -31,6 +31,7 @@ export function viewAgent(agent: Agent): AgentView {
     sources: tools.length - known.length,
     limits,
     onLimit,
+    onUnknownUsage: definition.onUnknownUsage ?? 'stop',
     finalAnswer,
     onMessage,
     toolConcurrency,

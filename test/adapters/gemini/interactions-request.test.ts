@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { arrayOf, objectsOf } from '../../../adapters/turn/json-access.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
+import { tool } from '../../../tools/tool.ts';
 import { calling, collect, rejection, request, result } from '../../support/adapters/requests.ts';
 import {
   answering,
@@ -373,4 +376,40 @@ describe('a stored interaction', () => {
     const body = await bodyOf([userMessage('hi'), said], { continuation: turn.continuation ?? null });
     expect(body).toMatchObject({ input: [input('hi'), says('Hi.')] });
   });
+});
+
+test('a run continues its stored interactions, and a run after it sends the whole transcript', async () => {
+  const { adapter, bodies } = answering([
+    interaction([thought('s1'), call('c1')], { id: 'v1_a' }),
+    interaction([says('One.')], { id: 'v1_b' }),
+    interaction([says('Two.')], { id: 'v1_c' }),
+  ]);
+  const look = tool({
+    name: 'look',
+    description: 'Looks.',
+    input: z.object({ a: z.number() }),
+    sideEffect: 'none',
+    run: ({ a }) => `saw ${a}`,
+  });
+  const agent = createAgent({
+    name: 'a',
+    model: adapter,
+    instructions: 'Be brief.',
+    tools: [look],
+  });
+  const run = await agent.start('hi', { stream: false });
+  expect(await run.settled()).toMatchObject({ status: 'finished', text: 'One.' });
+  await agent.run('and?', { continues: run.id, stream: false });
+  expect(bodies.map(body => [body.previous_interaction_id, body.input])).toEqual([
+    [undefined, [input('hi')]],
+    ['v1_a', [{ type: 'function_result', call_id: 'c1', name: 'look', result: 'saw 1' }]],
+    [undefined, expect.anything()],
+  ]);
+  expect(objectsOf(bodies[2]?.input)).toHaveLength(6);
+  for (const { system_instruction, tools, generation_config } of bodies)
+    expect({ system_instruction, tools, generation_config }).toEqual({
+      system_instruction: bodies[0]?.system_instruction,
+      tools: bodies[0]?.tools,
+      generation_config: { tool_choice: 'auto' },
+    });
 });

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../protocol/json.ts';
+import { userMessage } from '../../../protocol/message.ts';
 import { calling, rejection, request, sumOf } from '../../support/adapters/requests.ts';
 import {
   answering,
+  bodyOf,
   call,
   events,
   generate,
@@ -91,6 +93,31 @@ describe('the steps of an interaction', () => {
     expect(streamed.turn).toEqual(turn);
   });
 
+  test('of a new kind are kept, in a stream too', async () => {
+    const whole = interaction([says('See:', { type: 'hologram', frames: [1] })]);
+    const turn = await generate(whole);
+    expect(turn.items.map(item => ('kind' in item ? item.kind : item.type))).toEqual(['message', 'hologram']);
+    const { steps: _, ...rest } = whole;
+    const deltas = [
+      { type: 'text', text: 'See:' },
+      { type: 'hologram', frames: [1] },
+    ];
+    expect((await stream(events(rest, ...pieces(0, { type: 'model_output' }, ...deltas)))).turn).toEqual(
+      turn,
+    );
+  });
+
+  test('have annotations by UTF-16 code units, and go back with bytes of UTF-8', async () => {
+    const cited = { type: 'url_citation', url: 'u', start_index: 6, end_index: 10 };
+    const step = says({ type: 'text', text: 'Köln 🌦!', annotations: [cited] });
+    const { items } = await generate(interaction([step]));
+    expect(items).toMatchObject([
+      { content: [{ annotations: [{ ...cited, start_index: 5, end_index: 7 }] }] },
+    ]);
+    const { input } = await bodyOf([userMessage('hi'), ...items, userMessage('and?')]);
+    expect(input).toMatchObject([{}, step, {}]);
+  });
+
   test('with calls that have no id, or one that was used, are named here, and cannot be continued', async () => {
     for (const steps of [[call('')], [call('c'), call('c')]]) {
       const turn = await generate(interaction(steps));
@@ -116,6 +143,7 @@ describe('the end of an interaction', () => {
     ['budget_exceeded', {}, 'length'],
     ['requires_continuation', { continuation_token: 't' }, 'pause'],
     ['requires_continuation', { continuation_token: 't', id: '' }, 'length'],
+    ['requires_continuation', { continuation_token: 't', steps: [call('c1')] }, 'length'],
     ['something_new', {}, 'unknown'],
   ];
   test.each(ends)('with the status %s and %j is %s', async (status, more, expected) => {

@@ -104,6 +104,21 @@ describe('without numbers from the provider', () => {
     expect(await run.settled()).toMatchObject({ ...UNKNOWN, turns: 1 });
   });
 
+  test('neither an edit nor a fork makes the usage known', async () => {
+    const agent = agentOf({
+      limits: LIMITS,
+      tools: [makeTool('read', { sideEffect: 'none', approval: true })],
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    const fork = await run.fork({ at: 5 });
+    await fork.editTranscript([{ type: 'message', role: 'user', content: [{ type: 'text', text: 'stop' }] }]);
+    for (const one of [fork, run]) {
+      if (one === run) await run.approve('c0');
+      expect(await one.settled()).toMatchObject({ ...UNKNOWN, turns: 1 });
+    }
+  });
+
   test('the decision follows from the journal alone', async () => {
     const store = memory();
     const run = await agentOf({ store, limits: LIMITS }).start('go');

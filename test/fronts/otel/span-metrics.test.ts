@@ -9,12 +9,13 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
+import { recordSpans } from '../../support/fronts/otel/record-spans.ts';
 
 test('a meter provider gets durations and tokens, with labels from the agent alone', async () => {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
   const meterProvider = new MeterProvider({ readers: [reader] });
-  const usage = { inputTokens: 10, outputTokens: 4 };
+  const usage = { inputTokens: 10, outputTokens: 4, cachedInputTokens: 3 };
   const agent = createAgent({
     name: 'a',
     model: scripted({
@@ -42,25 +43,60 @@ test('a meter provider gets durations and tokens, with labels from the agent alo
     'gen_ai.invoke_agent.duration': 2,
     'gen_ai.invoke_agent.inference_calls': 2,
     'gen_ai.invoke_agent.tool_calls': 2,
-    'gen_ai.client.operation.duration': 2,
-    'gen_ai.client.token.usage': 4,
+    'gen_ai.client.inference.duration': 2,
+    'gen_ai.client.inference.time_to_first_chunk': 2,
+    'gen_ai.client.inference.time_per_output_chunk': expect.any(Number),
+    'gen_ai.client.inference.usage.input_tokens': 20,
+    'gen_ai.client.inference.usage.output_tokens': 8,
+    'gen_ai.client.inference.usage.cache_read.input_tokens': 6,
     'gen_ai.execute_tool.duration': 1,
     'agentchart.wait.duration': 1,
     'agentchart.runs': 1,
     'agentchart.decisions.waiting': 0,
   });
-  const tokens = metrics.find(({ descriptor }) => descriptor.name === 'gen_ai.client.token.usage');
-  const sums = tokens?.dataPoints.map(({ attributes, value }) => [
-    attributes['gen_ai.token.type'],
-    (value as { sum: number }).sum,
+  const labelsOf = (name: string) =>
+    metrics
+      .find(({ descriptor }) => descriptor.name === name)
+      ?.dataPoints.map(({ attributes }) => attributes);
+  const call = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': 'scripted',
+    'gen_ai.request.model': 'script',
+  };
+  const answered = { ...call, 'gen_ai.response.model': 'script' };
+  expect(labelsOf('gen_ai.client.inference.duration')).toEqual([answered]);
+  expect(labelsOf('gen_ai.client.inference.time_to_first_chunk')).toEqual([call]);
+  expect(labelsOf('gen_ai.client.inference.usage.input_tokens')).toEqual([
+    { ...answered, 'gen_ai.token.modality': 'unknown' },
   ]);
-  expect(sums).toEqual([
-    ['input', 20],
-    ['output', 8],
+  expect(labelsOf('gen_ai.invoke_agent.duration')).toEqual([
+    { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'a' },
   ]);
   expect(JSON.stringify(metrics)).not.toContain('secret');
   const runs = metrics.find(({ descriptor }) => descriptor.name === 'agentchart.runs');
   const finished = runs?.dataPoints.find(({ value }) => value === 1);
   expect(finished?.attributes).toEqual({ 'agentchart.run.status': 'finished' });
+  await meterProvider.shutdown();
+});
+
+test('tokens that the provider did not report count as 0, also if the engine estimates them', async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  const { tracerProvider, spans } = recordSpans();
+  const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]), onUnknownUsage: 'estimate' });
+  await instrument(agent, { meterProvider, tracerProvider }).run('go');
+  await meterProvider.forceFlush();
+  const metrics = exporter
+    .getMetrics()
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(one => one.metrics));
+  const tokens = metrics.filter(({ descriptor }) => descriptor.name.includes('.usage.'));
+  expect(tokens.map(({ dataPoints }) => dataPoints.map(({ value }) => value))).toEqual([[0], [0]]);
+  const [chat, drive] = spans();
+  for (const span of [chat, drive])
+    expect(span?.attributes).toMatchObject({
+      'gen_ai.usage.input_tokens': expect.any(Number),
+      'agentchart.usage.estimated': true,
+    });
   await meterProvider.shutdown();
 });

@@ -32,7 +32,19 @@ describe('the spans of a run', () => {
     const run = await agent.start('go', { chat: 'c1' });
     await run.settled();
     const [resting] = spans().filter(({ name }) => name.startsWith('invoke_agent'));
-    expect(resting?.attributes).toMatchObject({ 'agentchart.run.status': 'waiting', 'agentchart.drive': 1 });
+    expect(resting?.attributes).toEqual({
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': 'refunds',
+      'gen_ai.conversation.id': 'c1',
+      'gen_ai.usage.input_tokens': 10,
+      'gen_ai.usage.output_tokens': expect.any(Number),
+      'agentchart.run.id': run.id,
+      'agentchart.run.status': 'waiting',
+      'agentchart.drive': 1,
+      'agentchart.model_calls': 1,
+      'agentchart.tool_calls': 1,
+      'agentchart.cost': 10,
+    });
     await run.approve('call_0_1', { by: 'ann' });
     await run.settled();
 

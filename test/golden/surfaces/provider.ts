@@ -12,6 +12,8 @@ type Ending = {
   cut?: number;
   /** Why the answer is incomplete: `max_output_tokens` or `content_filter`. */
   incomplete?: string;
+  /** The provider does not say what the turn used. */
+  uncounted?: boolean;
 };
 
 /** An answer of the provider: a turn, the events of a turn of another API, or an HTTP error. */
@@ -210,7 +212,7 @@ const PREFIXES: Readonly<Record<string, string>> = { message: 'msg', reasoning: 
 
 /** The events of a streamed response, and the response as it is without streaming. */
 function responseEvents(
-  { pieces, mixed, incomplete }: Extract<PlayedTurn, { pieces: unknown }>,
+  { pieces, mixed, incomplete, uncounted }: Extract<PlayedTurn, { pieces: unknown }>,
   name: string,
   model: string,
 ): [JsonObject[], JsonObject] {
@@ -230,7 +232,8 @@ function responseEvents(
   const ordered: JsonObject[] = mixed === true ? inTurns(groups) : groups.flat(2);
   const status = incomplete === undefined ? 'completed' : 'incomplete';
   const why = incomplete === undefined ? null : { reason: incomplete };
-  const whole: JsonObject = { ...head, status, incomplete_details: why, output, usage: USAGE };
+  const usage = uncounted === true ? null : USAGE;
+  const whole: JsonObject = { ...head, status, incomplete_details: why, output, usage };
   const events = [
     { type: 'response.created', response: { ...head, status: 'in_progress', output: [] } },
     ...ordered,

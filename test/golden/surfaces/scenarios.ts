@@ -183,6 +183,16 @@ const FAILURES: Readonly<Record<string, Scenario>> = {
     turns: [turn(call('look', {}, 'call_1'), call('list', {}, 'call_2')), DONE],
     options: { limits: { toolCalls: 1, turns: 1 }, onLimit: 'stop' },
   },
+  'usage-unknown': {
+    about: 'A turn does not say what it used, and the run has a limit on tokens.',
+    turns: [turnWith({ uncounted: true }, say('I look.'), call('look', { a: 1 })), DONE],
+    options: { limits: { tokens: 1_000 } },
+  },
+  'usage-estimated': {
+    about: 'A turn does not say what it used, and the agent estimates it.',
+    turns: [turnWith({ uncounted: true }, say('A guess.'))],
+    options: { limits: { tokens: 1_000 }, onUnknownUsage: 'estimate' },
+  },
   'tool-errors': {
     about: 'A tool fails, one is unknown, one gets a wrong input, and one no JSON.',
     turns: [

@@ -31,6 +31,7 @@ const COLUMNS: readonly [title: string, cell: (capabilities: Capabilities) => st
   ['server tools', ({ serverTools }) => mark(serverTools)],
   ['structured output', ({ structuredOutput }) => structuredOutput],
   ['continuation', ({ continuation }) => mark(continuation)],
+  ['usage', ({ usage }) => (usage === 'unknown' ? usage : mark(usage))],
 ];
 
 /** Replaces the table of providers between its two marks in a document. Throws if a mark is missing. */
@@ -53,8 +54,8 @@ export async function providerTable(): Promise<string> {
   const titles = ['provider', ...COLUMNS.map(([title]) => title), 'key', 'base URL'];
   const rows = [titles, titles.map(() => '---')];
   for (const [label, open] of [...named, ...OTHER_APIS]) {
-    const { keys, url, keyOptional } = await variablesOf(open);
-    const cells = COLUMNS.map(([, cell]) => cell(open().capabilities));
+    const { keys, url, keyOptional, capabilities } = await variablesOf(open);
+    const cells = COLUMNS.map(([, cell]) => cell(capabilities));
     rows.push([label, ...cells, `${keys.join(', ')}${keyOptional ? ' (optional)' : ''}`, url]);
   }
   return rows.map(row => `| ${row.join(' | ')} |`).join('\n');
@@ -64,12 +65,13 @@ function mark(can: boolean): string {
   return can ? '✓' : '–';
 }
 
-/** The environment variables that an adapter reads before its first call. */
+/** What an adapter declares in an empty environment, and the variables that it reads before its first call. */
 async function variablesOf(
   open: () => ModelAdapter,
-): Promise<{ keys: string[]; keyOptional: boolean; url: string }> {
+): Promise<{ keys: string[]; keyOptional: boolean; url: string; capabilities: Capabilities }> {
   const read = new Set<string>();
   let keyOptional = false;
+  let capabilities: Capabilities;
   const environment = process.env;
   process.env = new Proxy<NodeJS.ProcessEnv>(
     {},
@@ -81,7 +83,9 @@ async function variablesOf(
     },
   );
   try {
-    await open()
+    const adapter = open();
+    capabilities = adapter.capabilities;
+    await adapter
       .generate(
         { transcript: [], tools: [], toolChoice: 'none', settings: {} },
         { signal: AbortSignal.abort() },
@@ -95,6 +99,7 @@ async function variablesOf(
   const code = (name: string): string => `\`${name}\``;
   return {
     keyOptional,
+    capabilities,
     keys: [...read].filter(name => /_KEY$/.test(name)).map(code),
     url: [...read]
       .filter(name => /_BASE_URL$/.test(name))

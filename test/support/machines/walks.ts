@@ -54,6 +54,12 @@ export const WALKS: readonly Walk[] = [
     config: { ...SMALL, limits: { ...SMALL.limits, tokens: 10 } },
     environment: PLAIN,
   },
+  {
+    name: 'a transcript that is compacted',
+    isBasic: true,
+    config: { ...SMALL, onLimit: 'stop', compaction: { at: [10], keep: 'lastRound' } },
+    environment: makeEnvironment({ rounds: [[call({ sideEffect: 'once' })]], sticky: true }),
+  },
   { name: 'finishers', config: { ...SMALL, finishers: true }, environment: PLAIN },
   {
     name: 'finishers on a held answer, and a run that stops at its limits',

@@ -134,6 +134,7 @@ function listFacts({ forkModels, models, version, limits, ...agent }: AgentView)
       ([limit, value]): Fact => [LIMITS[limit] ?? limit, describeLimit(limit, value)],
     ),
     ['At a limit', agent.onLimit === 'answer' ? 'one closing answer' : 'stops'],
+    agent.onUnknownUsage === 'estimate' && ['Without usage', 'estimates it'],
     ['Final answer', ANSWERS[agent.finalAnswer]],
     ['Tools at once', String(agent.toolConcurrency)],
   ];

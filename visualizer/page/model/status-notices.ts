@@ -28,6 +28,8 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
   tokens: overLimit('token'),
   cost: overLimit('cost'),
   activeMs: overLimit('active time'),
+  'usage-unknown':
+    "The run has a limit on tokens or cost, and a turn reported no usage. Set onUnknownUsage: 'estimate' in the agent, use a model that reports usage, or remove the limit.",
   repeatedFailures: 'The same call failed too often with the same input. See its error in the conversation.',
 };
 
@@ -38,7 +40,7 @@ const FAILED: Readonly<Record<string, string>> = {
   'rate-limit': 'All retries failed. Try again later, or configure a fallback model.',
   overloaded: 'All retries failed. Try again later, or configure a fallback model.',
   'context-too-long':
-    "The transcript exceeds the model's context. Trim it with prepareTurn, or use a model with a larger context.",
+    "The transcript exceeds the model's context. Set compaction in the agent, or use a model with a larger context.",
   'invalid-request': "The provider rejected the request. See the provider's message for the reason.",
   'script-exhausted': 'The scripted model has no more turns. Add a turn to its script.',
   'finishers-rejected':

@@ -1,6 +1,7 @@
 import type { AgentSummary } from '../../../protocol/agent-view.ts';
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
+import type { Usage } from '../../../protocol/turn.ts';
 import { nameModels } from '../../name-models.ts';
 
 /** Control characters, invisible format characters and line separators, except the joiners in emoji and scripts. */
@@ -61,6 +62,11 @@ export function formatMoment(at: number): string {
 
 export function formatNumber(value: number): string {
   return number.format(value);
+}
+
+export function formatUsage({ inputTokens, outputTokens, estimated }: Usage, unit: string): string {
+  const counted = `${formatNumber(inputTokens)} → ${formatNumber(outputTokens)} ${unit}`;
+  return estimated === true ? `${counted} (estimated)` : counted;
 }
 
 /** A value as JSON, its numbers without what binary fractions add: `0.0022` for 0.0021999999999999997. */

@@ -178,9 +178,10 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   switch (event.type) {
     case 'turn.completed': {
       const { usage, calls, provider, model: name, finishReason, at, startedAt } = event;
-      const { inputTokens = 0, outputTokens = 0, cachedInputTokens = null } = usage ?? {};
+      const { inputTokens = 0, outputTokens = 0, cachedInputTokens = null, estimated } = usage ?? {};
       const cached = cachedInputTokens ? ` (${formatNumber(cachedInputTokens)} cached)` : '';
-      const tokens = `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
+      const mark = estimated === true ? ' (estimated)' : '';
+      const tokens = `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}${mark}`;
       const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
       return [
         ['model', `${provider}:${name}`],
@@ -229,7 +230,10 @@ function readReply(event: StreamedEvent): string {
     case 'call.edited':
       return formatReply('', [event.call]);
     case 'turn.failed':
+    case 'compaction.failed':
       return event.error.message;
+    case 'transcript.compacted':
+      return event.summary;
     case 'tool.settled':
     case 'tool.late':
     case 'result.received':

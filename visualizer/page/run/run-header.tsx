@@ -9,6 +9,7 @@ import {
   formatDuration,
   formatNumber,
   formatTimeOfDay,
+  formatUsage,
   joinFacts,
   showSafe,
 } from '../render/format.ts';
@@ -63,7 +64,7 @@ function describeSpent(view: RunView, restMs: number): string {
   return joinFacts(
     `${formatCount(turns, 'turn')}${near(turns, limits.turns)}`,
     `${formatCount(toolCalls, 'call')}${near(toolCalls, limits.toolCalls)}`,
-    usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tokens`,
+    usage && formatUsage(usage, 'tokens'),
     cost > 0 && formatCost(cost),
     `${formatDuration(activeMs)} at work`,
     restMs > 1_000 && `${formatDuration(restMs)} at rest`,

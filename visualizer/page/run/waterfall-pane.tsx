@@ -6,8 +6,8 @@ import {
   formatCost,
   formatDuration,
   formatLine,
-  formatNumber,
   formatPreview,
+  formatUsage,
   joinFacts,
 } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
@@ -74,7 +74,7 @@ function describeTurn({ turn, attempt, cost, ended }: TurnRecord): Row {
   const usage = hasFailed ? null : ended.usage;
   const what = joinFacts(
     hasFailed && `attempt ${attempt} failed: ${formatLine(ended.error.code, 40)}`,
-    usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`,
+    usage && formatUsage(usage, 'tok'),
     cost > 0 && formatCost(cost),
   );
   const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];

@@ -10,9 +10,10 @@ export const SKETCH_BOXES: Readonly<Record<string, SketchBox>> = {
   turn: { x: 2, y: 2, width: 176, height: 106, frame: true },
   'turn.planning': { x: 12, y: 32, width: 156, height: 30 },
   'turn.finalStreaming': { x: 12, y: 69, width: 156, height: 30 },
-  executingTools: { x: 188, y: 2, width: 146, height: 106 },
-  backingOff: { x: 344, y: 2, width: 104, height: 106 },
-  finishing: { x: 458, y: 2, width: 92, height: 106 },
+  executingTools: { x: 188, y: 2, width: 106, height: 106 },
+  backingOff: { x: 302, y: 2, width: 78, height: 106 },
+  compacting: { x: 388, y: 2, width: 80, height: 106 },
+  finishing: { x: 476, y: 2, width: 74, height: 106 },
   deciding: { x: 2, y: 142, width: 548, height: 36 },
   resting: { x: 2, y: 212, width: 404, height: 104, frame: true },
   'resting.awaitingApproval': { x: 12, y: 241, width: 187, height: 30 },
@@ -29,9 +30,10 @@ const BELOW = { from: 178, to: 212 };
 
 export const SKETCH_ARROWS: readonly SketchArrow[] = [
   { x: 90, ...ABOVE, states: ['turn', 'turn.planning', 'turn.finalStreaming'], back: true },
-  { x: 261, ...ABOVE, states: ['executingTools'], back: true },
-  { x: 396, ...ABOVE, states: ['backingOff'], back: true },
-  { x: 504, ...ABOVE, states: ['finishing'], back: true },
+  { x: 241, ...ABOVE, states: ['executingTools'], back: true },
+  { x: 341, ...ABOVE, states: ['backingOff'], back: true },
+  { x: 428, ...ABOVE, states: ['compacting'], back: true },
+  { x: 513, ...ABOVE, states: ['finishing'], back: true },
   { x: 204, ...BELOW, states: Object.keys(SKETCH_BOXES).filter(id => id.startsWith('resting')), back: true },
   { x: 485, ...BELOW, states: ['finished', 'failed'], back: false },
 ];

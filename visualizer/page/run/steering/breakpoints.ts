@@ -12,6 +12,7 @@ export type Chosen = Omit<Breakpoint, 'id'>;
 const STATES: Readonly<Record<BreakAction, string>> = {
   callModel: 'turn.planning',
   streamFinal: 'turn.finalStreaming',
+  compact: 'compacting',
   executeTools: 'executingTools',
   interruptForApproval: 'resting.awaitingApproval',
   awaitResults: 'resting.awaitingResults',
@@ -23,7 +24,7 @@ const STATES: Readonly<Record<BreakAction, string>> = {
 
 export const BREAK_ACTIONS = Object.keys(STATES) as BreakAction[];
 
-const SPENDING = [STATES.callModel, STATES.streamFinal, STATES.executeTools, 'finishing'];
+const SPENDING = [STATES.callModel, STATES.streamFinal, STATES.compact, STATES.executeTools, 'finishing'];
 
 /** The action that leads to a state of the chart; `undefined` for states that no action leads to. */
 export function actionTo(state: string): BreakAction | undefined {

@@ -1,0 +1,113 @@
+import type { Deed, Ledger, QualifiedCall } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import type { Call, CallResult, CallStatus, Context } from './context.ts';
+
+/**
+ * What was done: the `once` calls of a run, and of the runs that it continues.
+ *
+ * G1 Each `once` call that settled is in the ledger, unless it was refused: then nobody began it.
+ * G2 A deed never leaves the ledger. A compaction turns `fresh` ones into `past` ones.
+ * G3 A call that equals a past deed is gated, whatever its tool's approval says, unless its tool is `repeatable`. A
+ *    failure is no deed that an equal call would repeat.
+ */
+
+/** Adds the call to the ledger if its result says what became of it. */
+export function recordDeed(context: Context, call: Call | undefined, { isError }: CallResult): Context {
+  if (call === undefined || call.sideEffect !== 'once' || call.status === 'settled') return context;
+  if (isError && UNBEGUN.has(call.status)) return context;
+  return addDeed(context, deedOf(call, isError ? 'failed' : 'done', context.now));
+}
+
+const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued']);
+
+function deedOf({ callId, name, digest, input, edited }: Call, outcome: Deed['outcome'], at: number): Deed {
+  return {
+    callId,
+    name,
+    digest,
+    outcome,
+    at,
+    ...omitUndefined({ input: edited === true ? input : undefined }),
+  };
+}
+
+function addDeed(context: Context, deed: Deed): Context {
+  return { ...context, ledger: { ...context.ledger, fresh: [...context.ledger.fresh, deed] } };
+}
+
+/** The ledger for a run that continues this one: what has no outcome may have been done. */
+export function closeLedger({ ledger, calls, now }: Context): Ledger {
+  const unknown = calls.filter(
+    call => call.sideEffect === 'once' && call.status !== 'settled' && !UNBEGUN.has(call.status),
+  );
+  return { ...ledger, fresh: [...ledger.fresh, ...unknown.map(call => deedOf(call, 'unknown', now))] };
+}
+
+/** The ledger after a compaction. */
+export function makePast({ fresh, past, counts }: Ledger): Ledger {
+  const merged = { ...past };
+  const counted = { ...counts };
+  for (const { name, digest, outcome, at } of fresh) {
+    counted[name] = (counted[name] ?? 0) + 1;
+    if (outcome !== 'failed') merged[keyOf(digest)] = { outcome, at };
+  }
+  return { fresh: [], past: merged, counts: counted };
+}
+
+const KEY_LENGTH = 16;
+
+function keyOf(digest: string): string {
+  return digest.slice(0, KEY_LENGTH);
+}
+
+type Gate = Pick<QualifiedCall, 'gate' | 'reason'>;
+
+/** The gate of a call that equals a past deed; `undefined` for every other call. */
+export function gateRepetition({ past }: Ledger, call: QualifiedCall): Gate | undefined {
+  if (call.sideEffect !== 'once' || call.repeatable === true || call.error !== undefined) return undefined;
+  const key = keyOf(call.digest);
+  const deed = Object.hasOwn(past, key) ? past[key] : undefined;
+  if (deed === undefined) return undefined;
+  const did = deed.outcome === 'unknown' ? 'may be done already' : 'already done';
+  const done = `${did}: ${describeCall(call)} at ${describeTime(deed.at)}`;
+  return { gate: true, reason: call.reason === undefined ? done : `${done}; ${call.reason}` };
+}
+
+const LONGEST_INPUT = 200;
+
+/** `refund(orderId: A-1001, cents: 4200)` */
+function describeCall({ name, input }: QualifiedCall): string {
+  const members =
+    typeof input === 'object' && input !== null && !Array.isArray(input)
+      ? Object.entries(input).map(([key, value]) => `${key}: ${plainText(value)}`)
+      : [plainText(input)];
+  const text = members.join(', ');
+  return `${name}(${text.length > LONGEST_INPUT ? `${text.slice(0, LONGEST_INPUT)}…` : text})`;
+}
+
+function plainText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+const DAY_MS = 86_400_000;
+
+/** `2026-11-24 10:03 UTC`. The date: https://howardhinnant.github.io/date_algorithms.html#civil_from_days */
+export function describeTime(at: number): string {
+  const days = Math.floor(at / DAY_MS) + 719_468;
+  const minutes = Math.floor((at - Math.floor(at / DAY_MS) * DAY_MS) / 60_000);
+  const era = Math.floor(days / 146_097);
+  const day = days - era * 146_097;
+  const yearOfEra = Math.floor(
+    (day - Math.floor(day / 1_460) + Math.floor(day / 36_524) - Math.floor(day / 146_096)) / 365,
+  );
+  const dayOfYear = day - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
+  const shifted = Math.floor((5 * dayOfYear + 2) / 153);
+  const month = shifted < 10 ? shifted + 3 : shifted - 9;
+  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
+  const date = [year, pad(month), pad(dayOfYear - Math.floor((153 * shifted + 2) / 5) + 1)].join('-');
+  return `${date} ${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)} UTC`;
+}
+
+function pad(number: number): string {
+  return String(number).padStart(2, '0');
+}
