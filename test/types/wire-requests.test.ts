@@ -61,8 +61,6 @@ test('the fields of a Chat Completions request are those of the official type', 
     | 'functions'
     | 'function_call'
     | 'prediction'
-    | 'prompt_cache_options'
-    | 'prompt_cache_retention'
   >();
   // Compared below; tools of a choice are typed as any object; a JSON schema has to be there.
   expectTypeOf<Narrower<Body, Official>>().toEqualTypeOf<'messages' | 'tool_choice' | 'response_format'>();
@@ -89,12 +87,7 @@ test('the fields of a Responses request are those of the official type', () => {
   // Other gateways of this API have the penalties.
   expectTypeOf<Unknown<Body, Official>>().toEqualTypeOf<'frequency_penalty' | 'presence_penalty'>();
   expectTypeOf<Missing<Body, Official>>().toEqualTypeOf<
-    | 'access_programs'
-    | 'image'
-    | 'moderation'
-    | 'prompt_cache_options'
-    | 'prompt_cache_retention'
-    | 'stream_options'
+    'access_programs' | 'image' | 'moderation' | 'stream_options'
   >();
   // Choices of tools that this server does not have; the official type of `context_management` is any string.
   expectTypeOf<Narrower<Body, Official>>().toEqualTypeOf<'tool_choice' | 'context_management'>();
@@ -137,6 +130,7 @@ test('the input items of a Responses request are those of the official type', ()
   expectTypeOf<Exclude<Item['type'], Official['type']>>().toEqualTypeOf<never>();
   /** Of this server: they take no ids of files, and a type that is `null` counts as absent. */
   type Narrow = 'message' | 'function_call_output' | 'custom_tool_call_output' | 'item_reference';
+  /** Of these the table of `item-kinds.ts` says what they need. */
   type OfOtherTools =
     | `${'apply_patch' | 'computer' | 'local_shell' | 'shell'}_call${'' | '_output'}`
     | 'image_generation_call'

@@ -11,6 +11,13 @@ const openaiParameters = {
   service_tier: maybe(z.string()),
   safety_identifier: maybe(z.string()),
   prompt_cache_key: maybe(z.string()),
+  prompt_cache_options: maybe(
+    openFields({
+      mode: maybe(z.enum(['implicit', 'explicit'], 'expected "implicit" or "explicit"')),
+      ttl: maybe(z.string()),
+    }),
+  ),
+  prompt_cache_retention: maybe(z.string()),
   user: maybe(z.string()),
 };
 const openai = z.object(openaiParameters);

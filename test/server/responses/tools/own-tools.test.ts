@@ -297,6 +297,21 @@ it('an update of the configuration is sent along with the output of a call', asy
   expect(refused).toMatchObject({ code: 'conversation_not_readable' });
 });
 
+it('what a request says of the prompt cache reaches OpenAI, and is no reason for others to refuse it', async () => {
+  const hints = {
+    prompt_cache_key: 'k',
+    prompt_cache_options: { mode: 'explicit', ttl: '12h' },
+    prompt_cache_retention: '24h',
+  };
+  provider.play({ text: 'Done.' }, { text: 'Done.' });
+  await gateway.create({ model, input: [USER], ...hints });
+  expect(provider.requests[0]).toMatchObject(hints);
+  await gateway.create({ model: DIALECTS.anthropic, input: [USER], ...hints });
+  expect(JSON.stringify(provider.requests[1])).not.toContain('prompt_cache');
+  const refused = await gateway.refused({ model, input: [USER], prompt_cache_options: { mode: 'off' } });
+  expect(refused).toMatchObject({ status: 400, param: 'prompt_cache_options.mode' });
+});
+
 it('a tool that the model knows cannot have the name of a function', async () => {
   const tools = [{ type: 'shell' }, { type: 'function', name: 'shell' }];
   expect(await gateway.refused({ model, input: [USER], tools })).toMatchObject({
