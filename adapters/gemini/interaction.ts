@@ -9,7 +9,7 @@ import {
   type ProviderContext,
   unsupported,
 } from '../http/provider-errors.ts';
-import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, pick, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
 import { argumentText, toolCall } from '../turn/tool-calls.ts';
 import { finishReasons, TurnBuilder } from '../turn/turn-builder.ts';
@@ -342,7 +342,8 @@ function partIn(source: JsonObject): { part: Part; more: JsonObject } | undefine
     const found = arrayOf(annotations);
     if (found.length === 0) return { part: { type, text }, more: rest };
     const placed = placesIn(text, found);
-    const more = placed === found ? rest : { ...rest, annotations: found };
+    const places = found.map(annotation => pick(objectOf(annotation), PLACES));
+    const more = placed === found ? rest : { ...rest, annotations: places };
     return { part: { type, text, annotations: placed }, more };
   }
   const { type, data, uri, mime_type: named, ...more } = source;

@@ -95,7 +95,14 @@ function outputStep(item: MessageItem): JsonObject | undefined {
   const { parts: kept } = keptBy(item);
   const content = item.content.flatMap((part, at) => {
     if (part.type === 'text' ? part.text === '' : kept === undefined) return [];
-    return [{ ...contentOf(part), ...kept?.[at] }];
+    const { annotations, ...more } = kept?.[at] ?? {};
+    const content = { ...contentOf(part), ...more };
+    const places = objectsOf(annotations);
+    if (places.length === 0) return [content];
+    const placed = arrayOf(content.annotations).map((one, n) =>
+      isJsonObject(one) ? { ...one, ...places[n] } : one,
+    );
+    return [{ ...content, annotations: placed }];
   });
   return content.length === 0 ? undefined : { type: 'model_output', content };
 }
@@ -131,7 +138,8 @@ function contentType({ type, url }: Media, mimeType: string | undefined): string
 /**
  * The provider data that an item keeps in its `opaque.data`: the full `step` of a thought or of a tool that the provider
  * ran; what a call has beside its portable members (`more`), such as a signature; the same of each part of a message
- * (`parts`), also if there is nothing more: it tells that the provider wrote the images and files of the message.
+ * (`parts`), also if there is nothing more: it tells that the provider wrote the images and files of the message. The
+ * `annotations` of a part are the places that Google gave them.
  */
 type Kept = { step?: JsonObject; more?: JsonObject; parts?: JsonObject[] };
 
