@@ -91,6 +91,9 @@ function contentOf<Block extends z.ZodType>(block: Block) {
   return orText(blocks);
 }
 
+/** A message that is valid for one turn, or changes the effort, would mean something else without it. */
+const absent = z.optional(z.unknown()).refine(value => value == null, 'This field is not supported.');
+
 export const message = z.discriminatedUnion(
   'role',
   [
@@ -98,7 +101,12 @@ export const message = z.discriminatedUnion(
       role: z.literal('user'),
       content: contentOf(oneOf([textBlock, image, document, toolResult])),
     }),
-    openFields({ role: z.literal('system'), content: contentOf(contentBlock) }),
+    openFields({
+      role: z.literal('system'),
+      content: contentOf(contentBlock),
+      clear_at: absent,
+      output_config: absent,
+    }),
     openFields({
       role: z.literal('assistant'),
       content: contentOf(

@@ -21,6 +21,9 @@ import { isWebSearch } from './web-search.ts';
 const MOST_MESSAGES = 10_000;
 const ANTHROPIC = 'anthropic';
 
+/** A field that the server cannot leave out without changing what the request asks for. */
+const NOT_SUPPORTED = 'This field is not supported.';
+
 const textBlock = openFields({ type: z.literal('text'), text: z.string() });
 
 const clientTool = openFields({
@@ -33,6 +36,10 @@ const clientTool = openFields({
   blocked_domains: maybe(z.array(z.string())),
   max_uses: maybe(z.int().positive()),
   user_location: maybe(object),
+  defer_loading: maybe(z.boolean().refine(isDeferred => !isDeferred, NOT_SUPPORTED)),
+  allowed_callers: maybe(
+    z.array(z.string()).refine(callers => callers.includes('direct'), 'expected the caller "direct"'),
+  ),
 });
 
 const isSingle = { disable_parallel_tool_use: maybe(z.boolean()) };
@@ -189,7 +196,7 @@ function toolOf(tool: z.infer<typeof clientTool>, at: number): RequestTool {
   const { type, name, description, input_schema: parameters, strict } = tool;
   if (isWebSearch(tool)) {
     const { allowed_domains: domains, blocked_domains: blocked, user_location } = tool;
-    if (blocked?.length) throw invalidAt(`tools.${at}.blocked_domains`, 'This field is not supported.');
+    if (blocked?.length) throw invalidAt(`tools.${at}.blocked_domains`, NOT_SUPPORTED);
     const filters = domains?.length ? { allowed_domains: domains } : undefined;
     return { type: 'web_search', ...omitNull({ filters, user_location }) };
   }

@@ -42,6 +42,38 @@ describe('an error', () => {
     ['with top_k', { top_k: 5 }, 400, 'invalid_request_error', /^top_k: .*not supported/],
     ['with stop_sequences', { stop_sequences: ['x'] }, 400, 'invalid_request_error', /^stop_sequences: /],
     [
+      'with a tool that the model does not see before it is added',
+      { tools: [{ name: 'a', input_schema: { type: 'object' }, defer_loading: true }] },
+      400,
+      'invalid_request_error',
+      /^tools\.0\.defer_loading: .*not supported/,
+    ],
+    [
+      'with a tool that only code may call',
+      {
+        tools: [
+          { name: 'a', input_schema: { type: 'object' }, allowed_callers: ['code_execution_20260521'] },
+        ],
+      },
+      400,
+      'invalid_request_error',
+      /^tools\.0\.allowed_callers: .*direct/,
+    ],
+    [
+      'with a message for one turn',
+      { messages: [user('hi'), { role: 'system', content: 'x', clear_at: 'next_user_message' }] },
+      400,
+      'invalid_request_error',
+      /^messages\.1\.clear_at: .*not supported/,
+    ],
+    [
+      'with a message that changes the effort',
+      { messages: [user('hi'), { role: 'system', content: 'x', output_config: { effort: 'low' } }] },
+      400,
+      'invalid_request_error',
+      /^messages\.1\.output_config: .*not supported/,
+    ],
+    [
       'with a server tool',
       { tools: [{ type: 'bash_20250124', name: 'bash' }] },
       400,
