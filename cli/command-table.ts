@@ -311,7 +311,8 @@ export const COMMANDS = {
   },
   show: {
     summary: 'show a run',
-    description: 'Show the state of a run, its conversation, and what it waits for.',
+    description:
+      'Show the state of a run, its conversation, where its requests broke the prefix and what that cost, and what it waits for.',
     '<run>': RUN,
     ...STORE,
     '--events': 'list the journal instead',

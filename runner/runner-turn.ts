@@ -3,6 +3,7 @@ import type { Delta } from '../protocol/effect.ts';
 import type { RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import type { Broken } from '../protocol/sent.ts';
 import type { FinishReason, ToolCall, Usage } from '../protocol/turn.ts';
 
 /** A completed turn, as the loop body gets it. */
@@ -17,6 +18,8 @@ export type RunnerTurn = {
   finishReason: FinishReason;
   /** Token usage; `null` if the provider did not report it. */
   usage: Usage | null;
+  /** Why the request did not begin with the one before it, so that the provider's cache and `lost` reasoning were of no use. */
+  broken?: Broken;
   /** The provider that replied. */
   provider: string;
   /** The model that replied. */
@@ -30,14 +33,24 @@ export type CompletedTurn = Extract<RunEvent, { type: 'turn.completed' }> & { se
 
 /** Returns a completed turn as the loop body gets it. */
 export function describeTurn(event: CompletedTurn, number: number): RunnerTurn {
-  const { text, finishReason, usage, provider, model, items } = event;
+  const { text, finishReason, usage, broken, provider, model, items } = event;
   const toolCalls = event.calls.map(({ callId, name, input, error }) => ({
     callId,
     name,
     input,
     ...omitUndefined({ error }),
   }));
-  return { number, text, toolCalls, finishReason, usage, provider, model, items };
+  return {
+    number,
+    text,
+    toolCalls,
+    finishReason,
+    usage,
+    ...omitUndefined({ broken }),
+    provider,
+    model,
+    items,
+  };
 }
 
 const NEVER = new Promise<never>(() => {});

@@ -71,6 +71,13 @@ export function logRequests(
   }
 }
 
-function countsOf({ inputTokens, outputTokens }: Usage) {
-  return { input_tokens: inputTokens, output_tokens: outputTokens };
+function countsOf({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens }: Usage) {
+  return {
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    ...omitUndefined({
+      cached_tokens: cachedInputTokens ?? undefined,
+      cache_write_tokens: cacheWriteTokens ?? undefined,
+    }),
+  };
 }

@@ -3,8 +3,10 @@ import { describeBreakpoint } from '../protocol/debugger/describe-breakpoint.ts'
 import type { RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import { type BreakCost, formatCost } from '../protocol/listing/cost.ts';
 import { textOf } from '../protocol/message.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
+import type { Broken } from '../protocol/sent.ts';
 import type { Usage } from '../protocol/turn.ts';
 import { nameModels } from './name-models.ts';
 
@@ -74,7 +76,7 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'run.noted':
       return '';
     case 'turn.completed':
-      return describeTurnEvent(event, format);
+      return `${describeTurnEvent(event, format)}${event.broken === undefined ? '' : `, prefix ${describeBreak(event.broken)}`}`;
     case 'turn.failed':
       return `${describeFailedCall(event, format)}${event.retryAt === undefined ? '' : `; retry at ${format.formatClock(event.retryAt)}`}`;
     case 'transcript.compacted':
@@ -153,19 +155,45 @@ function countOf(count: number, what: string): string {
 }
 
 export function describeFailedCall(
-  { error }: Of<'turn.failed'> | Of<'compaction.failed'>,
+  { error, ...failed }: Of<'turn.failed'> | Of<'compaction.failed'>,
   { shorten }: Pick<EventFormat, 'shorten'>,
 ): string {
   const status = error.status === undefined ? '' : ` (HTTP ${error.status})`;
-  return `${error.code}${status}: ${shorten(error.message, 4 * SHORT)}`;
+  const broken = 'broken' in failed ? failed.broken : undefined;
+  const prefix = broken === undefined ? '' : `; prefix ${describeBreak(broken)}`;
+  return `${error.code}${status}: ${shorten(error.message, 4 * SHORT)}${prefix}`;
 }
 
 const NUMBER = new Intl.NumberFormat('en');
 
-/** `1,200 tokens in, 3 out`. */
-export function describeUsage({ inputTokens, outputTokens, estimated }: Usage): string {
-  const counted = `${NUMBER.format(inputTokens)} tokens in, ${NUMBER.format(outputTokens)} out`;
-  return estimated === true ? `${counted} (estimated)` : counted;
+/** `1,200 tokens in (1,000 cached, 150 written), 3 out`. */
+export function describeUsage(usage: Usage): string {
+  const { inputTokens, outputTokens, estimated } = usage;
+  const cached = describeCached(usage);
+  const read = `${NUMBER.format(inputTokens)} tokens in${cached && ` (${cached})`}`;
+  return `${read}, ${NUMBER.format(outputTokens)} out${estimated === true ? ' (estimated)' : ''}`;
+}
+
+/** `1,000 cached, 150 written`: what the provider reports of its cache; empty if it reports nothing. */
+export function describeCached({ cachedInputTokens, cacheWriteTokens }: Usage): string {
+  const parts = [
+    ...(cachedInputTokens === null ? [] : [`${NUMBER.format(cachedInputTokens)} cached`]),
+    ...(cacheWriteTokens ? [`${NUMBER.format(cacheWriteTokens)} written`] : []),
+  ];
+  return parts.join(', ');
+}
+
+/** `broken by trim: 2 thoughts lost, 12,400 tokens read again ($0.0300)`; without `cost` what was lost only. */
+export function describeBreak({ by, lost }: Broken, cost?: BreakCost): string {
+  const thoughts = lost.length === 0 ? [] : [`${countOf(lost.length, 'thought')} lost`];
+  const parts = [...thoughts, ...(cost === undefined ? [] : [describeReadAgain(cost)])];
+  return parts.length === 0 ? `broken by ${by}` : `broken by ${by}: ${parts.join(', ')}`;
+}
+
+function describeReadAgain({ readAgain, cost }: BreakCost): string {
+  if (readAgain === null) return 'an unknown number of tokens read again';
+  const money = cost === null || cost === 0 ? '' : ` (${formatCost(cost)})`;
+  return `${NUMBER.format(readAgain)} tokens read again${money}`;
 }
 
 /** A JSON value on one line; strings without quotes, images and files in a few words. */

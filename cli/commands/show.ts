@@ -9,17 +9,21 @@ import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import type { VersionReport } from '../../engine/versions/compare-versions.ts';
 import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
+import type { Prices } from '../../protocol/config.ts';
 import { describeBytes } from '../../protocol/content/read-content.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { type BreakCost, BreakCosts } from '../../protocol/listing/cost.ts';
 import { textOf } from '../../protocol/message.ts';
+import type { Broken } from '../../protocol/sent.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { type CommandLaunch, checkVersions, recallLaunch } from '../launch.ts';
 import type { CommandLines } from '../render/command-lines.ts';
 import {
+  describeBreak,
   eventLine,
   formatClock,
   formatDistance,
@@ -43,17 +47,18 @@ export const show: Action<'show'> = ({ events, result, agent, ...options }) =>
     const { state } = await loadRun(store, record.runId);
     const launch = await recallLaunch(store, record.runId);
     const settled = await describeWithChildren(store, state, text => text);
+    const { late, breaks } = await readTold(store, record);
     if (output.json) {
       const { usage, turns, next, parent } = state.context;
       const facts = { ...omitUndefined({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
       const shown = { ...record, state: statePath(state), next, launch, ...facts, status: statusOf(state) };
-      output.data({ ...shown, calls: listUnsettled(state.context), versions });
+      output.data({ ...shown, calls: listUnsettled(state.context), breaks, versions });
       return EXIT.done;
     }
-    const late = await readLateResults(store, record);
-    const shown = { record, state, settled, launch, commands, late };
+    const shown = { record, state, settled, launch, commands, late, breaks };
     showFacts(output, shown);
     showConversation(output, shown);
+    showBreaks(output, shown);
     showSituation(output, shown);
     showVersions(output, versions);
     return EXIT.done;
@@ -62,16 +67,33 @@ export const show: Action<'show'> = ({ events, result, agent, ...options }) =>
 /** The attempt of late results that do not name one. */
 const LAST_ATTEMPT = Number.POSITIVE_INFINITY;
 
-/** Returns the late results, each with the outcome that it contradicts, even one recorded later. */
-async function readLateResults(store: Store, { runId }: RunRecord): Promise<LateResult[]> {
+/**
+ * Reads the late results, each with the outcome that it contradicts, even one recorded later; and the breaks of the
+ * prefix, one for each turn.
+ */
+async function readTold(store: Store, { runId }: RunRecord): Promise<Pick<ShownRun, 'late' | 'breaks'>> {
   const entries: JournalEntry[] = [];
-  for await (const page of readPages(store, runId))
+  const breaks = new Map<number, TurnBreak>();
+  const costs = new BreakCosts();
+  let [turn, prices]: [number, Prices | undefined] = [1, undefined];
+  for await (const page of readPages(store, runId)) {
     entries.push(...page.filter(({ event }) => 'callId' in event));
+    for (const { event, seq } of page) {
+      if (event.type === 'run.started') prices = event.config.prices;
+      if (event.type !== 'turn.completed' && event.type !== 'turn.failed') continue;
+      const unknown = { readAgain: null, cost: null };
+      const cost = event.type === 'turn.completed' ? costs.take(event, prices) : unknown;
+      if (event.broken === undefined) breaks.delete(turn);
+      else breaks.set(turn, { turn, seq, ...event.broken, ...(cost ?? unknown) });
+      if (event.type === 'turn.completed') turn += 1;
+    }
+  }
   const late = entries.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : []));
-  return late.map(event => {
+  const contradicting = late.map(event => {
     const contradicts = findContradiction(entries, { attempt: LAST_ATTEMPT, ...event });
     return contradicts === null ? event : { ...event, contradicts };
   });
+  return { late: contradicting, breaks: [...breaks.values()] };
 }
 
 async function showResult(
@@ -104,12 +126,17 @@ type ShownRun = {
   launch: CommandLaunch;
   commands: CommandLines;
   late: readonly LateResult[];
+  breaks: readonly TurnBreak[];
 };
+
+/** A break of the prefix: `seq` is the last entry of its turn. */
+type TurnBreak = Broken & BreakCost & { turn: number; seq: number };
 
 /** A result that arrived after the run had stopped waiting for it. */
 type LateResult = Extract<RunEvent, { type: 'tool.late' }>;
 
 const SHOWN_ITEMS = 30;
+const SHOWN_BREAKS = 10;
 const MAX_LINE = 160;
 
 function showFacts(output: Output, { record, state, launch }: ShownRun): void {
@@ -152,6 +179,15 @@ function showConversation(output: Output, { record, state, commands }: ShownRun)
     const full = commands.result(record.runId, item.callId);
     output.line(dim(`    ${describeBytes(item.blob.bytes)}; full result: ${full}`));
   }
+}
+
+function showBreaks(output: Output, { breaks }: ShownRun): void {
+  if (breaks.length === 0) return;
+  output.line(dim('breaks of the prefix'));
+  const hidden = breaks.length - SHOWN_BREAKS;
+  if (hidden > 0) output.line(`  (${hidden} earlier breaks)`);
+  for (const { turn, ...cost } of breaks.slice(-SHOWN_BREAKS))
+    output.line(yellow(`  turn ${turn}: `), describeBreak(cost, cost));
 }
 
 function describeItem(item: Item): string {

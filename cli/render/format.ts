@@ -102,7 +102,12 @@ export function formatSafeJson(value: unknown, indent = 0): string {
   return JSON.stringify(value, null, indent).replace(UNESCAPED_BY_JSON, escapeChar);
 }
 
-export { describePlayed, describeUsage, INTERRUPTED } from '../../visualizer/describe-event.ts';
+export {
+  describeBreak,
+  describePlayed,
+  describeUsage,
+  INTERRUPTED,
+} from '../../visualizer/describe-event.ts';
 export { nameModels } from '../../visualizer/name-models.ts';
 
 const FORMAT: shared.EventFormat = {

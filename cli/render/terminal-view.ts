@@ -5,9 +5,11 @@ import { Story } from '../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { findCall } from '../../machines/calls.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
+import { BreakCosts } from '../../protocol/listing/cost.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { CommandLines } from './command-lines.ts';
 import {
+  describeBreak,
   describePlayed,
   eventLine,
   failedTurnLine,
@@ -51,6 +53,7 @@ export class TerminalView {
   #unprinted = '';
   #lastText = '';
   readonly #toolsStartedAt = new Map<string, number>();
+  readonly #breakCosts = new BreakCosts();
 
   constructor({ output, runId, begin, filters }: TerminalViewOptions) {
     this.#output = output;
@@ -168,7 +171,7 @@ export class TerminalView {
     }
   }
 
-  #showTurn(entry: Of<'turn.completed'>, { context: { turn } }: ChartState): void {
+  #showTurn(entry: Of<'turn.completed'>, { context: { turn, config } }: ChartState): void {
     const kind = entry.calls.length > 0 ? 'preamble' : 'answer';
     if (this.#isStreaming) {
       this.#output.endLine();
@@ -181,6 +184,8 @@ export class TerminalView {
     this.#isStreaming = false;
     this.#unprinted = '';
     this.#detail(dim(`turn ${turn.number}: ${turnLine(entry)}`));
+    const cost = this.#breakCosts.take(entry, config.prices);
+    if (entry.broken !== undefined) this.#detail(yellow('! '), `prefix ${describeBreak(entry.broken, cost)}`);
   }
 
   #showResult(event: Of<'tool.settled'>, before: ChartState): void {

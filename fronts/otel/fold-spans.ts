@@ -430,6 +430,7 @@ function chatAttributes(event: Turned, before: Context, cost: number): Attribute
     ...(isStreamed(before) && { 'gen_ai.request.stream': true }),
     'agentchart.turn': before.turn.number,
     'agentchart.attempt': before.turn.attempt,
+    ...(event.broken && { 'agentchart.broken.by': event.broken.by }),
     ...(event.type === 'turn.failed'
       ? { 'error.type': event.error.code, 'agentchart.retryable': event.retryable }
       : {

@@ -15,5 +15,10 @@ export type AccessRecord = {
   /** The run that a request to `/v1` began or continued, its `provider:model`, and what its model calls used. */
   run?: string;
   model?: string;
-  usage?: { input_tokens: number; output_tokens: number };
+  usage?: {
+    input_tokens: number;
+    output_tokens: number;
+    cached_tokens?: number;
+    cache_write_tokens?: number;
+  };
 };

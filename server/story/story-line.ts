@@ -2,6 +2,7 @@ import type { SettledBy, StoryEvent, StorySettled } from '../../engine/story/sto
 import type { RunEvent } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import type { Broken } from '../../protocol/sent.ts';
 import type { ModelTurn } from '../../protocol/turn.ts';
 
 /**
@@ -28,8 +29,9 @@ export type StoryLineEvent =
   | Omit<Told<'call.arguments'>, 'late'>
   | Omit<Told<'call.started'>, 'key'>
   | (Omit<Told<'message'>, 'items'> & { messages: { role: string; text: string }[] })
-  | (Omit<Told<'turn.failed'>, 'failed'> & { code: string; message: string })
-  | (Omit<Told<'turn.closed'>, 'parts' | 'completed'> & Pick<ModelTurn, 'model' | 'finishReason' | 'usage'>)
+  | (Omit<Told<'turn.failed'>, 'failed'> & { code: string; message: string; broken?: Broken })
+  | (Omit<Told<'turn.closed'>, 'parts' | 'completed'> &
+      Pick<ModelTurn, 'model' | 'finishReason' | 'usage'> & { broken?: Broken })
   | (Omit<Told<'call.settled'>, 'call' | 'by'> & { name: string; settledBy: SettledBy })
   | (Omit<Told<'settled'>, 'settled'> & StorySettled)
   /** Something else that a person or the engine did to the run. */
@@ -91,12 +93,13 @@ function lineOf(event: StoryEvent): StoryLineEvent | null {
     }
     case 'turn.failed': {
       const { failed, ...line } = told;
-      return { ...line, code: failed.error.code, message: failed.error.message };
+      const { error, broken } = failed;
+      return { ...line, code: error.code, message: error.message, ...omitUndefined({ broken }) };
     }
     case 'turn.closed': {
       const { parts, completed, ...line } = told;
-      const { model, finishReason, usage } = completed;
-      return { ...line, model, finishReason, usage };
+      const { model, finishReason, usage, broken } = completed;
+      return { ...line, model, finishReason, usage, ...omitUndefined({ broken }) };
     }
     case 'call.started': {
       const { key, ...line } = told;

@@ -47,6 +47,17 @@ describe('a runner', () => {
     expect(await runner.done()).toMatchObject({ status: 'finished' });
   });
 
+  test('yields with a turn why its request did not begin with the one before it', async () => {
+    const { agent } = makeAgent(asking(1));
+    const runner = turns(agent, 'go');
+    const causes: (string | undefined)[] = [];
+    for await (const turn of runner) {
+      causes.push(turn.broken?.by);
+      if (turn.number === 1) runner.setMessagesParams({ instructions: 'Be loud.' });
+    }
+    expect(causes).toEqual([undefined, 'instructions']);
+  });
+
   test('runs the calls of a pushed reply, and inserts the results before later items', async () => {
     const { agent, ran, requests } = makeAgent(asking(1));
     const runner = turns(agent, 'go');

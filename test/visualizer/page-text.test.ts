@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { showValue } from '../../cli/render/format.ts';
 import { content } from '../../protocol/content/content.ts';
 import { describeBreakpoint } from '../../protocol/debugger/describe-breakpoint.ts';
+import { formatCost } from '../../protocol/listing/cost.ts';
 import { sketchValue } from '../../visualizer/page/model/state-diff.ts';
 import { describeShownCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
 import {
-  formatCost,
   formatEvent,
   formatLine,
   formatOutput,

@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../agent/index.ts';
+import { calls, makeTool } from '../support/engine/agents.ts';
 import { inAll } from '../support/sample.ts';
 import {
   CHROMIUM,
@@ -56,6 +57,20 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
         { text: 'Here now.' },
       ]),
     });
+    const used = (inputTokens: number, cachedInputTokens: number) => ({
+      usage: { inputTokens, outputTokens: 400, cachedInputTokens },
+    });
+    const breaking = createAgent({
+      name: 'breaking',
+      store,
+      tools: ['look', 'other'].map(name => makeTool(name, { sideEffect: 'none' })),
+      model: scripted([
+        { ...calls('look'), ...used(12_000, 0) },
+        { text: 'Seen.', ...used(20_000, 0) },
+      ]),
+      prices: { script: { input: 3, output: 15, cachedInput: 0.3 } },
+      prepareTurn: ({ turns }) => ({ tools: turns < 1 ? ['look'] : ['look', 'other'] }),
+    });
     const completion = { choices: [{ message: { content: 'Kept.' }, finish_reason: 'stop' }] };
     const captured = createAgent({
       name: 'captured',
@@ -68,7 +83,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
         fetch: async () => Response.json(completion),
       }),
     });
-    api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing, captured]);
+    api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing, captured, breaking]);
   });
   const open: WatchedPage[] = [];
   afterEach(async () => {
@@ -128,6 +143,21 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       expect(await link('publisher')).toBeNull();
     },
   );
+
+  test('a break of the prefix is a row of the waterfall with its cost, and a fact of its turn', async () => {
+    const page = await visit(`${await rest('breaking')}?tab=waterfall`);
+    const told = 'broken by tools: 12,400 tokens read again ($0.0335)';
+    const rows = page.locator('.fall');
+    await rows.filter({ hasText: told }).waitFor();
+    const texts = await rows.allInnerTexts();
+    expect(texts.map(text => text.split('\n')[0])).toEqual(['turn 1', 'look', 'prefix', 'turn 2']);
+    expect(texts[3]).toContain('20,000 → 400 tok · 0% cached');
+    await rows.nth(2).click();
+    const inspector = page.getByRole('complementary', { name: 'Inspector' });
+    await inspector.getByText(told).waitFor();
+    await inspector.getByText('0 cached', { exact: true }).waitFor();
+    await page.getByText('32,000 → 800 tokens · 0 cached').waitFor();
+  });
 
   test('a long text to approve is a text, its unseen part is marked, and the button stays in view', async () => {
     const page = await visit(await rest('publisher'));

@@ -11,6 +11,21 @@ import { byId, recordSpans, tracedAfterwards, treeOf } from '../../support/front
 const USAGE = { inputTokens: 10, outputTokens: 4, cachedInputTokens: 3 };
 
 describe('the spans of a run', () => {
+  test('say which request did not begin with the one before it, and why', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const agent = createAgent({
+      name: 'a',
+      store: memory(),
+      model: scripted([calls('look'), { text: 'done' }]),
+      tools: [makeTool('look', { sideEffect: 'none' }), makeTool('pay')],
+      prepareTurn: ({ turns }) => ({ tools: turns < 1 ? ['look'] : ['look', 'pay'] }),
+    });
+    const run = await instrument(agent, { tracerProvider }).start('go');
+    await run.settled();
+    const chats = spans().filter(({ name }) => name === 'chat script');
+    expect(chats.map(({ attributes }) => attributes['agentchart.broken.by'])).toEqual([undefined, 'tools']);
+  });
+
   test('are one trace over a pause, live and from the journal alike', async () => {
     const { tracerProvider, spans } = recordSpans();
     const store = memory();

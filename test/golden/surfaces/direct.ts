@@ -256,10 +256,10 @@ function imageOf(model: RunModel): Record<string, unknown> {
         const shown = block.kind === 'call' ? { ...block, record: factsOf(block.record) } : block;
         return [`block ${block.kind} ${block.key}`, shown];
       }),
-      ...rows.map((row, index) => [
-        `row ${index}`,
-        'told' in row ? { call: row.call.callId } : { ...row, ended: row.ended.type },
-      ]),
+      ...rows.map((row, index) => {
+        if ('told' in row) return [`row ${index}`, { call: row.call.callId }];
+        return [`row ${index}`, 'ended' in row ? { ...row, ended: row.ended.type } : row];
+      }),
     ]),
   };
 }

@@ -87,6 +87,26 @@ describe('a story over HTTP', () => {
     );
   });
 
+  test('tells the usage of each turn, and why its request did not begin with the one before it', async () => {
+    const usage = {
+      inputTokens: 20,
+      outputTokens: 2,
+      cachedInputTokens: 12,
+      cacheWriteTokens: 8,
+      reasoningTokens: null,
+    };
+    const prepareTurn: Agent['options']['prepareTurn'] = ({ turns }) =>
+      turns < 1 ? {} : { tools: ['lookup'] };
+    const turns = [{ ...REFUND, usage }, DONE];
+    const url = await listen(makeAgent(turns, { prepareTurn }));
+    const asked = await read(url, { body: { input: 'Pay back.' } });
+    const answers = [{ id: idIn(asked), approved: true }];
+    const rest = await read(`${url}/${runIn(asked)}`, { body: { answers } });
+    expect(only(asked, 'turn.closed')).toEqual([expect.objectContaining({ usage })]);
+    expect(only(asked, 'turn.closed')[0]).not.toHaveProperty('broken');
+    expect(only(rest, 'turn.closed')).toMatchObject([{ broken: { by: 'tools', lost: [] } }]);
+  });
+
   test('without authorize, an answer has no sender', async () => {
     const url = await listen(makeAgent([REFUND, DONE]));
     const asked = await read(url, { body: { input: 'Pay back.' } });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineError } from '../../../protocol/error.ts';
 import type { RunList } from '../../../protocol/store.ts';
 import type { AccessRecord } from '../../../server/access/request-record.ts';
+import { RequestNote } from '../../../server/request-log.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -225,4 +226,12 @@ describe('open streams', () => {
     expect(last.status).toBe(200);
     expect(await last.text()).toContain('response.completed');
   });
+});
+
+test('a record counts what was read from and written to the cache of a provider that reports it', () => {
+  const note = new RequestNote('req_1');
+  const counts = { inputTokens: 20, outputTokens: 2, reasoningTokens: null };
+  note.addUsage({ ...counts, cachedInputTokens: 12, cacheWriteTokens: null });
+  note.addUsage({ ...counts, cachedInputTokens: 4, cacheWriteTokens: null });
+  expect(note.toRecord().usage).toEqual({ input_tokens: 40, output_tokens: 4, cached_tokens: 16 });
 });

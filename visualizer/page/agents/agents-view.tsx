@@ -1,4 +1,5 @@
 import type { AgentView, ToolSummary } from '../../../protocol/agent-view.ts';
+import { formatCost } from '../../../protocol/listing/cost.ts';
 import { nameModels } from '../../name-models.ts';
 import { ExplorerPane, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
@@ -7,7 +8,6 @@ import { type AgentSummary, requestServer } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
 import {
   describeListedAgent,
-  formatCost,
   formatCount,
   formatDuration,
   formatJson,

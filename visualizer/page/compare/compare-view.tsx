@@ -1,3 +1,4 @@
+import { formatCost } from '../../../protocol/listing/cost.ts';
 // visualizer/page/compare: two runs side by side, aligned where they agree.
 
 import { useSignal } from '@preact/signals';
@@ -9,14 +10,7 @@ import { useRead } from '../data/server-watch.ts';
 import { type PageSource, readFirstEntries } from '../data/source.ts';
 import { describeShownEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
-import {
-  formatCost,
-  formatCount,
-  formatDuration,
-  formatNumber,
-  roundNumber,
-  showSafe,
-} from '../render/format.ts';
+import { formatCount, formatDuration, formatNumber, roundNumber, showSafe } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { LongText, ProblemText, Safe } from '../ui/text.tsx';

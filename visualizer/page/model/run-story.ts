@@ -5,7 +5,9 @@ import { latestReply } from '../../../machines/fold.ts';
 import { type ChartState, statePath } from '../../../machines/step.ts';
 import type { Failure, QualifiedCall } from '../../../protocol/event.ts';
 import type { Item, MessageItem } from '../../../protocol/item.ts';
+import { type BreakCost, BreakCosts } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
+import type { Broken } from '../../../protocol/sent.ts';
 import type { StreamedEvent } from '../data/request.ts';
 import { formatOutput, formatReply } from '../render/format.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
@@ -19,6 +21,9 @@ export type TurnRecord = {
   cost: number;
   ended: Of<'turn.completed' | 'turn.failed'>;
 };
+
+/** The request of the turn at `seq` did not begin with the one before it. */
+export type BreakRecord = { seq: number; broken: Broken; cost: BreakCost };
 
 type Content =
   | { kind: 'message'; item: MessageItem; by: string | undefined }
@@ -69,8 +74,9 @@ export class RunStory {
   readonly folds: FoldedJournal;
   readonly activities: Activity[] = [];
   readonly blocks: Block[] = [];
-  readonly rows: (TurnRecord | CallRecord)[] = [];
+  readonly rows: (BreakRecord | TurnRecord | CallRecord)[] = [];
   readonly calls = new Map<string, CallRecord>();
+  readonly #breakCosts = new BreakCosts();
   #crash: Extract<Content, { kind: 'crash' }> | undefined;
 
   constructor(read: (seq: number) => StreamedEvent | undefined, begin = Folded.start) {
@@ -98,6 +104,7 @@ export class RunStory {
         for (const [index, item] of told.items.entries()) this.#addItem(item, told, index, told.by);
         return;
       case 'turn.closed':
+        this.#addBreak(told, before.context);
         return this.#addTurn(told, after.context.cost - before.context.cost);
       case 'turn.failed':
         return this.#addFailure(told, before.context.turn.shown);
@@ -169,6 +176,12 @@ export class RunStory {
     const path = statePath(before);
     this.#crash = { kind: 'crash', lastSeq, lastAt, gone, by, path, running, followed: [] };
     this.#push(from, this.#crash);
+  }
+
+  #addBreak({ seq, completed }: Told<'turn.closed'>, { config }: Context): void {
+    const cost = this.#breakCosts.take(completed, config.prices);
+    const { broken } = completed;
+    if (broken !== undefined && cost !== undefined) this.rows.push({ seq, broken, cost });
   }
 
   #addTurn(told: Told<'turn.closed'>, cost: number): void {

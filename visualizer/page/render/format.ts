@@ -112,13 +112,6 @@ export function describeListedAgent({ version, models, tools }: AgentSummary): s
   );
 }
 
-/** Dollars as prices of models need them: `$0`, `$0.0477`, `$12.30`. */
-export function formatCost(dollars: number): string {
-  if (dollars === 0) return '$0';
-  if (dollars < 0.0001) return 'less than $0.0001';
-  return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
-}
-
 /** The length of a text in characters: `12 k characters`. */
 export function formatLength(length: number): string {
   if (length < 1_000) return `${length} characters`;

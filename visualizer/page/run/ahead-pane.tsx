@@ -1,9 +1,10 @@
+import { formatCost } from '../../../protocol/listing/cost.ts';
 import { describeToolStart } from '../../describe-exploration.ts';
 import { ExplorerPane, explorationOf, type Play, type ShownReport } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { runPath } from '../data/request.ts';
 import { readFirstEntries } from '../data/source.ts';
-import { formatCost, formatDuration, formatNumber } from '../render/format.ts';
+import { formatDuration, formatNumber } from '../render/format.ts';
 import { type Fact, Facts } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 

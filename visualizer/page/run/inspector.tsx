@@ -3,7 +3,9 @@ import { useRef } from 'preact/hooks';
 import type { Context } from '../../../machines/context.ts';
 import { readContent } from '../../../protocol/content/read-content.ts';
 import type { Effect } from '../../../protocol/effect.ts';
+import { formatCost } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
+import { describeBreak, describeCached } from '../../describe-event.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
@@ -11,17 +13,16 @@ import { runPath, type StreamedEvent } from '../data/request.ts';
 import type { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import {
-  formatCost,
   formatDuration,
   formatEvent,
   formatJson,
   formatLength,
   formatLine,
-  formatNumber,
   formatOutput,
   formatReply,
   formatState,
   formatTimeOfDay,
+  formatUsage,
   showSafe,
 } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
@@ -178,15 +179,15 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   switch (event.type) {
     case 'turn.completed': {
       const { usage, calls, provider, model: name, finishReason, at, startedAt } = event;
-      const { inputTokens = 0, outputTokens = 0, cachedInputTokens = null, estimated } = usage ?? {};
-      const cached = cachedInputTokens ? ` (${formatNumber(cachedInputTokens)} cached)` : '';
-      const mark = estimated === true ? ' (estimated)' : '';
-      const tokens = `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}${mark}`;
+      const row = model.story.rows.find(({ seq }) => seq === event.seq);
+      const broken = row !== undefined && 'broken' in row ? describeBreak(row.broken, row.cost) : null;
       const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
       return [
         ['model', `${provider}:${name}`],
         ['took', formatDuration(at - startedAt)],
-        usage !== null && ['tokens', tokens],
+        usage !== null && ['tokens', formatUsage(usage, 'tokens')],
+        usage !== null && describeCached(usage) !== '' && ['cache', describeCached(usage)],
+        broken !== null && ['prefix', broken],
         cost > 0 && ['cost', formatCost(cost)],
         calls.length === 0
           ? ['finish', finishReason]
@@ -194,10 +195,11 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
       ];
     }
     case 'turn.failed': {
-      const { error, at, startedAt, retryAt } = event;
+      const { error, at, startedAt, retryAt, broken } = event;
       return [
         ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
         ['took', formatDuration(at - startedAt)],
+        broken !== undefined && ['prefix', describeBreak(broken)],
         ['message', formatLine(error.message, SHORT)],
         retryAt !== undefined && ['retry at', formatTimeOfDay(retryAt)],
       ];

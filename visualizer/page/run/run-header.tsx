@@ -1,9 +1,10 @@
+import { formatCost } from '../../../protocol/listing/cost.ts';
+import { describeCached } from '../../describe-event.ts';
 import { mayOperate } from '../data/caller.ts';
 import { comparePath, type RunView, runPath } from '../data/request.ts';
 import type { RunConnection } from '../model/run-model.ts';
 import { statusNotices } from '../model/status-notices.ts';
 import {
-  formatCost,
   formatCount,
   formatDay,
   formatDuration,
@@ -65,6 +66,7 @@ function describeSpent(view: RunView, restMs: number): string {
     `${formatCount(turns, 'turn')}${near(turns, limits.turns)}`,
     `${formatCount(toolCalls, 'call')}${near(toolCalls, limits.toolCalls)}`,
     usage && formatUsage(usage, 'tokens'),
+    usage && describeCached(usage),
     cost > 0 && formatCost(cost),
     `${formatDuration(activeMs)} at work`,
     restMs > 1_000 && `${formatDuration(restMs)} at rest`,

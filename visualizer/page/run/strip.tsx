@@ -133,6 +133,7 @@ function drawBars(line: TimeLine, story: RunStory) {
   const ticks = new Set(story.activities.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
   const decisions = [...story.calls.values()].flatMap(({ told }) => told.filter(isDecision));
   const placeOf = (seq: number) => ({ '--at': String(line.placeOf(seq)) });
+  const breaks = story.rows.filter(row => 'broken' in row);
   const crashes = story.blocks.filter(({ kind }) => kind === 'crash');
   return (
     <>
@@ -150,6 +151,9 @@ function drawBars(line: TimeLine, story: RunStory) {
         <span key={seq} class="crash-mark" title={`Entry ${seq}: a process had died`} style={placeOf(seq)}>
           <Icon name="crash" />
         </span>
+      ))}
+      {breaks.slice(-40).map(({ seq }) => (
+        <span key={seq} class="break-mark" style={placeOf(seq)} />
       ))}
       {decisions.slice(-40).map(({ seq }) => (
         <span key={seq} class="decision-mark" style={placeOf(seq)} />

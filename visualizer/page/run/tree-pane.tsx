@@ -1,7 +1,8 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
+import { formatCost } from '../../../protocol/listing/cost.ts';
 import { type RunView, requestServer, runPath } from '../data/request.ts';
 import { openDecisions } from '../model/status-notices.ts';
-import { formatCost, formatCount, joinFacts, showSafe } from '../render/format.ts';
+import { formatCount, joinFacts, showSafe } from '../render/format.ts';
 import { StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';

@@ -1,15 +1,11 @@
+import { formatCost } from '../../../protocol/listing/cost.ts';
+import type { Usage } from '../../../protocol/turn.ts';
+import { describeBreak } from '../../describe-event.ts';
 import { type CallRecord, factsAt } from '../model/call-facts.ts';
 import type { RunModel } from '../model/run-model.ts';
-import type { TurnRecord } from '../model/run-story.ts';
+import type { BreakRecord, TurnRecord } from '../model/run-story.ts';
 import { ACTIVITY_NAMES, type ActivityKind, type TimeLine } from '../model/time-line.ts';
-import {
-  formatCost,
-  formatDuration,
-  formatLine,
-  formatPreview,
-  formatUsage,
-  joinFacts,
-} from '../render/format.ts';
+import { formatDuration, formatLine, formatPreview, formatUsage, joinFacts } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 
@@ -38,18 +34,20 @@ export function WaterfallPane() {
           const row = rows[index];
           if (row === undefined) return null;
           const { seq } = row;
-          const { name, what, spans, label } =
-            'told' in row ? describeCall(model, row, now) : describeTurn(row);
+          const { name, what, spans, label } = describeRow(row, model, now);
+          const isBreak = 'broken' in row;
           return (
             <button
               type="button"
-              class={`fall ${index === current ? 'chosen' : ''} ${seq > at ? 'later' : ''}`}
+              class={`fall ${isBreak ? 'broken' : ''} ${index === current ? 'chosen' : ''} ${seq > at ? 'later' : ''}`}
               aria-current={index === current ? 'true' : undefined}
               onClick={() => model.choose(seq)}
             >
               <span class="name mono">{name}</span>
-              <span class="what">{what}</span>
-              <Bars line={line} spans={spans} label={label} />
+              <span class="what" title={what}>
+                {what}
+              </span>
+              {!isBreak && <Bars line={line} spans={spans} label={label} />}
             </button>
           );
         }}
@@ -68,17 +66,30 @@ export function WaterfallPane() {
 
 type Row = { name: string; what: string; spans: readonly Span[]; label: string };
 
+function describeRow(row: BreakRecord | TurnRecord | CallRecord, model: RunModel, now: number): Row {
+  if ('told' in row) return describeCall(model, row, now);
+  if ('ended' in row) return describeTurn(row);
+  return { name: 'prefix', what: describeBreak(row.broken, row.cost), spans: [], label: '' };
+}
+
 function describeTurn({ turn, attempt, cost, ended }: TurnRecord): Row {
   const { startedAt: from, at: to } = ended;
   const hasFailed = ended.type === 'turn.failed';
   const usage = hasFailed ? null : ended.usage;
   const what = joinFacts(
     hasFailed && `attempt ${attempt} failed: ${formatLine(ended.error.code, 40)}`,
+    hasFailed && ended.broken !== undefined && `prefix broken by ${ended.broken.by}`,
     usage && formatUsage(usage, 'tok'),
+    usage && describeShare(usage),
     cost > 0 && formatCost(cost),
   );
   const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
   return { name: `turn ${turn}`, what, spans, label: formatDuration(to - from) };
+}
+
+/** How much of the request came from a cache, if the provider reports it. */
+function describeShare({ inputTokens, cachedInputTokens: cached }: Usage): string | null {
+  return cached === null || inputTokens === 0 ? null : `${Math.round((100 * cached) / inputTokens)}% cached`;
 }
 
 function describeCall(model: RunModel, record: CallRecord, now: number): Row {

@@ -1,3 +1,4 @@
+import { formatCost } from '../../../protocol/listing/cost.ts';
 // visualizer/page/views: the list of runs and the form for a new one.
 
 import { type Signal, useSignal } from '@preact/signals';
@@ -19,7 +20,6 @@ import type { PageSource } from '../data/source.ts';
 import {
   describeListedAgent,
   formatAgo,
-  formatCost,
   formatCount,
   formatDay,
   formatDuration,
