@@ -14,7 +14,11 @@ const LEFT_OUT = new Set(['openai-responses', 'scripted']);
 const KEY_OPTIONAL = new Set(['harmony', 'vllm']);
 
 /** A recent model, for providers whose capabilities depend on the model. */
-const MODELS: Readonly<Record<string, string>> = { anthropic: 'claude-sonnet-4-5' };
+const MODELS: Readonly<Record<string, string>> = {
+  anthropic: 'claude-sonnet-4-5',
+  gemini: 'gemini-3.8-flash',
+  'gemini-interactions': 'gemini-3.8-flash',
+};
 
 /** The other API of some providers, which only code can select. */
 const OTHER_APIS: readonly [label: string, open: () => ModelAdapter][] = [
