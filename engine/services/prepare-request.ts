@@ -63,6 +63,8 @@ export async function prepareRequest(
     output,
     newId,
   });
+  // A token stands for all that was sent, so also for what is void since the break.
+  const canContinue = isFullHistory && !(broken && adapter.capabilities.bindsReasoning);
   const request: ModelRequest = {
     ...grown,
     toolChoice,
@@ -70,7 +72,7 @@ export async function prepareRequest(
     ...omitUndefined({
       instructions,
       providerOptions,
-      continuation: isFullHistory ? continuationFor(adapter, context, instructions) : undefined,
+      continuation: canContinue ? continuationFor(adapter, context, instructions) : undefined,
       output,
       afterDraft: context.turn.final && context.lastTurn?.draft ? true : undefined,
     }),

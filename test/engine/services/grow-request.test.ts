@@ -155,6 +155,29 @@ describe('a request', () => {
     expect(requests.map(({ tools: given }) => given.length)).toEqual([2, 2, 0]);
   });
 
+  test.each([
+    [true, undefined],
+    [false, 'token'],
+  ])(
+    'after a break continues from a token only if reasoning is not bound (bound: %s)',
+    async (binds, token) => {
+      const model = sealing({ binds });
+      const told: ModelAdapter = {
+        ...model,
+        capabilities: { ...model.capabilities, toolChoice: false },
+        async *stream(request, options) {
+          for await (const delta of model.stream(request, options))
+            yield delta.type === 'turn'
+              ? { type: 'turn', turn: { ...delta.turn, continuation: 'token' } }
+              : delta;
+        },
+      };
+      const { turns, requests } = await turnsOf({ limits: { turns: 2 } }, told);
+      expect(breaksOf(turns)).toEqual([null, null, 'tools']);
+      expect(requests.map(({ continuation }) => continuation)).toEqual([undefined, 'token', token]);
+    },
+  );
+
   test('compares with the run that it continues', async () => {
     const { agent, host, store } = await turnsOf({}, sealing({ rounds: 0 }));
     const [first] = (await store.list({})).runs;
