@@ -1,4 +1,5 @@
 import type { Call, Context } from '../machines/context.ts';
+import { limitsOf, limitsUsage } from '../machines/limits.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import { digestCall } from '../protocol/content/digest.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
@@ -89,6 +90,10 @@ function listCompactions(context: Context, { invalidEvents }: Environment): Unti
     ...when(invalidEvents && inside > 0, compacting(context, { upTo: inside })),
     ...when(invalidEvents, compacting(context, { upTo: transcript.length + 1 })),
     compactionFailing(context.now),
+    ...when(limitsUsage(limitsOf(context)), {
+      ...compacting(context, { upTo: transcript.length }),
+      usageUnknown: true,
+    }),
   ];
 }
 

@@ -603,10 +603,11 @@ function isInstruction(item: Expected): boolean {
 
 function spendOn(
   { spending, config }: ReferenceModel,
-  { at, startedAt, usage }: Of<'transcript.compacted'> | Of<'compaction.failed'>,
+  { at, startedAt, usage, usageUnknown }: Of<'transcript.compacted'> | Of<'compaction.failed'>,
   { context }: ChartState,
 ): void {
   spending.tokens += countTokens(usage);
+  if (usageUnknown === true) spending.uncounted += 1;
   spending.cost += costOf(usage, config.models[context.turn.model]?.model ?? '', config.prices);
   spending.activeMs += Math.max(0, at - startedAt);
 }
@@ -760,6 +761,8 @@ function beginTurn(model: ReferenceModel, decided: NextAction): void {
 function checkCompaction(model: ReferenceModel): void {
   const { config, spending, closing, calls, mayCompact } = model;
   const reached = findSpentLimit(spending, config.limits);
+  const unchecked = findUncheckedLimit(spending, config.limits);
+  if (unchecked !== null) model.overruns.push(`the transcript was compacted although ${unchecked}`);
   if (closing !== 'none') model.overruns.push('the transcript was compacted for the closing call');
   if (reached !== null) model.overruns.push(`the transcript was compacted although ${reached}`);
   if (calls.length > 0) model.misuse.push('the transcript was compacted in the middle of a round');

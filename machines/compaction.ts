@@ -109,10 +109,14 @@ export function failCompaction(
   return { ...spendOn(context, event), compaction: { ...compaction, from } };
 }
 
-function spendOn(context: Context, event: Pick<Compacted, 'at' | 'startedAt' | 'usage'>): Context {
+function spendOn(
+  context: Context,
+  event: Pick<Compacted, 'at' | 'startedAt' | 'usage' | 'usageUnknown'>,
+): Context {
   return {
     ...context,
     usage: addUsage(context.usage, event.usage),
+    usageUnknown: context.usageUnknown || event.usageUnknown === true,
     cost: context.cost + costOf(event.usage, modelOf(context).model, context.config.prices),
     activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
   };

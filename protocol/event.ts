@@ -320,12 +320,15 @@ export const reportEventSchema = lazyUnion(() => [
     /** The newest deeds, oldest first, and how many others there are of each tool. */
     ledger: z.object({ deeds: toldDeedsSchema, others: z.record(z.string(), z.int()) }),
     usage: z.nullable(usageSchema),
+    /** A model was asked, and did not report what it used. */
+    usageUnknown: z.exactOptional(z.literal(true)),
     startedAt: z.number(),
   }),
   /** The transcript stays as it is. */
   report('compaction.failed', {
     error: failureSchema,
     usage: z.nullable(usageSchema),
+    usageUnknown: z.exactOptional(z.literal(true)),
     startedAt: z.number(),
   }),
   /** Durable before the tool's function is called. */

@@ -1,3 +1,4 @@
+import type { RunConfig } from '../protocol/config.ts';
 import { readContent } from '../protocol/content/read-content.ts';
 import type { Item, Part } from '../protocol/item.ts';
 import type { ModelRequest, ModelTurn, Usage } from '../protocol/turn.ts';
@@ -7,6 +8,20 @@ import { utf8Length } from './cut-text.ts';
 const BYTES_PER_TOKEN = 4;
 const TOKENS_PER_ENTRY = 4;
 const TOKENS_PER_MEDIA = 1_000;
+
+/**
+ * What a turn used, as its provider says, or as an estimate; else `null`. A call of a model cannot take no tokens at
+ * all: a provider that says so has not counted.
+ */
+export function countUsage(
+  turn: Pick<ModelTurn, 'usage' | 'items'>,
+  request: ModelRequest,
+  { onUnknownUsage }: Pick<RunConfig, 'onUnknownUsage'>,
+): Usage | null {
+  const { usage } = turn;
+  if (usage !== null && usage.inputTokens + usage.outputTokens > 0) return usage;
+  return onUnknownUsage === 'estimate' ? estimateUsage(request, turn) : null;
+}
 
 /** What a turn used, from the length of what was sent and received. A request that continues a stored turn counts in full. */
 export function estimateUsage(request: ModelRequest, { items }: Pick<ModelTurn, 'items'>): Usage {

@@ -8,8 +8,8 @@ import type { BlobReference, Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { Broken } from '../../protocol/sent.ts';
-import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
-import { estimateUsage } from '../../text/estimate-usage.ts';
+import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import { countUsage, estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import { type DriveWatcher, watchChunks } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
@@ -146,7 +146,7 @@ async function completeTurn(
     text: turn.text,
     items: items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item)),
     calls,
-    usage: usageOf(turn, request, scope.context()),
+    usage: countUsage(turn, request, scope.context().config),
     startedAt,
     sent,
     ...omitUndefined({
@@ -160,16 +160,10 @@ async function completeTurn(
   };
 }
 
-/** A call of a model cannot take no tokens at all: a provider that says so has not counted. */
-function usageOf(turn: ModelTurn, request: ModelRequest, { config }: Context): Usage | null {
-  const { usage } = turn;
-  if (usage !== null && usage.inputTokens + usage.outputTokens > 0) return usage;
-  return config.onUnknownUsage === 'estimate' ? estimateUsage(request, turn) : null;
-}
-
 /** The tokens of the conversation, for a run that is compacted and a provider that does not count. */
 function estimateTurn(turn: ModelTurn, request: ModelRequest, context: Context): number | undefined {
-  if (context.config.compaction === undefined || usageOf(turn, request, context) !== null) return undefined;
+  if (context.config.compaction === undefined || countUsage(turn, request, context.config) !== null)
+    return undefined;
   const { inputTokens, outputTokens } = estimateUsage(request, turn);
   return inputTokens + outputTokens;
 }

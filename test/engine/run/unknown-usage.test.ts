@@ -270,3 +270,33 @@ describe('a sub-agent without numbers, under a limit of its parent', () => {
     expect((await store.list()).runs).toHaveLength(1);
   });
 });
+
+describe('a summary without numbers', () => {
+  const BIG = { ...USAGE, inputTokens: 3_000 };
+  const compacted = (limited: Partial<AgentOptions>, summarize: 'model' | (() => string) = 'model') => {
+    let turn = 0;
+    const model = answerWith(({ toolChoice, tools }) => {
+      if (toolChoice === 'none' && tools.length > 0) return { text: 'They read.' };
+      turn += 1;
+      if (turn > 3) return { text: 'done', usage: USAGE };
+      return { toolCalls: [{ callId: `c${turn}`, name: 'read' }], usage: turn === 3 ? BIG : USAGE };
+    });
+    return agentOf({ model, compaction: { at: 2_000, summarize }, ...limited }).run('go');
+  };
+  const limits = { tokens: 100_000 };
+
+  test('of the model ends a run with a limit on tokens', async () => {
+    expect(await compacted({ limits })).toMatchObject({ ...UNKNOWN, turns: 3 });
+  });
+
+  test('is estimated if the agent estimates', async () => {
+    const settled = await compacted({ limits, onUnknownUsage: 'estimate' });
+    expect(settled).toMatchObject({ text: 'done', turns: 4, usage: { estimated: true } });
+  });
+
+  test('of a function of the agent counts as nothing', async () => {
+    const settled = await compacted({ limits }, () => 'They read.');
+    expect(settled).toMatchObject({ text: 'done', turns: 4 });
+    expect(settled).not.toHaveProperty('incomplete');
+  });
+});
