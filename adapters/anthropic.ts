@@ -103,7 +103,10 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     },
     reader(request, context) {
       const { output } = planFor(request);
-      return new MessageReader(request, output.type === 'tool' ? output.name : undefined, context);
+      return new MessageReader(request, context, {
+        outputTool: output.type === 'tool' ? output.name : undefined,
+        sentMessages: () => conversationOf(request.transcript).input,
+      });
     },
     ending: 'message_stop or an error',
     now: options.now,

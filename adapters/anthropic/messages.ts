@@ -139,8 +139,7 @@ class ConversationBuilder {
   }
 
   #addThinking(block: JsonObject | undefined): void {
-    const proof = block?.type === 'redacted_thinking' ? block.data : block?.signature;
-    if (nonEmpty(proof)?.trim()) this.#push(block);
+    if (signatureIn(block)?.trim()) this.#push(block);
   }
 
   /** Adds a block of the provider's own tools. A result is only added together with its call. */
@@ -322,6 +321,11 @@ export const ANTHROPIC = 'anthropic';
 /** What a block needs to go back; `container` is where the code runs that made it. */
 export function keepBlock(block: JsonObject, container?: string): Opaque {
   return { provider: ANTHROPIC, data: { block, ...omitUndefined({ container }) } };
+}
+
+/** What shows the provider that a block of thinking is its own, different for each block. */
+export function signatureIn(block: JsonObject | undefined): string | undefined {
+  return nonEmpty(block?.type === 'redacted_thinking' ? block.data : block?.signature);
 }
 
 /** The container whose code waits for the results at the end of the transcript: the API requires its id. */

@@ -1,5 +1,5 @@
 /** A value of `thinking.type`. */
-export type ThinkingMode = 'enabled' | 'adaptive' | 'disabled' | 'between_tools';
+type ThinkingMode = 'enabled' | 'adaptive' | 'disabled' | 'between_tools';
 
 /** What the models of one line and version accept. */
 export type ModelFamily = {

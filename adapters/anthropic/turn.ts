@@ -1,14 +1,23 @@
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { failed } from '../streams.ts';
-import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import {
+  arrayOf,
+  integerIn,
+  jsonIn,
+  nonEmpty,
+  objectOf,
+  objectsOf,
+  pick,
+  textIn,
+} from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
 import { toolCall } from '../turn/tool-calls.ts';
-import { TurnBuilder } from '../turn/turn-builder.ts';
+import { MOST_DROPPED, TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { keepBlock } from './messages.ts';
+import { keepBlock, keptBlock, signatureIn } from './messages.ts';
 
 /** A content block. `written` is its `input` as a stream sent it, empty if it sent none. */
 type ReadBlock = { block: JsonObject; written?: string };
@@ -90,6 +99,7 @@ export class MessageReader implements AnswerReader {
   readonly #request: ModelRequest;
   readonly #outputTool: string | undefined;
   readonly #context: ProviderContext;
+  readonly #sentMessages: () => readonly JsonObject[];
   readonly #blocks = new StreamedBlocks();
   #message: JsonObject | undefined;
   #ending: JsonObject = {};
@@ -98,10 +108,15 @@ export class MessageReader implements AnswerReader {
   /** An entry for each block of reasoning without text. This API has no refusals in its content. */
   #sealed: 0[] = [];
 
-  constructor(request: ModelRequest, outputTool: string | undefined, context: ProviderContext) {
+  constructor(
+    request: ModelRequest,
+    context: ProviderContext,
+    options: { outputTool: string | undefined; sentMessages(): readonly JsonObject[] },
+  ) {
     this.#request = request;
-    this.#outputTool = outputTool;
     this.#context = context;
+    this.#outputTool = options.outputTool;
+    this.#sentMessages = options.sentMessages;
   }
 
   read(body: JsonObject): ModelTurn {
@@ -128,6 +143,7 @@ export class MessageReader implements AnswerReader {
         return;
       case 'message_delta':
         setKnown(this.#ending, objectOf(event.delta));
+        setKnown(this.#ending, pick(event, ['input_transformations']));
         setKnown(this.#usage, objectOf(event.usage));
         return;
       case 'message_stop':
@@ -170,7 +186,26 @@ export class MessageReader implements AnswerReader {
       finishReason: finishReasonOf(message, { hasCalls: turn.toolCalls.length > 0 }),
       usage: usageOf(objectOf(message.usage)),
       model: nonEmpty(message.model) ?? this.#context.model,
+      ...omitUndefined({ dropped: this.#dropped(message) }),
     });
+  }
+
+  /** The thinking that the provider left out, which it names by its place in the request. */
+  #dropped({ input_transformations: reported }: JsonObject): string[] | undefined {
+    const removed = objectsOf(reported).filter(({ type }) => type === 'thinking_dropped');
+    if (removed.length === 0) return undefined;
+    const messages = this.#sentMessages();
+    const proofs = new Set(
+      removed.map(({ path }) => {
+        const [, at = '', place = ''] = /^messages\.(\d+)\.content\.(\d+)$/.exec(textIn(path)) ?? [];
+        return signatureIn(objectsOf(messages[Number(at)]?.content)[Number(place)]);
+      }),
+    );
+    const ids = this.#request.transcript.flatMap(item => {
+      const proof = item.type === 'reasoning' ? signatureIn(keptBlock(item.opaque)) : undefined;
+      return proof !== undefined && item.id !== undefined && proofs.has(proof) ? [item.id] : [];
+    });
+    return ids.length === 0 ? undefined : ids.slice(0, MOST_DROPPED);
   }
 
   /** Calls that a container made before the stream began are part of the initial message. */

@@ -11,7 +11,7 @@ import {
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
 import { toolCall } from '../turn/tool-calls.ts';
-import { TurnBuilder } from '../turn/turn-builder.ts';
+import { MOST_DROPPED, TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
@@ -167,9 +167,6 @@ function usageOf(value: JsonValue | undefined): Usage | null {
 function failedResponse({ id, status, error }: JsonObject, context: ProviderContext): ProviderError {
   return errorFromBody({ id: id ?? null, status: status ?? null, error: error ?? null }, context);
 }
-
-/** How many items of the transcript a turn reports as left out: OpenAI names them again with every response. */
-const MOST_DROPPED = 100;
 
 /** Reads one response. Its output is its own if it has any, else the streamed items. */
 export class ResponseReader implements AnswerReader {

@@ -3,6 +3,9 @@ import type { JsonValue } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { CallIds } from './tool-calls.ts';
 
+/** How many items of the transcript a turn reports as left out: providers name them again with every answer. */
+export const MOST_DROPPED = 100;
+
 /** Builds a turn from its parts, in the order in which the model wrote them. `opaque` is what a part needs to go back. */
 export class TurnBuilder {
   text = '';

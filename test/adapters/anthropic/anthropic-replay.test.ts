@@ -5,9 +5,12 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import {
   answering,
+  begun,
   bodyFor,
+  ended,
   jsonReply,
   message,
+  streamFor,
   text,
   toolUse,
   turnFor,
@@ -140,6 +143,26 @@ describe("the model's output is sent back", () => {
       { role: 'assistant', content: [summary, text('Well.')] },
       { role: 'user', content: [text('and?')] },
     ]);
+  });
+
+  // A stand-in in the documented format of the beta feature thinking-binding-controls-2026-08-01.
+  test('and what the provider says it left out of it is named, whole and streamed', async () => {
+    const { items } = await turnFor(message([THINKING, toolUse('t1', 'lookup')], 'tool_use'), request('hi'));
+    const [thought, called] = items.map((item, at) => ({ ...item, id: `item_${at}` }));
+    const transcript = [userMessage('hi'), thought, called, result('t1', 'x')].filter(
+      item => item !== undefined,
+    );
+    const input_transformations = [
+      { type: 'thinking_dropped', path: 'messages.1.content.0', reason: 'prefix_binding_mismatch' },
+      { type: 'thinking_mismatch_allowed', path: 'messages.1.content.1', reason: 'prefix_binding_mismatch' },
+      { type: 'thinking_dropped', path: 'messages.9.content.0', reason: 'model_binding_mismatch' },
+    ];
+    const body = message([text('Well.')], 'end_turn', { input_transformations });
+    expect((await turnFor(body, request(transcript))).dropped).toEqual(['item_0']);
+    const start = { type: 'message_start', message: { ...message([], null), input_transformations } };
+    const events = [start, begun(0, text('Well.')), ...ended('end_turn')];
+    expect((await streamFor(events, request(transcript))).turn.dropped).toEqual(['item_0']);
+    expect(await turnFor(message([text('Well.')]), request(transcript))).not.toHaveProperty('dropped');
   });
 
   test('with all before a compaction that failed', async () => {
