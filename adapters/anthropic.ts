@@ -74,6 +74,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     capabilities: {
       serverTools: true,
       bindsReasoning: family.bindsThinking,
+      toolSearch: family.toolSearch,
       structuredOutput: (nativeOutput ?? family.nativeOutput) ? 'native' : 'tool',
       usage: usageFrom(ENDPOINT, options),
     },

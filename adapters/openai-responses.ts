@@ -28,7 +28,10 @@ export type OpenaiResponsesOptions = ResponsesOptions & { promptCache?: PromptCa
 
 const NAMES: NamesOf<OpenaiResponsesOptions> = { ...RESPONSES_NAMES, promptCache: true };
 
-/** Sources: https://developers.openai.com/api/docs/guides/keep-prefix-unchanged, and the model profiles of @langchain/openai. */
+/**
+ * Sources: https://developers.openai.com/api/docs/guides/{keep-prefix-unchanged,tools-tool-search}, …/api/docs/changelog
+ * (no tool search for nano models), and the model profiles of @langchain/openai.
+ */
 const OPENAI: ResponsesDialect = {
   ...OPENAI_ENDPOINT,
   provider: 'openai-responses',
@@ -37,5 +40,6 @@ const OPENAI: ResponsesDialect = {
   customTools: 'client',
   reasons: isReasoningModel,
   appends: model => /(?:^|\/)(?:gpt-4\.1|gpt-[5-9]|o3)/.test(model),
+  searchesTools: model => /(?:^|\/)gpt-(?:5\.(?:[4-9]|\d\d)|[6-9])(?!.*nano)/.test(model),
   bindsReasoning: model => /(?:^|\/)gpt-[6-9]/.test(model),
 };

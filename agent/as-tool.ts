@@ -17,9 +17,11 @@ export type AsToolOptions<Name extends string = string> = {
   description: string;
   /** Which calls need a person's approval. Default `false`. */
   approval?: ApprovalRule<{ input: string }>;
+  /** Whether the model sees the tool only after a search has found it. Default `false`. */
+  deferred?: boolean;
 };
 
-const NAMES = optionNames<AsToolOptions>()('name description approval');
+const NAMES = optionNames<AsToolOptions>()('name description approval deferred');
 
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type SubAgentAnswer<Output> = unknown extends Output

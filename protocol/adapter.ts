@@ -35,6 +35,8 @@ export type Capabilities = {
    * that as a change of its tools. Default: `true`.
    */
   toolChoice?: boolean;
+  /** The provider searches deferred tools. If not, they are found with a tool of ours. Default: `false`. */
+  toolSearch?: boolean;
 };
 
 /**

@@ -110,6 +110,10 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   readonly subAgent?: { readonly name: string };
   /** Only for tools of a tool server. */
   readonly origin?: ToolOrigin;
+  /** The model finds the tool by a search before it sees it. */
+  readonly deferred?: boolean;
+  /** Only for the search for deferred tools: the names of those that a result has found. */
+  finds?(output: JsonValue): string[];
   validate(input: JsonValue): Validation | Promise<Validation>;
   /** Only for a tool with an output schema: checks a result that a person or a client gives. */
   validateOutput?(output: unknown): Validation | Promise<Validation>;
@@ -143,6 +147,8 @@ export interface SubAgentTool<Name extends string, Output, RunContext, Below>
 
 export type AgentTool = Tool | ToolSource;
 
-export function toolDefinition({ name, description, inputSchema, strict, custom }: Tool): ToolDefinition {
-  return { name, description, inputSchema, ...omitUndefined({ strict, custom }) };
+export function toolDefinition(tool: Tool): ToolDefinition {
+  const { name, description, inputSchema, strict, custom, deferred, origin } = tool;
+  const found = deferred ? omitUndefined({ deferred, server: origin?.label }) : {};
+  return { name, description, inputSchema, ...omitUndefined({ strict, custom }), ...found };
 }

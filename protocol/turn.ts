@@ -41,6 +41,10 @@ export type ToolDefinition = {
    * adapters it is a function of `inputSchema`, which has the text as `input`. A call's arguments are `{ input }`.
    */
   custom?: { format?: JsonObject };
+  /** Only for adapters with `toolSearch`: the provider keeps the tool out of the prompt until the model has found it. */
+  deferred?: boolean;
+  /** Of a deferred tool: the label of its tool server, if it has one. */
+  server?: string;
 };
 
 /** Sampling and length settings that every provider supports in some form. */

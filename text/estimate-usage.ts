@@ -37,14 +37,15 @@ export function estimateUsage(request: ModelRequest, { items }: Pick<ModelTurn, 
 
 /**
  * Estimates the tokens of a request: one for four bytes of UTF-8, 4 more for each item and tool, and 1,000 for each
- * image or file, however large.
+ * image or file, however large. Deferred tools are none of it.
  */
 export function estimateRequest({
   instructions = '',
   transcript,
-  tools,
+  tools: declared,
   output,
 }: Pick<ModelRequest, 'instructions' | 'transcript' | 'tools' | 'output'>): number {
+  const tools = declared.filter(({ deferred }) => !deferred);
   const items = transcript
     .map(partsIn)
     .filter(parts => parts.some(part => part.type !== 'text' || part.text !== ''));

@@ -1,5 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
+import { SEARCH_TOOL, searchTool } from './search-tools.ts';
 import { uniqueToolNames } from './unique-tool-names.ts';
 
 export type ConnectedTools = {
@@ -13,7 +14,7 @@ type Group = { from: string; tools: readonly Tool[] };
 
 /**
  * Connects all sources in parallel and returns every tool by name, in the order of `entries`. A server's tool
- * whose name is not unique is renamed to `mcp_LABEL_NAME`.
+ * whose name is not unique is renamed to `mcp_LABEL_NAME`. If any is deferred, the last is the search for them.
  * Rejects with the first source's error, or with an `EngineError` `agent-invalid` that names both owners of
  * a duplicate name; all sources are closed before it rejects.
  */
@@ -78,7 +79,10 @@ async function connectGroup(entry: Tool | ToolSource, index: number): Promise<Gr
 function nameTools(groups: readonly Group[]): Map<string, Tool> {
   const tools = new Map<string, Tool>();
   const owners = new Map<string, string>();
-  const exposedName = uniqueToolNames(groups.flatMap(group => group.tools));
+  const all = groups.flatMap(group => group.tools);
+  const hasSearch = all.some(({ deferred }) => deferred);
+  if (hasSearch) owners.set(SEARCH_TOOL, 'the search for deferred tools');
+  const exposedName = uniqueToolNames(all, hasSearch ? [SEARCH_TOOL] : []);
   for (const { from, tools: group } of groups) {
     for (const tool of group) {
       const name = exposedName(tool);
@@ -94,6 +98,7 @@ function nameTools(groups: readonly Group[]): Map<string, Tool> {
       tools.set(name, name === tool.name ? tool : { ...tool, name });
     }
   }
+  if (hasSearch) tools.set(SEARCH_TOOL, searchTool([...tools.values()].filter(({ deferred }) => deferred)));
   return tools;
 }
 

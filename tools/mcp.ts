@@ -27,6 +27,8 @@ export type McpOptions = McpTransport & {
    * `idempotent`. Default `false`: every tool without an override is `once`.
    */
   trustHints?: boolean;
+  /** Whether the model sees a tool of the server only after a search has found it. Default `false`. */
+  deferred?: boolean;
   /** Prepended to every tool name. Letters, digits, `_` or `-`. */
   prefix?: string;
   /**
@@ -42,10 +44,10 @@ export type McpOptions = McpTransport & {
 };
 
 const NAMES = optionNames<McpOptions>()(
-  'command args env cwd url headers fetch name tools trustHints prefix timeoutMs totalTimeoutMs',
+  'command args env cwd url headers fetch name tools trustHints deferred prefix timeoutMs totalTimeoutMs',
 );
 const OVERRIDE_NAMES = optionNames<McpToolOverride>()(
-  'sideEffect approval reconcile hidden timeoutMs retries repeatable maxResultBytes description',
+  'sideEffect approval reconcile hidden timeoutMs retries repeatable maxResultBytes deferred description',
 );
 
 export type McpToolSource = ToolSource & { readonly name: string };
@@ -119,6 +121,7 @@ export function mcp(options: McpOptions): McpToolSource {
         server: name,
         prefix,
         trustHints: options.trustHints ?? false,
+        deferred: options.deferred ?? false,
         silenceMs: timeoutMs ?? SILENCE_MS,
         totalMs: totalTimeoutMs,
         override: overrides.get(tool.name) ?? {},

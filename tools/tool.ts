@@ -53,6 +53,8 @@ export type ToolOptions<
   runContext?: Context;
   /** Whether calls need a person's approval. Default `false`. */
   approval?: ApprovalRule<Out<Input>, Out<Context>>;
+  /** Whether the model sees the tool only after a search has found it. Default `false`. */
+  deferred?: boolean;
   /** The time limit of one attempt in ms. Default: none. */
   timeoutMs?: number;
   /**
@@ -85,7 +87,7 @@ export type Repetition =
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
 const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
-  'name description input inputSchema strict output runContext approval sideEffect retries repeatable timeoutMs maxResultBytes reconcile run',
+  'name description input inputSchema strict output runContext approval sideEffect retries repeatable timeoutMs maxResultBytes deferred reconcile run',
 );
 
 /** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
@@ -187,6 +189,7 @@ export function tool<
       timeoutMs,
       maxResultBytes,
       repeatable,
+      deferred: options.deferred || undefined,
       fixedApproval: fixed,
       pureApproval: pureApproval(approval),
     }),

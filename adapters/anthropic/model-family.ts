@@ -29,6 +29,8 @@ export type ModelFamily = {
   midConversationSystem: boolean;
   /** Whether such a message may have `tool_addition` and `tool_removal` blocks (a beta feature). */
   toolChanges: boolean;
+  /** Whether the provider's tool search works with it. */
+  toolSearch: boolean;
   /** The API version to ask for; an earlier one if the request has a parameter that this one has removed. */
   apiVersion: string;
 };
@@ -51,6 +53,7 @@ const FIRST: ModelFamily = {
   bindsThinking: false,
   midConversationSystem: false,
   toolChanges: false,
+  toolSearch: false,
   apiVersion: FIRST_API_VERSION,
 };
 
@@ -66,14 +69,15 @@ const FOREIGN: ModelFamily = {
  * row up to its version, later rows over earlier ones. To add a model, add a row for what it changes and raise `KNOWN`.
  *
  * Source: https://platform.claude.com/docs/en/models/overview, each model's pages "What's new" and "Migration guide",
- * and …/build-with-claude/{thinking-troubleshooting,preserved-thinking,mid-conversation-system-messages}.
+ * …/build-with-claude/{thinking-troubleshooting,preserved-thinking,mid-conversation-system-messages}, and
+ * …/agents-and-tools/tool-use/tool-search-tool#model-compatibility.
  */
 const CHANGES: readonly { since: number; lines?: readonly string[]; change: Partial<ModelFamily> }[] = [
   { since: 305, change: { maxOutputTokens: 8_192 } },
   { since: 307, change: { maxOutputTokens: 32_000, thinkingModes: ['enabled', 'disabled'] } },
   { since: 401, change: { sampling: 'one' } },
   { since: 401, lines: ['opus'], change: { nativeOutput: true } },
-  { since: 405, change: { maxOutputTokens: 64_000, nativeOutput: true } },
+  { since: 405, change: { maxOutputTokens: 64_000, nativeOutput: true, toolSearch: true } },
   { since: 406, change: { thinkingModes: ['adaptive', 'enabled', 'disabled'], prefill: false } },
   {
     since: 407,

@@ -6,7 +6,7 @@ import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { isObjectSchema, LOST_KEYWORDS, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
 import { acceptedForm, BUDGETS, LEAST_BUDGET, thinksIn, withoutThinking } from './accepted-form.ts';
-import { waitingContainer } from './messages.ts';
+import { keepBlock, keptBlock, waitingContainer } from './messages.ts';
 import { familyOf, type ModelFamily } from './model-family.ts';
 
 type BodyOptions = {
@@ -20,11 +20,13 @@ export function bodyOf(
   plan: Plan,
   { model, stream, conversationOf }: BodyOptions,
 ): JsonObject {
-  const { opening, input: messages } = conversationOf(request.transcript);
+  const tools = toolsInput(request, plan);
+  const { opening, input: messages } = conversationOf(
+    withKnownReferences(request.transcript, [...tools, ...objectsOf(plan.providerOptions.tools)]),
+  );
   const { instructions: written, output } = request;
   const own = plan.output.type === 'words' && output ? withOutputSchema(written, output) : written;
   const instructions = [own ?? '', ...opening].filter(text => text !== '').join('\n\n');
-  const tools = toolsInput(request, plan);
   const merged = mergeOptions(
     mergeOptions(
       {
@@ -53,7 +55,8 @@ export function bodyOf(
 }
 
 function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
-  const inputs = declarationsOf(tools, plan.family);
+  const declared = declarationsOf(tools, plan.family);
+  const inputs = searches(plan.providerOptions) ? declared.filter(one => one !== SEARCH) : declared;
   if (plan.output.type !== 'tool' || !output) return inputs;
   const answer = {
     name: plan.output.name,
@@ -64,6 +67,37 @@ function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
   return [...inputs, answer];
 }
 
+const SEARCH: JsonObject = { type: 'tool_search_tool_bm25_20251119', name: 'tool_search_tool_bm25' };
+
+function searches({ tools }: JsonObject): boolean {
+  return objectsOf(tools).some(({ type }) => /^tool_search_tool_/.test(textIn(type)));
+}
+
+/**
+ * The transcript with the references in results of searches whose tool the request declares: the API refuses others. A
+ * toolset does not say which tools it has. See
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool.
+ */
+function withKnownReferences(transcript: readonly Item[], tools: readonly JsonObject[]): readonly Item[] {
+  const names = new Set(tools.map(({ name }) => name));
+  const isKnown = (reference: JsonObject) => names.has(reference.tool_name);
+  const hasUnknown = (item: Item) => referencesIn(item).some(reference => !isKnown(reference));
+  const isSure = tools.length > 0 && tools.every(({ name }) => name !== undefined);
+  if (!isSure || !transcript.some(hasUnknown)) return transcript;
+  return transcript.map(item => {
+    const block = item.type === 'provider_item' ? keptBlock(item.opaque) : undefined;
+    if (item.type !== 'provider_item' || !block || !hasUnknown(item)) return item;
+    const content = { ...objectOf(block.content), tool_references: referencesIn(item).filter(isKnown) };
+    return { ...item, opaque: keepBlock({ ...block, content }) };
+  });
+}
+
+function referencesIn(item: Item): JsonObject[] {
+  if (item.type !== 'provider_item' || item.kind !== 'tool_search_tool_result') return [];
+  return objectsOf(objectOf(keptBlock(item.opaque)?.content).tool_references);
+}
+
+/** With the provider's search if a tool is deferred. */
 export function declarationsOf(
   tools: readonly ToolDefinition[],
   { nativeOutput }: ModelFamily,
@@ -72,16 +106,28 @@ export function declarationsOf(
 }
 
 const nativeToolInputs = convertOnce<ToolDefinition>(tools =>
-  tools.map(tool => toolInput(tool, tool.strict === true ? nativeSchema(tool.inputSchema) : undefined)),
+  toolInputs(tools, tool => (tool.strict === true ? nativeSchema(tool.inputSchema) : undefined)),
 );
-const plainToolInputs = convertOnce<ToolDefinition>(tools => tools.map(tool => toolInput(tool)));
+const plainToolInputs = convertOnce<ToolDefinition>(tools => toolInputs(tools, () => undefined));
 
-function toolInput({ name, description, inputSchema }: ToolDefinition, strictForm?: JsonObject): JsonObject {
+function toolInputs(
+  tools: readonly ToolDefinition[],
+  strictFormOf: (tool: ToolDefinition) => JsonObject | undefined,
+): JsonObject[] {
+  const inputs = tools.map(tool => toolInput(tool, strictFormOf(tool)));
+  return tools.some(({ deferred }) => deferred) ? [...inputs, SEARCH] : inputs;
+}
+
+function toolInput(
+  { name, description, inputSchema, deferred }: ToolDefinition,
+  strictForm: JsonObject | undefined,
+): JsonObject {
   return {
     name,
     ...omitUndefined({ description: description || undefined }),
     input_schema: objectSchema(strictForm ?? inputSchema),
     ...(strictForm ? { strict: true } : {}),
+    ...(deferred ? { defer_loading: true } : {}),
   };
 }
 

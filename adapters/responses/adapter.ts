@@ -48,6 +48,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       customTools: dialect.customTools === 'client',
       usage: usageFrom(dialect, options),
       bindsReasoning: dialect.bindsReasoning?.(model) ?? false,
+      toolSearch: dialect.searchesTools?.(model) ?? false,
     },
     ...(dialect.appends?.(model) && { append: (change: SetupChange) => setupItems(change, dialect) }),
     connect: connector(dialect, options),

@@ -21,6 +21,8 @@ export type ResponsesDialect = Endpoint & {
   bindsReasoning?(model: string): boolean;
   /** Whether the end of each message of the user is marked for the prompt cache. Default: `false`. */
   breakpoints?: boolean;
+  /** Whether the provider searches deferred tools for a model. Default: never. */
+  searchesTools?(model: string): boolean;
   /** How an output schema is enforced. Default: `native`. */
   structuredOutput?: 'native' | 'instructions';
 };

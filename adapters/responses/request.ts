@@ -37,7 +37,7 @@ export function responsesBody(
 ): (request: ModelRequest, mode: { stream: boolean }) => JsonObject {
   const storedInput = growingInput({ ...dialect, stored: true });
   const unstoredInput = growingInput({ ...dialect, stored: false });
-  const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(tool => toolInput(tool, dialect)));
+  const toolInputs = convertOnce<ToolDefinition>(tools => toolsInput(tools, dialect));
   const undeclared = withoutDeclared();
   return (request, { stream }) => {
     const { continuation, output, transcript } = request;
@@ -63,7 +63,11 @@ export function responsesBody(
     if (stream) own.stream = true;
     if (dialect.remembers && !stored) own.store = false;
     if (encryptedReasoning) own.include = ['reasoning.encrypted_content'];
-    if (tools.length > 0) own.tools = toolInputs(tools);
+    if (tools.length > 0) {
+      const inputs = toolInputs(tools);
+      const hasSearch = objectsOf(providerOptions.tools).some(({ type }) => type === SEARCH.type);
+      own.tools = hasSearch ? inputs.filter(input => input !== SEARCH) : inputs;
+    }
     if (output)
       own.text = {
         format: needsText ? { type: 'json_object' } : { type: 'json_schema', ...formatOf(output) },
@@ -85,7 +89,8 @@ function withoutDeclared(): (
     const key = names.join(' ');
     const last = known.get(tools);
     if (last?.key === key) return last.left;
-    const left = tools.filter(({ name }) => !names.includes(name));
+    // What a search of the provider has found stays declared.
+    const left = tools.filter(({ name, deferred }) => deferred || !names.includes(name));
     known.set(tools, { key, left });
     return left;
   };
@@ -146,6 +151,45 @@ function allowedChoice(choice: JsonValue, { tools }: JsonObject, transcript: rea
 
 function isCustom({ custom }: ToolDefinition, { customTools }: ResponsesDialect): boolean {
   return custom !== undefined && customTools === 'client';
+}
+
+const SEARCH: JsonObject = { type: 'tool_search' };
+
+/**
+ * Deferred tools of a server are in a namespace, of which the model sees name and description: of other deferred functions
+ * it sees their own. Source: https://developers.openai.com/api/docs/guides/tools-tool-search
+ */
+function toolsInput(tools: readonly ToolDefinition[], dialect: ResponsesDialect): JsonObject[] {
+  const taken = new Set(tools.map(({ name }) => name));
+  const spaces = new Map<string, JsonObject[]>();
+  const inputs = tools.flatMap(tool => {
+    const input = toolInput(tool, dialect);
+    if (!tool.deferred) return [input];
+    const member = { ...input, defer_loading: true };
+    if (tool.server === undefined) return [member];
+    const known = spaces.get(tool.server);
+    if (known !== undefined) {
+      known.push(member);
+      return [];
+    }
+    const members = [member];
+    spaces.set(tool.server, members);
+    let name = tool.server.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 60);
+    while (taken.has(name)) name = `${name}_`;
+    taken.add(name);
+    const ofServer = tools.filter(({ deferred, server }) => deferred && server === tool.server);
+    return [{ type: 'namespace', name, description: describeSpace(tool.server, ofServer), tools: members }];
+  });
+  return tools.some(({ deferred }) => deferred) ? [...inputs, SEARCH] : inputs;
+}
+
+/** In characters. */
+const LONGEST_LIST = 240;
+
+function describeSpace(server: string, tools: readonly ToolDefinition[]): string {
+  const names = tools.map(({ name }) => name).join(', ');
+  const list = names.length > LONGEST_LIST ? `${names.slice(0, LONGEST_LIST)}…` : names;
+  return `The ${tools.length} tools of the server ${server}: ${list}`;
 }
 
 /** `strict` is always sent: its default is true, which few schemas satisfy. */

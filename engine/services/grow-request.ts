@@ -97,6 +97,7 @@ function keepBeginning(wanted: Wanted, last: LastSent, setup: Setup): Grown | un
   const change = changeOf(held, setup.first, first, wanted);
   // Providers add tools only to others.
   if (change?.added !== undefined && first.names.length === 0) return undefined;
+  if (change !== undefined && touchesDeferred(change, wanted)) return undefined;
   const appended = change === undefined ? [] : wanted.adapter.append?.(change);
   if (appended === undefined) return undefined;
   const items = appended.map(item => ({ ...item, id: item.id ?? wanted.newId('item') }));
@@ -196,7 +197,12 @@ function textOf({ instructions: digest, text }: Head, wanted: Wanted) {
 /** The tools of a head; `undefined` if the agent no longer has all of them as they were. */
 function toolsOf({ names, tools: digest }: Head, allTools: ToolMap): ToolMap | undefined {
   if (digestTools(allTools) === digest) return allTools;
-  const tools = new Map(names.flatMap(name => [...allTools].filter(([one]) => one === name)));
+  const tools = new Map(
+    names.flatMap(name => {
+      const tool = allTools.get(name);
+      return tool === undefined ? [] : [[name, tool] as const];
+    }),
+  );
   return digestTools(tools) === digest ? tools : undefined;
 }
 
@@ -217,6 +223,15 @@ function changeOf(
     removed: removed.length === 0 ? undefined : removed,
   });
   return Object.keys(change).length === 0 ? undefined : change;
+}
+
+/** Nothing appended can name a deferred tool: the model has not seen it. */
+function touchesDeferred(
+  { added = [], restored = [], removed = [] }: SetupChange,
+  { allTools }: Wanted,
+): boolean {
+  const names = [...added.map(({ name }) => name), ...restored, ...removed];
+  return names.some(name => allTools.get(name)?.deferred);
 }
 
 const definitionsOf = oncePer((tools: ToolMap) => [...tools.values()].map(toolDefinition));

@@ -4,6 +4,7 @@ import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { oncePer } from '../../protocol/once-per.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ModelRequest, OutputFormat, ToolChoice } from '../../protocol/turn.ts';
 import type { AgentDefinition, Instructions } from './definition.ts';
@@ -42,15 +43,16 @@ export async function prepareRequest(
     const { runId } = context;
     throw new EngineError(code, `Run ${runId} has no model here: ${reason}. ${advice}`, { runId });
   }
-  const names = preparation.tools ?? params.tools;
-  const tools: ReadonlyMap<string, Tool> =
-    names === undefined ? parts.tools : new Map([...parts.tools].filter(([name]) => names.includes(name)));
+  const tools = toolsNamed(parts.tools, preparation.tools ?? params.tools);
   const toolChoice = chooseTools(context, preparation.toolChoice ?? params.toolChoice);
   const providerOptions = params.providerOptions ?? parts.providerOptions;
   const transcript = preparation.transcript ?? history;
   const isFullHistory = transcript === history;
   // With a `separate` answer, the output schema applies only to the final turn.
   const output = context.config.finalAnswer !== 'separate' || context.turn.final ? parts.output : undefined;
+  const choices = [context.config.toolChoice, params.toolChoice, preparation.toolChoice];
+  const chosen = choices.flatMap(choice => (typeof choice === 'object' ? choice.name : []));
+  const seen = toolsSeen(tools, parts.tools, { adapter, context, history, chosen });
   const { sent, appended, broken, instructions, ...grown } = growRequest({
     adapter,
     context,
@@ -58,8 +60,8 @@ export async function prepareRequest(
     transcript,
     instructions: params.instructions ?? writeInstructions(parts.instructions, context),
     ownInstructions: typeof parts.instructions === 'string' ? parts.instructions : undefined,
-    tools: adapter.capabilities.toolChoice === false ? offeredTools(tools, toolChoice) : tools,
-    allTools: parts.tools,
+    tools: adapter.capabilities.toolChoice === false ? offeredTools(seen.tools, toolChoice) : seen.tools,
+    allTools: seen.allTools,
     output,
     newId,
   });
@@ -78,6 +80,80 @@ export async function prepareRequest(
     }),
   };
   return { adapter, request, tools, transcript, isFullHistory, sent, appended, broken };
+}
+
+type ToolMap = TurnParts['tools'];
+
+/** The tools with these names; with a deferred one also the search for it. */
+function toolsNamed(tools: ToolMap, names: readonly string[] | undefined): ToolMap {
+  if (names === undefined) return tools;
+  const named = [...tools].filter(([name]) => names.includes(name));
+  const search = named.some(([, { deferred }]) => deferred) ? searchIn(tools) : undefined;
+  return new Map(search === undefined ? named : named.concat([[search.name, search]]));
+}
+
+const searchIn = oncePer((tools: ToolMap) => [...tools.values()].find(({ finds }) => finds !== undefined));
+
+/**
+ * The tools of a turn as its model gets them, and all tools in that form. A provider that searches gets the deferred ones
+ * declared as such; elsewhere the model gets the search, and those that were found, called or chosen before. What was
+ * found is in the journal: in the transcript, and what a compaction or an edit took from there in the head that was sent.
+ */
+function toolsSeen(
+  tools: ToolMap,
+  allTools: ToolMap,
+  about: { adapter: ModelAdapter; context: Context; history: readonly Item[]; chosen: readonly string[] },
+): { tools: ToolMap; allTools: ToolMap } {
+  const { adapter, context, history, chosen } = about;
+  const search = searchIn(allTools);
+  if (search === undefined) return { tools, allTools };
+  if (adapter.capabilities.toolSearch === true) {
+    const all = withoutSearch(allTools);
+    if (chosen.length === 0) return { tools: tools === allTools ? all : withoutSearch(tools), allTools: all };
+    // Providers refuse a choice of a deferred tool.
+    return { tools: loadTools(withoutSearch(tools), chosen), allTools: loadTools(all, chosen) };
+  }
+  const offered = new Map([...tools].filter(([, { deferred }]) => !deferred));
+  for (const name of [...namesHeld(context, search), ...chosen, ...namesFound(history, search)]) {
+    const tool = tools.get(name);
+    if (tool?.deferred) offered.set(name, loaded(tool));
+  }
+  return { tools: offered, allTools: loadTools(allTools) };
+}
+
+const withoutSearch = oncePer(
+  (tools: ToolMap): ToolMap => new Map([...tools].filter(([, { finds }]) => finds === undefined)),
+);
+
+/** The tools, those with these names (default: all) no longer deferred. */
+function loadTools(tools: ToolMap, names?: readonly string[]): ToolMap {
+  return new Map(
+    [...tools].map(([name, tool]) => [name, names?.includes(name) === false ? tool : loaded(tool)]),
+  );
+}
+
+const loaded = oncePer((tool: Tool): Tool => {
+  const { deferred, ...rest } = tool;
+  return deferred ? rest : tool;
+});
+
+/** What the last request had besides a search of ours. With a provider's search, it had every tool. */
+function namesHeld({ sent }: Context, search: Tool): string[] {
+  if (sent === null) return [];
+  const { first, now = first } = sent.setup;
+  return [first, now].flatMap(({ names }) => (names.includes(search.name) ? names : []));
+}
+
+/** The tools that searches of the transcript have found, and those that were called without. */
+function namesFound(history: readonly Item[], { name: ofSearch, finds }: Tool): string[] {
+  const searches = new Set<string>();
+  return history.flatMap(item => {
+    if (item.type === 'tool_call') {
+      if (item.name !== ofSearch) return item.name;
+      searches.add(item.callId);
+    }
+    return item.type === 'tool_result' && searches.has(item.callId) ? (finds?.(item.output) ?? []) : [];
+  });
 }
 
 function writeInstructions(instructions: Instructions | undefined, { runContext }: Context) {

@@ -56,7 +56,7 @@ function depthFault(input: JsonValue | undefined): string | undefined {
 }
 
 function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string {
-  const names = [...tools.keys()];
+  const names = [...tools].flatMap(([known, { deferred }]) => (deferred ? [] : known));
   const known = names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`;
   return `There is no tool "${name}". ${known}`;
 }

@@ -40,6 +40,8 @@ export type McpToolOverride = {
   repeatable?: boolean;
   /** The largest result that the journal stores in full, in bytes of its JSON; replaces the agent's limit. */
   maxResultBytes?: number;
+  /** Whether the model has to find the tool; replaces the server's `deferred`. */
+  deferred?: boolean;
   description?: string;
 };
 
@@ -48,6 +50,7 @@ type ServerToolOptions = {
   server: string;
   prefix: string;
   trustHints: boolean;
+  deferred: boolean;
   /** How long the server may be silent during a call, in ms; each progress notification restarts the timer. */
   silenceMs: number;
   /** Time limit of a call in ms, regardless of progress, unless the tool has its own `timeoutMs`. */
@@ -155,6 +158,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
       timeoutMs,
       maxResultBytes,
       repeatable,
+      deferred: (override.deferred ?? options.deferred) || undefined,
       fixedApproval: fixedApproval(approval),
       pureApproval: pureApproval(approval),
     }),

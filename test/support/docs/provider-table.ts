@@ -16,6 +16,7 @@ const KEY_OPTIONAL = new Set(['harmony', 'vllm']);
 /** A recent model, for providers whose capabilities depend on the model. */
 const MODELS: Readonly<Record<string, string>> = {
   anthropic: 'claude-sonnet-4-5',
+  openai: 'gpt-5.4',
   gemini: 'gemini-3.8-flash',
   'gemini-interactions': 'gemini-3.8-flash',
 };
@@ -35,6 +36,7 @@ const COLUMNS: readonly [title: string, cell: (capabilities: Capabilities) => st
   ['server tools', ({ serverTools }) => mark(serverTools)],
   ['structured output', ({ structuredOutput }) => structuredOutput],
   ['continuation', ({ continuation }) => mark(continuation)],
+  ['tool search', ({ toolSearch = false }) => mark(toolSearch)],
   ['usage', ({ usage }) => (usage === 'unknown' ? usage : mark(usage))],
 ];
 

@@ -13,6 +13,8 @@ export type HttpMcpOptions = {
   /** Answers in place of the server. */
   instead?: (request: Request, says: string) => Response | Promise<Response> | undefined;
   port?: number;
+  /** The number of tools besides its own: `task_1_of_crm`, and so on. */
+  more?: number;
 };
 
 const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] });
@@ -143,6 +145,10 @@ export class HttpMcpServer {
       ...text(`failed: ${input}`),
       isError: true,
     }));
+    for (let number = 1; number <= (this.#options.more ?? 0); number += 1) {
+      const name = `task_${number}_of_crm`;
+      server.registerTool(name, tool(name), ({ text: input = '' }) => text(`${name}: ${input}`));
+    }
     return server;
   }
 }
