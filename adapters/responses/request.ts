@@ -42,10 +42,11 @@ export function responsesBody(
   return (request, { stream }) => {
     const { continuation, output, transcript } = request;
     const providerOptions = mergeOptions(shared, request.providerOptions);
-    const tools = undeclared(request.tools, [
-      ...namesDeclaredIn(providerOptions.tools),
-      ...namesAddedIn(transcript, dialect),
-    ]);
+    const tools = undeclared(
+      request.tools,
+      namesDeclaredIn(providerOptions.tools),
+      namesAddedIn(transcript, dialect),
+    );
     const stored = dialect.remembers && (providerOptions.store ?? store) !== false;
     const previous = stored ? nonEmpty(continuation) : undefined;
     const from = previous === undefined ? undefined : endOfLastTurn(transcript);
@@ -81,16 +82,19 @@ export function responsesBody(
 /** Leaves out the tools that are declared elsewhere; the same list for the same tools and names. */
 function withoutDeclared(): (
   tools: readonly ToolDefinition[],
-  names: readonly string[],
+  declared: readonly string[],
+  added: readonly string[],
 ) => readonly ToolDefinition[] {
   const known = new WeakMap<readonly ToolDefinition[], { key: string; left: readonly ToolDefinition[] }>();
-  return (tools, names) => {
-    if (names.length === 0) return tools;
-    const key = names.join(' ');
+  return (tools, declared, added) => {
+    if (declared.length + added.length === 0) return tools;
+    const key = JSON.stringify([declared, added]);
     const last = known.get(tools);
     if (last?.key === key) return last.left;
     // What a search of the provider has found stays declared.
-    const left = tools.filter(({ name, deferred }) => deferred || !names.includes(name));
+    const left = tools.filter(
+      ({ name, deferred }) => !declared.includes(name) && (deferred || !added.includes(name)),
+    );
     known.set(tools, { key, left });
     return left;
   };

@@ -118,19 +118,19 @@ function toolsSeen(
     const tool = tools.get(name);
     if (tool?.deferred) offered.set(name, loaded(tool));
   }
-  return { tools: offered, allTools: loadTools(allTools) };
+  return { tools: offered, allTools: loadAll(allTools) };
 }
 
 const withoutSearch = oncePer(
   (tools: ToolMap): ToolMap => new Map([...tools].filter(([, { finds }]) => finds === undefined)),
 );
 
-/** The tools, those with these names (default: all) no longer deferred. */
-function loadTools(tools: ToolMap, names?: readonly string[]): ToolMap {
-  return new Map(
-    [...tools].map(([name, tool]) => [name, names?.includes(name) === false ? tool : loaded(tool)]),
-  );
+/** The tools, those with these names no longer deferred. */
+function loadTools(tools: ToolMap, names: readonly string[]): ToolMap {
+  return new Map([...tools].map(([name, tool]) => [name, names.includes(name) ? loaded(tool) : tool]));
 }
+
+const loadAll = oncePer((tools: ToolMap): ToolMap => loadTools(tools, [...tools.keys()]));
 
 const loaded = oncePer((tool: Tool): Tool => {
   const { deferred, ...rest } = tool;

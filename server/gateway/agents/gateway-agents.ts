@@ -14,7 +14,7 @@ import { BuiltinTools } from '../../builtins/builtin-tools.ts';
 import { invalid } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
 import { compactsContext, isUpstreamCompaction } from '../request/compaction-items.ts';
-import { type GatewayRequest, OPENAI_NAMES } from '../request/gateway-request.ts';
+import { type GatewayRequest, OPENAI, OPENAI_NAMES } from '../request/gateway-request.ts';
 import type { RunResponses } from '../runs/response-library.ts';
 import {
   type Exposed,
@@ -83,14 +83,14 @@ export class GatewayAgents {
     used: Exposed,
   ): Promise<Equipment> {
     const { tools, addedTools = [] } = request;
-    const builtins = await this.#builtins.open(request, this.models.open(model));
+    const adapter = this.models.open(model);
+    const builtins = await this.#builtins.open(request, adapter);
     const { servers, close } = await this.#servers.connect(tools);
     const base = this.#options.agents?.get(model);
     const own = base && { label: plainName(base.name), tools: await toolsOf(base) };
-    return {
-      toolset: makeToolset([...tools, ...addedTools], { servers, builtins, used, ...omitUndefined({ own }) }),
-      close,
-    };
+    const searched = adapter.provider === OPENAI && adapter.capabilities.toolSearch === true;
+    const options = { servers, builtins, used, searched, ...omitUndefined({ own }) };
+    return { toolset: makeToolset([...tools, ...addedTools], options), close };
   }
 
   make(spec: ResponseSpec, given: { request: RecordedRequest; toolset: AgentTools; store: Store }): Agent {
@@ -119,10 +119,9 @@ export class GatewayAgents {
     const adapter = this.models.open(model);
     const { toolset, close } = await this.equip({ request, model }, {});
     const passed = this.#builtins.passed(request.tools, adapter);
-    const { provider } = adapter;
     const { providerOptions = {} } = request;
     const base = omitUndefined({ base: this.#options.agents?.get(model) });
-    const options = { ...toolset, ...base, request, provider, transcript, passed, providerOptions };
+    const options = { ...toolset, ...base, request, adapter, transcript, passed, providerOptions };
     try {
       return await countTokens(adapter, describeFirstCall(options));
     } finally {

@@ -156,8 +156,9 @@ function targetOf(transport: McpServerConfig['transport']): string {
   return 'url' in transport ? digestOf({ url: new URL(transport.url).href }) : 'process';
 }
 
-function openConfigured(label: string, { transport, tools = {}, timeoutMs }: McpServerConfig): ToolSource {
-  return mcp({ name: label, ...transport, tools, ...omitUndefined({ timeoutMs }) });
+function openConfigured(label: string, config: McpServerConfig): ToolSource {
+  const { transport, tools = {}, timeoutMs, deferred } = config;
+  return mcp({ name: label, ...transport, tools, ...omitUndefined({ timeoutMs, deferred }) });
 }
 
 function openNamed({ server_label: name, server_url: url, authorization, headers }: McpTool): ToolSource {

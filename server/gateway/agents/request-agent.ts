@@ -9,6 +9,7 @@ import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.t
 import type { Store } from '../../../protocol/store.ts';
 import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/tool.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, Usage } from '../../../protocol/turn.ts';
+import { searchTool } from '../../../tools/search-tools.ts';
 import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { invalid } from '../../openai-error.ts';
 import { compactsContext } from '../request/compaction-items.ts';
@@ -18,6 +19,7 @@ import {
   clientTools,
   isDeclaredAsSent,
   isOfResponses,
+  isSearch,
   type RequestTool,
 } from '../request/request-tools.ts';
 import {
@@ -73,7 +75,7 @@ export function makeRequestAgent(
   const [model] = models;
   if (model === undefined) throw new TypeError('Expected a model.');
   const choice = readChoice(request, toolset.exposed);
-  const given = mergeOptions(optionsFor(model.provider, { ...options, exposed: toolset.exposed }), added);
+  const given = mergeOptions(optionsFor(model, { ...options, exposed: toolset.exposed }), added);
   const asked = mergeOptions(base?.options.providerOptions ?? {}, given);
   // The journal has the history, so a provider that would keep responses keeps none, and each call sends all of it.
   const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
@@ -116,27 +118,33 @@ export function describeFirstCall(options: {
   base?: Agent;
   tools: readonly Tool[];
   exposed: Exposed;
-  provider: string;
+  adapter: ModelAdapter;
   transcript: readonly Item[];
   passed: readonly BuiltinTool[];
   providerOptions: JsonObject;
 }): ModelRequest {
-  const { request, base, tools, exposed, provider, transcript } = options;
+  const { request, base, tools, exposed, adapter, transcript } = options;
   const instructions = instructionsOf(base, request);
   const choice = readChoice(request, exposed);
   const offered = tools.filter(({ name }) => choice.tools?.includes(name) ?? true);
   return {
     transcript,
-    tools: offered.map(toolDefinition),
+    tools: (adapter.capabilities.toolSearch ? offered : withSearch(offered)).map(toolDefinition),
     toolChoice: choice.first,
     settings: request.settings,
-    providerOptions: mergeOptions(optionsFor(provider, options), options.providerOptions),
+    providerOptions: mergeOptions(optionsFor(adapter, options), options.providerOptions),
     ...omitUndefined({
       // Instructions that depend on the context of a run are not known before it.
       instructions: typeof instructions === 'function' ? request.instructions : instructions,
       output: outputOf(request),
     }),
   };
+}
+
+/** The tools before a search has found any. */
+function withSearch(tools: readonly Tool[]): readonly Tool[] {
+  const deferred = tools.filter(tool => tool.deferred);
+  return deferred.length === 0 ? tools : [...tools.filter(tool => !tool.deferred), searchTool(deferred)];
 }
 
 /** `first` applies to the first turn of the response, `tools` to all its turns. */
@@ -215,7 +223,7 @@ export function assertSupported(
 }
 
 function optionsFor(
-  provider: string,
+  { provider, capabilities: { toolSearch = false } }: ModelAdapter,
   {
     request,
     passed,
@@ -230,7 +238,7 @@ function optionsFor(
     ...(summary === undefined ? {} : { reasoning: { summary } }),
     ...(text?.verbosity == null ? {} : { text: { verbosity: text.verbosity } }),
     ...openai,
-    ...passedOptions(request, passed, known.exposed),
+    ...passedOptions(request, passed, { ...known, toolSearch }),
   };
 }
 
@@ -239,7 +247,7 @@ const ABOUT_BUILTINS = /^(?:web_search|file_search|code_interpreter)_call\./;
 function passedOptions(
   request: RecordedRequest,
   passed: readonly BuiltinTool[],
-  exposed: Exposed,
+  { exposed, toolSearch }: { exposed: Exposed; toolSearch: boolean },
 ): JsonObject {
   const { include = [], toolChoice: choice } = request;
   const allowed =
@@ -249,13 +257,14 @@ function passedOptions(
   const builtins = passed.filter(
     tool => allowed?.some(({ type }) => builtinKind(type) === builtinKindOf(tool)) ?? true,
   );
-  const declared = request.tools.filter(
-    tool =>
-      isDeclaredAsSent(tool) &&
-      (allowed === undefined ||
-        clientTools(tool).some(({ name }) =>
-          allowed.some(one => ('name' in one ? one.name : one.type) === name),
-        )),
+  const declared = request.tools.filter(tool =>
+    isSearch(tool)
+      ? toolSearch
+      : isDeclaredAsSent(tool) &&
+        (allowed === undefined ||
+          clientTools(tool).some(({ name }) =>
+            allowed.some(one => ('name' in one ? one.name : one.type) === name),
+          )),
   );
   const tools = [...builtins, ...declared.map(tool => declarationOf(tool, exposed))];
   if (tools.length === 0) return {};

@@ -1,6 +1,7 @@
 import type { Item } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
+import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
 import type { OfferedBuiltin } from '../../builtins/builtin-tools.ts';
 import { invalid, type ResponsesError } from '../../openai-error.ts';
@@ -46,11 +47,14 @@ export function makeToolset(
     builtins = [],
     used = {},
     own: agent = { label: '', tools: [] },
+    searched = false,
   }: {
     servers: readonly ConnectedServer[];
     builtins?: readonly OfferedBuiltin[];
     used?: Exposed;
     own?: { label: string; tools: readonly Tool[] };
+    /** Whether clients see searches for deferred tools, because the provider runs them. */
+    searched?: boolean;
   },
 ): Toolset {
   const declared = requested.flatMap(clientTool);
@@ -61,7 +65,9 @@ export function makeToolset(
   const hidden = offered.filter(({ known }) => isHidden(known));
   const built = builtins.map(({ kind, tool }) => ({ known: { builtin: kind, name: kind }, tool }));
   const ofAgent = agent.tools.map(tool => ({ known: identifyOwn(tool, agent.label), tool }));
-  const held = namesInUse(used, [...declared, ...built, ...offered, ...ofAgent]);
+  const all = [...declared, ...built, ...offered, ...ofAgent];
+  const search = all.some(({ tool }) => tool.deferred) ? { [SEARCH_TOOL]: searched ? SEARCHED : SEARCH } : {};
+  const held = { ...namesInUse(used, all), ...search };
   const kept = nameTools(ofAgent, { held });
   const own = [...kept, ...nameTools(declared, { held, among: kept, prefix: 'client_' })];
   const ours = nameTools(built, { held, among: own, prefix: 'gateway_' });
@@ -72,12 +78,19 @@ export function makeToolset(
     if (isOwnTool(known) && known.name !== tool.name) throw takenName(known.name);
   return {
     tools: named.map(({ tool }) => tool),
-    exposed: Object.fromEntries(
-      named.flatMap(({ known, tool }) => (isPlain(known, tool) ? [] : [[tool.name, known]])),
-    ),
+    exposed: {
+      ...Object.fromEntries(
+        named.flatMap(({ known, tool }) => (isPlain(known, tool) ? [] : [[tool.name, known]])),
+      ),
+      ...search,
+    },
     lists: servers.filter(server => !server.hidden).map(listTools),
   };
 }
+
+/** The search for deferred tools, which the engine adds to the others; clients see none of its calls. */
+const SEARCH: ServerTool = { label: '', name: SEARCH_TOOL, hidden: true };
+const SEARCHED: ServerTool = { ...SEARCH, target: 'provider' };
 
 /** The model calls these tools by a name of its own. */
 function takenName(name: string): ResponsesError {
@@ -164,7 +177,7 @@ function clientTool(declared: RequestTool): Offered[] {
 }
 
 /** To models without such tools it is a function with the text as its only parameter. */
-function customTool({ name, description, format }: CustomTool): Tool {
+function customTool({ name, description, format, defer_loading }: CustomTool): Tool {
   const input = { type: 'string', description: 'The text of the input, with nothing around it.' };
   return {
     ...CLIENT_SIDE,
@@ -172,6 +185,7 @@ function customTool({ name, description, format }: CustomTool): Tool {
     description: description ?? '',
     inputSchema: { type: 'object', properties: { input }, required: ['input'], additionalProperties: false },
     custom: omitUndefined({ format: format ?? undefined }) as JsonObject,
+    ...omitUndefined({ deferred: defer_loading || undefined }),
     validate: value =>
       isJsonObject(value) && typeof value.input === 'string'
         ? { valid: true, value }
@@ -179,13 +193,13 @@ function customTool({ name, description, format }: CustomTool): Tool {
   };
 }
 
-function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
+function functionTool({ name, description, parameters, strict, defer_loading }: FunctionTool): Tool {
   return {
     ...CLIENT_SIDE,
     name,
     description: description ?? '',
     inputSchema: { type: 'object', properties: {}, ...parameters },
-    ...omitUndefined({ strict: strict ?? undefined }),
+    ...omitUndefined({ strict: strict ?? undefined, deferred: defer_loading || undefined }),
     maxResultBytes: MOST_OUTPUT_BYTES,
     validate: value => ({ valid: true, value }),
   };
@@ -193,7 +207,12 @@ function functionTool({ name, description, parameters, strict }: FunctionTool): 
 
 function serverTool(tool: Tool, server: ConnectedServer): Tool {
   const asks = needsApproval(tool, server);
-  return { ...tool, approval: asks ? () => true : call => (server.hidden ? false : tool.approval(call)) };
+  const deferred = server.asked?.defer_loading ?? tool.deferred;
+  return {
+    ...tool,
+    ...omitUndefined({ deferred }),
+    approval: asks ? () => true : call => (server.hidden ? false : tool.approval(call)),
+  };
 }
 
 /** `always` in configuration or request wins; without a policy it is needed; hidden servers never ask. */

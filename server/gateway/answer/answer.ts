@@ -7,6 +7,7 @@ import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
 import {
   builtinOf,
   CallTools,
@@ -372,7 +373,7 @@ function publicError({ code, message }: { code: string; message: string }, { exp
   if (OPERATOR_CODES.has(code))
     return said(`The server cannot use the model provider (${code}). See its log for the cause.`);
   return said(
-    Object.values(exposed).some(isHidden)
+    Object.entries(exposed).some(([name, tool]) => name !== SEARCH_TOOL && isHidden(tool))
       ? `The response failed (${code}). See the server's log for the cause.`
       : message,
   );

@@ -49,6 +49,7 @@ const customTool = openFields({
       'expected { "type": "text" } or { "type": "grammar", "syntax", "definition" }',
     ),
   ),
+  defer_loading: maybe(z.boolean()),
 });
 export type CustomTool = z.infer<typeof customTool>;
 
@@ -67,6 +68,7 @@ const mcpTool = openFields({
   headers: maybe(z.record(z.string(), z.string())),
   server_description: maybe(z.string()),
   allowed_tools: maybe(z.union([z.array(z.string()), toolFilter])),
+  defer_loading: maybe(z.boolean()),
   require_approval: maybe(
     z.union([
       z.enum(['always', 'never']),
@@ -90,6 +92,7 @@ const ownTool = openFields({
   environment: maybe(
     openFields({ type: z.literal('local', 'expected "local": commands do not run in containers here') }),
   ),
+  execution: maybe(z.enum(['server', 'client'])),
 });
 type OwnTool = z.infer<typeof ownTool>;
 
@@ -219,8 +222,13 @@ export function clientTools(tool: RequestTool): ClientTool[] {
     case 'namespace':
       return tool.tools.flatMap(clientTools);
     default:
-      return isOwnTool(tool) ? [{ kind: 'own', name: ownNameOf(tool.type), tool }] : [];
+      return isOwnTool(tool) && !isSearch(tool) ? [{ kind: 'own', name: ownNameOf(tool.type), tool }] : [];
   }
+}
+
+/** Whether the tool asks for a search for deferred tools, which the client does not run. */
+export function isSearch(tool: RequestTool): boolean {
+  return tool.type === 'tool_search' && tool.execution !== 'client';
 }
 
 function isOwnTool(tool: RequestTool): tool is OwnTool {
@@ -235,6 +243,7 @@ function ownNameOf(type: string): string {
 export function isOfResponses(tool: RequestTool): boolean {
   if (tool.type === 'function')
     return tool.allowed_callers != null && !tool.allowed_callers.includes('direct');
+  if (isSearch(tool)) return false;
   return isOwnTool(tool) || tool.type === 'namespace' || tool.type === 'programmatic_tool_calling';
 }
 
@@ -242,7 +251,7 @@ export function isOfResponses(tool: RequestTool): boolean {
 export function isDeclaredAsSent(tool: RequestTool): boolean {
   if (isOfResponses(tool)) return true;
   if (tool.type !== 'function') return false;
-  return (tool.allowed_callers ?? tool.defer_loading ?? tool.output_schema) != null;
+  return (tool.allowed_callers ?? tool.output_schema) != null;
 }
 
 function assertServer(tool: McpTool, labels: Set<string>, named: (member: string) => string): void {
@@ -308,8 +317,8 @@ export function describeTool(tool: RequestTool): RequestTool {
       return { type, name, description, parameters, strict, ...more };
     }
     case 'custom': {
-      const { type, name, description, format } = tool;
-      return { type, name, ...omitNull({ description }), format: format ?? { type: 'text' } };
+      const { type, name, description, format, defer_loading } = tool;
+      return { type, name, ...omitNull({ description, defer_loading }), format: format ?? { type: 'text' } };
     }
     case 'mcp':
       return describeServer(tool);
@@ -321,12 +330,14 @@ export function describeTool(tool: RequestTool): RequestTool {
 /** Other fields and the query of the URL may contain tokens. */
 function describeServer(server: McpTool) {
   const { type, server_label, server_url, server_description, allowed_tools, require_approval } = server;
+  const { defer_loading } = server;
   const url = server_url == null || !URL.canParse(server_url) ? null : new URL(server_url);
   return {
     type,
     server_label,
     ...omitUndefined({
       server_description,
+      defer_loading,
       allowed_tools,
       require_approval,
       server_url: url === null ? undefined : `${url.origin}${url.pathname}`,

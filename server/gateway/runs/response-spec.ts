@@ -7,6 +7,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import type { Settings } from '../../../protocol/turn.ts';
+import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
 import {
   BUILTIN_KINDS,
   type BuiltinKind,
@@ -152,6 +153,8 @@ export function callTypeFor(tool: ExposedTool | undefined): string {
 
 /** Whether the provider may run calls in the turns of the response. */
 export function passesCalls({ request, exposed }: ResponseSpec): boolean {
+  const search = toolNamed(exposed, SEARCH_TOOL);
+  if (isServerTool(search) && search.target === 'provider') return true;
   const runHere = Object.values(exposed).map(builtinOf);
   return request.tools.some(tool =>
     isBuiltinTool(tool)
