@@ -218,6 +218,9 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
       );
     },
 
+  'each request begins with the one before it unless its turn names a break, and no void reasoning is sent':
+    ({ reference }) => reference.ungrown.join('; '),
+
   'a cancelled run lists the calls without a result': ({ after, reference }) => {
     if (statePath(after) !== 'cancelled') return null;
     const open = reference.calls.filter(({ stage }) => stage !== 'settled').map(({ call }) => call.callId);

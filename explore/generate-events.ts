@@ -8,6 +8,7 @@ import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import type { Environment, Round } from './environment.ts';
+import { EXPLORED, exploredRequest } from './explored-request.ts';
 import {
   answering,
   failing,
@@ -41,6 +42,12 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
 
 function when(is: boolean, ...events: UntimedEvent[]): UntimedEvent[] {
   return is ? events : [];
+}
+
+/** Reasoning that its provider takes back only after what it was made from. */
+function makeThought({ turn: { number } }: Context): Item {
+  const opaque = { provider: EXPLORED, data: number };
+  return { type: 'reasoning', id: `thought ${number}`, text: '', opaque };
 }
 
 function listFinalReports(place: string, { calls, now }: Context): UntimedEvent[] {
@@ -221,7 +228,14 @@ function listTurnReports(context: Context, environment: Environment): UntimedEve
     { ...failing({ retryAt: now + 10_000 }), startedAt },
   ];
   const spent = spendTurn(context, environment);
-  return reports.map(event => (event.type === 'turn.completed' ? { ...event, ...spent } : event));
+  const { sent, broken } = exploredRequest(context);
+  const how = omitUndefined({ broken });
+  return reports.map(event => {
+    if (event.type === 'turn.failed') return { ...event, ...how };
+    if (event.type !== 'turn.completed') return event;
+    const items = event.items.length === 0 ? [] : [makeThought(context), ...event.items];
+    return { ...event, ...spent, ...how, items, sent };
+  });
 }
 
 function listClientEvents(context: Context, { mostUnread = 1 }: Environment): UntimedEvent[] {

@@ -9,6 +9,7 @@ import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
 import type { Usage } from '../protocol/turn.ts';
+import { exploredRequest } from './explored-request.ts';
 
 /** The expected state of a run, from its events alone: without the chart's guards and actions. */
 export type ReferenceModel = {
@@ -55,9 +56,19 @@ export type ReferenceModel = {
   continuation: JsonValue | null;
   /** The `once` calls that settled and were not refused; `isPast`: before the latest compaction. */
   deeds: readonly ReferenceDeed[];
+  /** What the latest completed turn read, and what the turn under way reads. */
+  read: Read | null;
+  reading: Read | null;
+  /** The reasoning that no request may have any more, by id. */
+  lost: ReadonlySet<string>;
+  /** What is wrong with the request that the latest step begins. */
+  ungrown: string[];
   /** Whether a turn has completed since the latest compaction ended. */
   mayCompact: boolean;
 };
+
+/** The model that reads a request, its items, and whether the engine names a break. */
+type Read = { model: number; items: readonly Item[]; isBroken: boolean };
 
 export type ReferenceDeed = {
   callId: string;
@@ -157,9 +168,14 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     unfinished: false,
     continuation: null,
     deeds: [],
+    read: null,
+    reading: null,
+    lost: new Set(),
+    ungrown: [],
     mayCompact: true,
   };
   followEffects(model, step.effects);
+  followRequest(model, step);
   return model;
 }
 
@@ -173,12 +189,46 @@ export function followReference(before: ReferenceModel, event: ChartEvent, step:
     overruns: [],
     unpaid: [],
     unheld: [],
+    ungrown: [],
     continued: event.type === 'run.unpaused',
   };
   expectationOf(event).follow?.(model, event, step);
   closeRound(model);
   followEffects(model, step.effects);
+  followRequest(model, step);
   return model;
+}
+
+/** A request that the step begins. */
+function followRequest(model: ReferenceModel, { effects, state: { context } }: Step): void {
+  if (!effects.some(effect => effect.type === 'start' && effect.service === 'modelTurn')) return;
+  const { transcript: items, broken } = exploredRequest(context);
+  const reading = { model: context.turn.model, items, isBroken: broken !== undefined };
+  model.reading = reading;
+  const { read } = model;
+  if (read === null) return;
+  const isGrown =
+    read.model === reading.model &&
+    read.items.every((item, at) => item === items[at] || JSON.stringify(item) === JSON.stringify(items[at]));
+  if (!isGrown && broken === undefined)
+    model.ungrown.push(`turn ${context.turn.number} has another beginning, and nothing says so`);
+  const isVoid = (item: Item) =>
+    item.type === 'reasoning' && item.opaque !== undefined && model.lost.has(item.id ?? '');
+  const sealed = broken
+    ? items.find(item => item.type === 'reasoning' && item.opaque !== undefined)
+    : items.find(isVoid);
+  if (sealed) model.ungrown.push(`turn ${context.turn.number} sends ${sealed.id}, which is void`);
+}
+
+/** A turn that does not say what was sent cannot be compared with. */
+function followRead(model: ReferenceModel, { sent }: Of<'turn.completed'>): void {
+  if (model.reading?.isBroken === true) {
+    const thoughts = model.transcript.flatMap(item =>
+      'type' in item && item.type === 'reasoning' ? (item.id ?? []) : [],
+    );
+    model.lost = new Set([...model.lost, ...thoughts]);
+  }
+  model.read = sent === undefined ? null : model.reading;
 }
 
 /** Whether the chart must accept the event; it must ignore all others. */
@@ -497,7 +547,9 @@ function followDecision(model: ReferenceModel, event: Of<'approval.decided'>): v
 
 function followTurn(model: ReferenceModel, event: Of<'turn.completed'>, { state }: Step): void {
   const { config, spending, final } = model;
-  const { finishReason, calls, usage } = event;
+  const { finishReason, calls, usage, appended = [] } = event;
+  followRead(model, event);
+  model.transcript = [...model.transcript, ...appended];
   model.latest = { from: model.transcript.length, calls: calls.length };
   model.mayCompact = true;
   model.shown = false;

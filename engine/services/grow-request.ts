@@ -12,7 +12,7 @@ type ToolMap = ReadonlyMap<string, Tool>;
 
 /** What a turn would send by itself. */
 type Wanted = {
-  adapter: ModelAdapter;
+  adapter: Pick<ModelAdapter, 'provider' | 'model' | 'capabilities' | 'append'>;
   context: Pick<Context, 'sent' | 'transcript'>;
   /** The run's transcript after the inherited one; `transcript` is what this turn takes of it. */
   history: readonly Item[];

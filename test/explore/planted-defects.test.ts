@@ -4,10 +4,11 @@ import { createAgent, tool } from '../../agent/index.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import { fold } from '../../machines/fold.ts';
 import { explore } from '../../testing/index.ts';
+import { answerWith } from '../support/engine/models.ts';
 import { sampledByKind, TAKES_ALL } from '../support/sample.ts';
 import { recording } from '../support/tools/planted/planted.ts';
 import { PLANTED_IN_CALLS } from '../support/tools/planted/planted-in-calls.ts';
-import { PLANTED_IN_RUNS, WITHIN_LIMITS } from '../support/tools/planted/planted-in-runs.ts';
+import { GROWN, PLANTED_IN_RUNS, WITHIN_LIMITS } from '../support/tools/planted/planted-in-runs.ts';
 
 /** Charts with one defect each, and the invariant that detects it. */
 
@@ -69,6 +70,20 @@ describe('explore finds a planted defect', () => {
     const { breaches } = explore(limited, { machine, maxStates: 700 });
     expect(breaches.map(({ invariant }) => invariant)).toEqual([WITHIN_LIMITS]);
     expect(explore(limited, { maxStates: 700 }).breaches).toEqual([]);
+  });
+
+  it('reasoning that is void after a fallback is sent again', () => {
+    const machine = recording((context, event) => {
+      const after = fold(context, event);
+      if (event.type !== 'turn.completed' || after.sent === null) return after;
+      const { voidTo: _, ...sent } = after.sent;
+      return { ...after, sent };
+    });
+    const model = ['one', 'two'].map(name => answerWith(() => ({ text: 'done' }), { model: name }));
+    const falling = createAgent({ name: 'falling', tools: [lookup], model, retry: { attempts: 1 } });
+    const { breaches } = explore(falling, { machine, maxStates: 700 });
+    expect(breaches.map(({ invariant }) => invariant)).toContain(GROWN);
+    expect(explore(falling, { maxStates: 700 }).breaches).toEqual([]);
   });
 
   it('finds nothing in the unchanged chart', () => {

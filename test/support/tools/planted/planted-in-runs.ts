@@ -8,6 +8,8 @@ const NO_MESSAGE_LOST = 'no message is lost or duplicated: it is in the transcri
 export const WITHIN_LIMITS = 'no limit is exceeded, except by one closing call';
 const PAUSE_HOLDS = 'a paused run starts only what its requested steps allow';
 const STALE = 'a report from an older start is ignored';
+export const GROWN =
+  'each request begins with the one before it unless its turn names a break, and no void reasoning is sent';
 const STRANGE = 'every valid event is accepted, and every invalid one is ignored';
 const ANSWERED = 'every step completes: none throws or loops forever';
 
@@ -46,6 +48,23 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     }),
     breaks: NO_MESSAGE_LOST,
     within: 3,
+  },
+  {
+    name: 'the first message is trimmed in silence after a turn',
+    machine: recording((context, event) => {
+      const after = fold(context, event);
+      return event.type === 'turn.completed' ? { ...after, transcript: after.transcript.slice(1) } : after;
+    }),
+    breaks: GROWN,
+  },
+  {
+    name: 'an edit of what was sent is not marked',
+    machine: recording((context, event) => {
+      const after = fold(context, event);
+      return event.type === 'transcript.edited' ? { ...after, sent: context.sent } : after;
+    }),
+    breaks: GROWN,
+    maxStates: 2_000,
   },
   {
     name: 'limits are ignored',
