@@ -24,6 +24,7 @@ export type AiSdkTool = {
   outputSchema?: unknown;
   contextSchema?: unknown;
   strict?: boolean | undefined;
+  deferLoading?: boolean | undefined;
   needsApproval?: boolean | ((input: never, options: never) => boolean | PromiseLike<boolean>) | undefined;
   execute?: ((input: never, options: never) => unknown) | undefined;
   toModelOutput?: ((options: never) => unknown) | undefined;
@@ -34,6 +35,8 @@ export type AiSdkToolSettings = Repetition & {
   /** Replaces the tool's `needsApproval`. */
   approval?: ApprovalRule<unknown>;
   repeatable?: boolean;
+  /** Replaces the tool's `deferLoading`. */
+  deferred?: boolean;
   timeoutMs?: number;
   maxResultBytes?: number;
   reconcile?: (call: CallView<unknown>, context: ToolCallContext) => Reconciliation | Promise<Reconciliation>;
@@ -88,13 +91,13 @@ export function aiSdkTools(
 }
 
 const SETTING_NAMES = optionNames<AiSdkToolSettings>()(
-  'sideEffect retries repeatable approval timeoutMs maxResultBytes reconcile',
+  'sideEffect retries repeatable approval deferred timeoutMs maxResultBytes reconcile',
 );
 
 function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {}): Tool {
   assertRunsHere(name, given);
   refuseUnknownOptions(`the settings of tool "${name}"`, settings, SETTING_NAMES);
-  const { strict, outputSchema, contextSchema, needsApproval } = given;
+  const { strict, outputSchema, contextSchema, needsApproval, deferLoading: deferred } = given;
   const { describe, needsApproval: ask, execute, toModelOutput } = functionsOf(given);
   const readOptional = (schema: unknown) => (schema == null ? undefined : readSchema(name, schema));
   const made = tool({
@@ -103,6 +106,7 @@ function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {
     input: readSchema(name, given.inputSchema),
     ...omitUndefined({
       strict,
+      deferred,
       output: readOptional(outputSchema),
       runContext: readOptional(contextSchema),
       approval: ask

@@ -5,10 +5,14 @@ import type { Tool } from '../protocol/tool.ts';
 /** The name of the search for deferred tools; no other tool of an agent that has it may have this name. */
 export const SEARCH_TOOL = 'search_tools';
 
-/** In results of one search; in characters; in words of a query. */
+/** The results of one search, and the characters of each description. */
 const MOST_FOUND = 8;
 const LONGEST_DESCRIPTION = 160;
+
+/** What is read of a query, and of each tool: in characters, in words, and in parameters. */
+const LONGEST_READ = 2_000;
 const MOST_WORDS = 24;
+const MOST_PARAMETERS = 100;
 
 /** In its description. */
 const MOST_SERVERS = 10;
@@ -64,7 +68,7 @@ function describe(deferred: readonly Tool[]): string {
 
 /** Tools by how well they fit, then in the order of the agent. A word counts more, the fewer tools have it. */
 function search(tools: readonly Tool[], query: JsonValue | undefined): JsonObject {
-  const words = [...new Set(wordsOf(String(query)))].slice(0, MOST_WORDS);
+  const words = [...new Set(wordsOf(String(query).slice(0, LONGEST_READ)))].slice(0, MOST_WORDS);
   const scores = tools.map(() => 0);
   for (const word of words) {
     const fits = tools.map(tool => fitOf(word, tool));
@@ -98,10 +102,13 @@ function isPrefix(word: string, other: string): boolean {
   return word.length >= 3 && other.startsWith(word);
 }
 
-const indexOf = oncePer(({ name, description, origin, inputSchema }: Tool) => ({
-  name: new Set(wordsOf(`${origin?.label ?? ''} ${name}`)),
-  text: new Set(wordsOf(`${description} ${Object.keys(objectIn(inputSchema.properties)).join(' ')}`)),
-}));
+const indexOf = oncePer(({ name, description, origin, inputSchema }: Tool) => {
+  const parameters = Object.keys(objectIn(inputSchema.properties)).slice(0, MOST_PARAMETERS);
+  return {
+    name: new Set(wordsOf(`${origin?.label ?? ''} ${name}`.slice(0, LONGEST_READ))),
+    text: new Set(wordsOf(`${parameters.join(' ')} ${description}`.slice(0, LONGEST_READ))),
+  };
+});
 
 function objectIn(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};

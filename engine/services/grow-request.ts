@@ -97,7 +97,7 @@ function keepBeginning(wanted: Wanted, last: LastSent, setup: Setup): Grown | un
   const change = changeOf(held, setup.first, first, wanted);
   // Providers add tools only to others.
   if (change?.added !== undefined && first.names.length === 0) return undefined;
-  if (change !== undefined && touchesDeferred(change, wanted)) return undefined;
+  if (change !== undefined && touchesDeferred(change, heldTools)) return undefined;
   const appended = change === undefined ? [] : wanted.adapter.append?.(change);
   if (appended === undefined) return undefined;
   const items = appended.map(item => ({ ...item, id: item.id ?? wanted.newId('item') }));
@@ -225,13 +225,10 @@ function changeOf(
   return Object.keys(change).length === 0 ? undefined : change;
 }
 
-/** Nothing appended can name a deferred tool: the model has not seen it. */
-function touchesDeferred(
-  { added = [], restored = [], removed = [] }: SetupChange,
-  { allTools }: Wanted,
-): boolean {
-  const names = [...added.map(({ name }) => name), ...restored, ...removed];
-  return names.some(name => allTools.get(name)?.deferred);
+/** Whether the change adds deferred tools, or turns tools off or on among deferred ones: only a new head can do that. */
+function touchesDeferred({ added = [], restored = [], removed = [] }: SetupChange, held: ToolMap): boolean {
+  if (added.some(({ deferred }) => deferred)) return true;
+  return restored.length + removed.length > 0 && [...held.values()].some(({ deferred }) => deferred);
 }
 
 const definitionsOf = oncePer((tools: ToolMap) => [...tools.values()].map(toolDefinition));

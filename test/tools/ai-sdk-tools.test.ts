@@ -24,6 +24,12 @@ function convert(given: AiSdkTool, settings?: AiSdkToolSettings) {
 const city = z.object({ city: z.string().describe('Where') });
 
 describe('a tool of the AI SDK', () => {
+  test('is deferred if it says so, unless its settings replace that', () => {
+    const late = sdkTool({ description: 'x', inputSchema: city, deferLoading: true });
+    expect(convert(late).deferred).toBe(true);
+    expect(convert(late, { deferred: false }).deferred).toBeUndefined();
+  });
+
   test('has its name, description and schema, and runs with its validated input', async () => {
     const seen: unknown[] = [];
     const weather = sdkTool({

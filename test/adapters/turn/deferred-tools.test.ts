@@ -6,6 +6,8 @@ import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { type McpToolSource, mcp } from '../../../tools/mcp.ts';
 import { subjects } from '../../support/adapters/fixtures/subjects.ts';
+import { resultsIn } from '../../support/engine/agents.ts';
+import { answerWith, recordRequests } from '../../support/engine/models.ts';
 import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
 
 /** A rule of thumb for English and JSON, in bytes. */
@@ -74,6 +76,23 @@ describe('500 deferred tools of a server', () => {
   test.each([...opened, ...searching])('cost at most 500 tokens with %s', async (_, open) => {
     const { body } = await firstRequest(open);
     expect(JSON.stringify(seenOf(body)).length / BYTES_PER_TOKEN).toBeLessThan(500);
+  });
+
+  test('are found by name or purpose, and called', async () => {
+    const model = answerWith((_, before) => {
+      if (before === 0)
+        return { toolCalls: [{ callId: 'a', name: 'search_tools', input: { query: 'Does task 317' } }] };
+      if (before > 1) return { text: 'Done.' };
+      return { toolCalls: [{ callId: 'b', name: 'task_317_of_crm', input: { text: 'hi' } }] };
+    });
+    const { model: recorded, requests } = recordRequests(model);
+    const agent = createAgent({ name: 'clerk', model: recorded, tools: [crm] });
+    await agent.run('Hi.');
+    expect(requests[1]?.tools.map(({ name }) => name).slice(0, 2)).toEqual([
+      'search_tools',
+      'task_317_of_crm',
+    ]);
+    expect(resultsIn(requests[2]?.transcript ?? []).b).toBe('task_317_of_crm: hi');
   });
 
   test.each(searching)('are all declared with %s', async (_, open) => {

@@ -8,6 +8,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
+import { explore, type Moment } from '../../../testing/index.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { eventsOf, makeTool, resultsIn } from '../../support/engine/agents.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
@@ -117,6 +118,18 @@ describe('a deferred tool', () => {
     expect(resultsIn(lastOf(requests).transcript).call_0).toBe('send_mail ran');
   });
 
+  test.each([
+    ['one of them', ['read', 'send_mail'], 'tools'],
+    ['another tool, which is appended later', ['refund_order', 'cancel_order', 'send_mail'], null],
+  ])('that the provider searches is a break when a turn leaves out %s', async (_, left, last) => {
+    const { requests, breaks } = await play(
+      { ...searching(['read', 'send_mail']), append: noted },
+      { prepareTurn: ({ turns }) => (turns === 1 ? { tools: left } : {}) },
+    );
+    expect(breaks).toEqual([null, 'tools', last]);
+    expect(namesIn(requests[1] as ModelRequest)).toEqual(left);
+  });
+
   test('is offered at once if the choice names it', async () => {
     const choice = { toolChoice: { name: 'send_mail' } };
     const { requests, breaks } = await play(playing(['send_mail', 'read']), choice);
@@ -132,6 +145,15 @@ describe('a deferred tool', () => {
     const { run, requests } = await play(playing([{ search: 'bill' }, 'pay_bill']), { tools: [gated] });
     expect(await run.settled()).toMatchObject({ status: 'waiting', open: [{ name: 'pay_bill' }] });
     expect(namesIn(lastOf(requests))).toEqual(['search_tools', 'pay_bill']);
+  });
+
+  test('is reached by an exploration', () => {
+    const agent = createAgent({ name: 'a', tools: [later('pay')] });
+    const invariants = {
+      'pay is never called': ({ context }: Moment) => context.calls.every(({ name }) => name !== 'pay'),
+    };
+    const { breaches } = explore(agent, { invariants, maxStates: 200 });
+    expect(breaches).toMatchObject([{ invariant: 'pay is never called' }]);
   });
 
   test('can be a sub-agent', async () => {
