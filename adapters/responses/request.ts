@@ -164,36 +164,42 @@ const SEARCH: JsonObject = { type: 'tool_search' };
  * it sees their own. Source: https://developers.openai.com/api/docs/guides/tools-tool-search
  */
 function toolsInput(tools: readonly ToolDefinition[], dialect: ResponsesDialect): JsonObject[] {
-  const taken = new Set(tools.map(({ name }) => name));
+  const inputs: JsonObject[] = [];
   const spaces = new Map<string, JsonObject[]>();
-  const inputs = tools.flatMap(tool => {
+  for (const tool of tools) {
     const input = toolInput(tool, dialect);
-    if (!tool.deferred) return [input];
-    const member = { ...input, defer_loading: true };
-    if (tool.server === undefined) return [member];
-    const known = spaces.get(tool.server);
-    if (known !== undefined) {
-      known.push(member);
-      return [];
+    const member = tool.deferred ? { ...input, defer_loading: true } : input;
+    if (!tool.deferred || tool.server === undefined) {
+      inputs.push(member);
+      continue;
     }
-    const members = [member];
-    spaces.set(tool.server, members);
-    let name = tool.server.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 60);
+    const isKnown = spaces.has(tool.server) || spaces.size < MOST_SPACES;
+    const space = isKnown ? tool.server : OTHER_SERVERS;
+    const members = spaces.get(space);
+    if (members === undefined) spaces.set(space, [member]);
+    else members.push(member);
+  }
+  const taken = new Set(tools.map(({ name }) => name));
+  for (const [space, members] of spaces) {
+    let name = space.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, LONGEST_NAME) || 'server';
     while (taken.has(name)) name = `${name}_`;
     taken.add(name);
-    const ofServer = tools.filter(({ deferred, server }) => deferred && server === tool.server);
-    return [{ type: 'namespace', name, description: describeSpace(tool.server, ofServer), tools: members }];
-  });
+    const description = describeMembers(members, LISTS_LENGTH / spaces.size);
+    inputs.push({ type: 'namespace', name, description, tools: members });
+  }
   return tools.some(({ deferred }) => deferred) ? [...inputs, SEARCH] : inputs;
 }
 
-/** In characters. */
-const LONGEST_LIST = 240;
+/** So that the namespaces take few tokens, however many servers there are. */
+const MOST_SPACES = 10;
+const OTHER_SERVERS = 'other_servers';
+/** In characters: of all lists of names together, and of the name of a namespace. */
+const LISTS_LENGTH = 800;
+const LONGEST_NAME = 40;
 
-function describeSpace(server: string, tools: readonly ToolDefinition[]): string {
-  const names = tools.map(({ name }) => name).join(', ');
-  const list = names.length > LONGEST_LIST ? `${names.slice(0, LONGEST_LIST)}…` : names;
-  return `The ${tools.length} tools of the server ${server}: ${list}`;
+function describeMembers(members: readonly JsonObject[], length: number): string {
+  const names = members.map(({ name }) => name).join(', ');
+  return `${members.length} tools: ${names.length > length ? `${names.slice(0, length)}…` : names}`;
 }
 
 /** `strict` is always sent: its default is true, which few schemas satisfy. */

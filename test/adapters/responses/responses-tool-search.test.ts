@@ -26,18 +26,29 @@ const DEFERRED = { type: 'function', defer_loading: true };
 test('deferred tools of a server are in a namespace, others are functions, and the search is declared', () => {
   expect(body(request('go', { tools })).tools).toMatchObject([
     { type: 'function', name: 'read' },
+    { ...DEFERRED, name: 'note' },
     {
       type: 'namespace',
       name: 'crm',
-      description: 'The 2 tools of the server crm: pay, look',
+      description: '2 tools: pay, look',
       tools: [
         { ...DEFERRED, name: 'pay' },
         { ...DEFERRED, name: 'look' },
       ],
     },
-    { ...DEFERRED, name: 'note' },
     SEARCH,
   ]);
+});
+
+test('tools of 50 servers take as few tokens as those of one', () => {
+  const many = Array.from({ length: 500 }, (_, at) =>
+    tool(`task_${at}`, { deferred: true, server: `${at % 50} ${'server'.repeat(20)}` }),
+  );
+  const declared = body(request('go', { tools: many })).tools as JsonObject[];
+  const seen = declared.map(({ name = '', description = '' }) => `${name}${description}`).join('');
+  expect(seen.length / 4).toBeLessThan(450);
+  expect(new Set(declared.map(({ name }) => name)).size).toBe(declared.length);
+  expect(declared.at(-2)).toMatchObject({ name: 'other_servers', tools: { length: 400 } });
 });
 
 test('a namespace has the name of no tool', () => {
