@@ -22,10 +22,9 @@ const FIT_NAMES: NamesOf<FitOptions> = { ...TRIM_NAMES, tokensOf: true };
 export type Trim = (transcript: readonly Item[]) => readonly Item[];
 
 /**
- * Returns a function that trims a transcript to its last `count` items, and keeps complete turns: a model's turn with
- * its reasoning, calls and results is never split. Pinned items, system and developer messages, the first and the last
- * user message, and the last turn are always kept; if those alone exceed `count`, so does the result. Control items do
- * not count.
+ * Returns a function that trims a transcript to its last `count` items. It may keep more: a model's turn with its
+ * reasoning, calls and results is never split. Pinned items, system and developer messages, the first and the last user
+ * message, and the last turn are always kept. Control items do not count.
  *
  * It cuts in steps: a transcript that exceeds `count` is cut to half of it, and then grows to `count` again before the
  * next cut. In between each result begins with the one before, so caches and signed reasoning stay valid. Throws
@@ -37,12 +36,13 @@ export type Trim = (transcript: readonly Item[]) => readonly Item[];
 export function keepLast(count: number, options: TrimOptions = {}): Trim {
   refuseUnknownOptions('keepLast', options, TRIM_NAMES);
   check(Number.isInteger(count) && count >= 0, `keepLast expects a whole number of items, got ${count}.`);
-  return trimTo(count, () => 1, readPinned(options));
+  const counts = { bound: () => count, mayBegin: true };
+  return trimTo(counts, () => 1, readPinned(options));
 }
 
 /**
- * Returns a function that trims a transcript to `limit` tokens, by the rules and in the steps of `keepLast`. Tokens are
- * estimated, so leave some room. Throws `agent-invalid` for a limit that is not above 0.
+ * Returns a function that trims a transcript to `limit` tokens, by the rules and in the steps of `keepLast`. Only if what
+ * is always kept exceeds the limit, so does the result. Tokens are estimated, so leave some room. Throws `agent-invalid` for a limit that is not above 0.
  *
  * @example
  * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: fitTokens(100_000)(transcript) }) })
@@ -50,7 +50,8 @@ export function keepLast(count: number, options: TrimOptions = {}): Trim {
 export function fitTokens(limit: number, options: FitOptions = {}): Trim {
   refuseUnknownOptions('fitTokens', options, FIT_NAMES);
   check(limit > 0, `fitTokens expects a number of tokens above 0, got ${limit}.`);
-  return trimTo(limit, oncePer(options.tokensOf ?? estimateTokens), readPinned(options));
+  const counts = { bound: (fixed: number) => limit - fixed, mayBegin: false };
+  return trimTo(counts, oncePer(options.tokensOf ?? estimateTokens), readPinned(options));
 }
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -102,12 +103,17 @@ function tokensIn(characters: number): number {
 type Group = { places: number[]; weight: number; isFixed: boolean; into?: Group };
 
 /**
+ * `bound`: what may be kept besides the fixed groups, by their weight. `mayBegin`: of a group that begins before the
+ * bound, only the last item counts.
+ */
+type Counts = { bound(fixed: number): number; mayBegin: boolean };
+
+/**
  * Walks the transcript as it grew, so that each cut depends only on the items before it and stays where it is. `fixed`
  * groups are always kept. The others are in `window`, in the order of their last items: its first ones are cut, down to
- * half of what the fixed groups leave of `bound`. The last user message at a cut stays until the next one, also when
- * later messages follow.
+ * half of the bound. The last user message at a cut stays until the next one, also when later messages follow.
  */
-function trimTo(bound: number, weigh: (item: Item) => number, isPinned: (item: Item) => boolean): Trim {
+function trimTo(counts: Counts, weigh: (item: Item) => number, isPinned: (item: Item) => boolean): Trim {
   return transcript => {
     const fixed = new KeptGroups();
     const window = new KeptGroups();
@@ -130,8 +136,10 @@ function trimTo(bound: number, weigh: (item: Item) => number, isPinned: (item: I
       if (isFromUser(item)) lastFromUser = group;
       if (group.isFixed) fixed.add(group);
       else if (isNew || isKept || !isControl(item)) window.add(group);
-      const room = bound - fixed.weight;
-      if (window.weight > room) window.shrink(room / 2, one => one === lastFromUser || one === latest);
+      window.cut(
+        { ...counts, bound: counts.bound(fixed.weight) },
+        one => one === lastFromUser || one === latest,
+      );
     }
     const kept = new Set([...fixed, ...window].flatMap(({ places }) => places));
     return kept.size === transcript.length ? transcript : transcript.filter((_, place) => kept.has(place));
@@ -157,11 +165,16 @@ class KeptGroups {
     return had;
   }
 
-  /** Removes the first groups until the others weigh at most `target`. */
-  shrink(target: number, mustStay: (group: Group) => boolean): void {
+  /** Removes the first groups, if they exceed the bound, until the others fit in half of it. */
+  cut({ bound, mayBegin }: { bound: number; mayBegin: boolean }, mustStay: (group: Group) => boolean): void {
+    let most = bound;
+    let after = this.weight;
     for (const group of this.#groups) {
-      if (this.weight <= target) return;
-      if (!mustStay(group)) this.remove(group);
+      after -= group.weight;
+      if (mustStay(group)) continue;
+      if ((mayBegin ? after + 1 : this.weight) <= most) return;
+      most = bound / 2;
+      this.remove(group);
     }
   }
 }

@@ -105,7 +105,7 @@ describe.each(Object.entries(PROVIDERS))('%s', (name, provider) => {
     });
 
     test.each([
-      ['keepLast', keepLast(10)],
+      ['keepLast', keepLast(8)],
       ['fitTokens', fitTokens(10, { tokensOf: () => 1 })],
     ])('%s costs the thoughts of each cut, and no others', async (_name, trim) => {
       const { standIn, broken } = await play({
