@@ -22,7 +22,7 @@ export function bodyOf(
 ): JsonObject {
   const tools = toolsInput(request, plan);
   const { opening, input: messages } = conversationOf(
-    withKnownReferences(request.transcript, [...tools, ...objectsOf(plan.providerOptions.tools)]),
+    withSearches(request.transcript, [...tools, ...objectsOf(plan.providerOptions.tools)], plan.family),
   );
   const { instructions: written, output } = request;
   const own = plan.output.type === 'words' && output ? withOutputSchema(written, output) : written;
@@ -74,11 +74,17 @@ function searches({ tools }: JsonObject): boolean {
 }
 
 /**
- * The transcript with the references in results of searches whose tool the request declares: the API refuses others. A
- * toolset does not say which tools it has. See
+ * The transcript with the searches that the model can read. Of their results it has the references whose tool the request
+ * declares: the API refuses others. A toolset does not say which tools it has. See
  * https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool.
  */
-function withKnownReferences(transcript: readonly Item[], tools: readonly JsonObject[]): readonly Item[] {
+function withSearches(
+  transcript: readonly Item[],
+  tools: readonly JsonObject[],
+  { toolSearch }: ModelFamily,
+): readonly Item[] {
+  if (!toolSearch && !searches({ tools: [...tools] }))
+    return transcript.some(isSearch) ? transcript.filter(item => !isSearch(item)) : transcript;
   const names = new Set(tools.map(({ name }) => name));
   const isKnown = (reference: JsonObject) => names.has(reference.tool_name);
   const hasUnknown = (item: Item) => referencesIn(item).some(reference => !isKnown(reference));
@@ -90,6 +96,14 @@ function withKnownReferences(transcript: readonly Item[], tools: readonly JsonOb
     const content = { ...objectOf(block.content), tool_references: referencesIn(item).filter(isKnown) };
     return { ...item, opaque: keepBlock({ ...block, content }) };
   });
+}
+
+function isSearch(item: Item): boolean {
+  if (item.type !== 'provider_item') return false;
+  return (
+    item.kind === 'tool_search_tool_result' ||
+    (item.kind === 'server_tool_use' && /^tool_search_tool_/.test(textIn(keptBlock(item.opaque)?.name)))
+  );
 }
 
 function referencesIn(item: Item): JsonObject[] {

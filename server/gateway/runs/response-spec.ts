@@ -159,7 +159,7 @@ export function passesCalls({ request, exposed }: ResponseSpec): boolean {
   return request.tools.some(tool =>
     isBuiltinTool(tool)
       ? !runHere.includes(builtinKindOf(tool))
-      : tool.type === 'tool_search' || tool.type === 'programmatic_tool_calling',
+      : tool.type === 'programmatic_tool_calling' || (tool.type === 'tool_search' && search === undefined),
   );
 }
 

@@ -34,11 +34,15 @@ const found = (...names: string[]): JsonObject[] => [
   },
 ];
 
-async function secondBody(content: JsonObject[], more: Partial<ModelRequest>): Promise<JsonObject> {
+async function secondBody(
+  content: JsonObject[],
+  more: Partial<ModelRequest>,
+  model = 'claude-sonnet-4-5',
+): Promise<JsonObject> {
   const first = answering([jsonReply(message(content, 'tool_use'))]);
   const { items } = await first.adapter.generate(request('go', { tools }), calling());
   const transcript = [userMessage('go'), ...items, result('toolu_1', 'ok')];
-  return await bodyFor(request(JSON.parse(JSON.stringify(transcript)), more));
+  return await bodyFor(request(JSON.parse(JSON.stringify(transcript)), more), { model });
 }
 
 test('deferred tools are declared as such, and the search with them', async () => {
@@ -75,6 +79,16 @@ test('a reference to a tool that is no longer declared is left out', async () =>
   const body = await secondBody(content, { tools: [tool('read'), tool('pay', true)] });
   const [, sent] = body.messages as [unknown, JsonObject];
   expect(sent.content).toEqual([...found('pay'), toolUse('toolu_1', 'pay')]);
+});
+
+test('a model that does not search gets no searches of another one', async () => {
+  const content = [...found('pay'), toolUse('toolu_1', 'pay')];
+  const body = await secondBody(content, { tools: [tool('pay')] }, 'claude-opus-4-1');
+  expect(body.messages).toMatchObject([
+    { role: 'user' },
+    { role: 'assistant', content: [toolUse('toolu_1', 'pay')] },
+    { role: 'user' },
+  ]);
 });
 
 test.each([
