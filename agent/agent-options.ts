@@ -176,6 +176,8 @@ export type CompactionOptions = TrimOptions & {
    * of the items that are replaced. If that fails, the run continues with its whole transcript.
    */
   summarize: 'provider' | 'model' | Summarize;
+  /** @internal The run compacts what it is given, and ends. */
+  only?: true;
 };
 
 /**
@@ -208,7 +210,7 @@ const LOOP_NAMES = optionNames<StorelessOptions>()(
   'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction finishers output retry version host watchers makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
-const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned');
+const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only');
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
 const OUTPUT_NAMES = optionNames<Exclude<OutputSchema, { '~standard': unknown }>>()(
   'schema name jsonSchema strict',
@@ -316,7 +318,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
 }
 
 function defineCompaction(
-  { at, keep = 'lastRound', summarize, pinned = [] }: CompactionOptions,
+  { at, keep = 'lastRound', summarize, pinned = [], only }: CompactionOptions,
   models: readonly ModelAdapter[],
 ): CompactionDefinition {
   check(
@@ -336,7 +338,13 @@ function defineCompaction(
     !unable,
     `compaction.summarize: the adapter of ${unable && `${unable.provider}:${unable.model}`} cannot compact. Use summarize: 'model', or a function.`,
   );
-  return { at: models.map(thresholdOf), keep, summarize, isPinned: readPinned({ pinned }) };
+  return {
+    at: models.map(thresholdOf),
+    keep,
+    summarize,
+    isPinned: readPinned({ pinned }),
+    ...omitUndefined({ only }),
+  };
 
   function thresholdOf({ provider, model, capabilities: { contextWindow } }: ModelAdapter): number {
     if (at >= 1) return at;

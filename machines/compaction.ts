@@ -104,9 +104,11 @@ export function failCompaction(
   context: Context,
   event: Extract<ChartEvent, { type: 'compaction.failed' }>,
 ): Context {
-  const { compaction } = context;
+  const { compaction, config } = context;
   const from = compaction.tokens + stepOf(context);
-  return { ...spendOn(context, event), compaction: { ...compaction, from } };
+  const spent = { ...spendOn(context, event), compaction: { ...compaction, from } };
+  if (config.compaction?.only !== true) return spent;
+  return { ...spent, failure: { ...event.error, retryable: false, retryAt: null } };
 }
 
 function spendOn(

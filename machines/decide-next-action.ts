@@ -35,9 +35,19 @@ function describeCancel({ by, reason }: NonNullable<Context['cancelling']>): str
 }
 
 export function chooseAction(context: Context): NextAction {
+  if (context.config.compaction?.only === true) return compactOnce(context);
   if (context.failure !== null) return afterFailure(context);
   if (context.open > 0) return withOpenCalls(context);
   return betweenRounds(context);
+}
+
+/** A run that only compacts ends with its transcript compacted, or fails. */
+function compactOnce({ failure, compaction }: Context): NextAction {
+  if (failure !== null)
+    return { type: 'fail', code: failure.code, message: failure.message, why: failure.message };
+  if (compaction.count > 0)
+    return { type: 'finish', finishers: false, why: 'the conversation was compacted' };
+  return { type: 'compact', why: 'the run only compacts' };
 }
 
 /** In this order: run the permitted calls, ask to resolve doubts, ask for approvals, wait for results. */

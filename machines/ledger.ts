@@ -1,4 +1,4 @@
-import type { Deed, Ledger, QualifiedCall } from '../protocol/event.ts';
+import type { Deed, Inheritance, Ledger, QualifiedCall } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Call, CallResult, CallStatus, Context } from './context.ts';
 
@@ -52,6 +52,29 @@ export function makePast({ fresh, past, counts }: Ledger): Ledger {
     if (outcome !== 'failed') merged[keyOf(digest)] = { outcome, at };
   }
   return { fresh: [], past: merged, counts: counted };
+}
+
+/** What a conversation that is made of several has from them. Deeds that two of them have count once. */
+export function mergeInheritance(one: Inheritance, other: Inheritance): Inheritance {
+  const counts = { ...one.ledger.counts };
+  for (const [name, count] of Object.entries(other.ledger.counts))
+    counts[name] = Math.max(count, counts[name] ?? 0);
+  return {
+    tokens: Math.max(one.tokens, other.tokens),
+    ledger: {
+      fresh: addOlderDeeds(one.ledger.fresh, other.ledger.fresh),
+      past: { ...one.ledger.past, ...other.ledger.past },
+      counts,
+    },
+    items: [...new Set([...one.items, ...other.items])],
+  };
+}
+
+/** Those of `older` that `fresh` lacks come first. */
+export function addOlderDeeds(fresh: Deed[], older: readonly Deed[]): Deed[] {
+  const nameOf = ({ callId, at }: Deed) => JSON.stringify([callId, at]);
+  const known = new Set(fresh.map(nameOf));
+  return [...older.filter(deed => !known.has(nameOf(deed))), ...fresh];
 }
 
 const KEY_LENGTH = 16;

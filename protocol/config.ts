@@ -57,11 +57,13 @@ export type RunParams = z.infer<typeof runParamsSchema>;
 
 /**
  * `at`: for each of `models`, the tokens of the conversation from which on it is compacted before a model call. `keep`:
- * what stays as it is, the latest turn with its results or the last items.
+ * what stays as it is, the latest turn with its results or the last items. `only`: the run calls no model for an answer;
+ * it compacts what it was given, and ends.
  */
 const compactionConfigSchema = lazyObject(() => ({
   at: z.array(z.int().check(z.positive())).check(z.minLength(1)),
   keep: z.union([z.literal('lastRound'), z.int().check(z.nonnegative())]),
+  only: z.exactOptional(z.literal(true)),
 }));
 
 /** The agent's configuration as the chart reads it: plain data, fixed for the run. */

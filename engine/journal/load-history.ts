@@ -1,5 +1,5 @@
 import type { Call, CallResult, Context } from '../../machines/context.ts';
-import { closeLedger } from '../../machines/ledger.ts';
+import { addOlderDeeds, closeLedger } from '../../machines/ledger.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Inheritance } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -99,9 +99,14 @@ async function loadInherited(store: Store, runId: string, findCached: FindCached
     continues === null || compaction.count > 0
       ? NOTHING
       : await (findCached(continues) ?? loadInherited(store, continues, findCached));
-  const before = (compaction.count === 0 ? inherited : undefined) ?? (await older()).items;
+  const earlier = inherited === undefined || compaction.count > 0 ? await older() : undefined;
+  const before = earlier?.items ?? inherited ?? [];
   const { tokens, items: made } = compaction;
-  const inherits = { tokens, ledger: closeLedger(state.context), items: made };
+  const closed = closeLedger(state.context);
+  // A run that could not be compacted did not record the deeds before it.
+  const fresh = addOlderDeeds(closed.fresh, earlier?.inherits.ledger.fresh ?? []);
+  const ledger = { ...closed, fresh };
+  const inherits = { tokens, ledger, items: made };
   return { items: [...before, ...closeTranscript(state.context), ...inbox], sent, inherits };
 }
 

@@ -111,7 +111,11 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
       maxResultBytes: definition.maxResultBytes,
       prices: definition.prices,
       onUnknownUsage: definition.onUnknownUsage,
-      compaction: compaction && { at: compaction.at, keep: compaction.keep },
+      compaction: compaction && {
+        at: compaction.at,
+        keep: compaction.keep,
+        ...omitUndefined({ only: compaction.only }),
+      },
     }),
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,

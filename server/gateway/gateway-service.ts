@@ -2,8 +2,8 @@ import type { Caller } from '../../access/caller.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import { endWithin, type Host } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/evidence.ts';
+import { mergeInheritance } from '../../machines/ledger.ts';
 import { hasEnded } from '../../machines/status.ts';
-import type { Item } from '../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
@@ -16,13 +16,12 @@ import type { GatewayConfig } from './config/gateway-config.ts';
 import { type LiveResponse, LiveResponses, type MakeWriter } from './live/response-feed.ts';
 import {
   type ConversationContext,
+  historyUpTo,
   type Plan,
   planRequest,
   readRequest,
   transcriptFor,
-  transcriptUpTo,
 } from './plan/plan-request.ts';
-import { summaryRequest, summaryTranscript } from './request/compaction-items.ts';
 import type { GatewayRequest } from './request/gateway-request.ts';
 import { continuationOf } from './runs/continued-run.ts';
 import { type CallersRequest, RequestRuns } from './runs/request-runs.ts';
@@ -153,21 +152,24 @@ export class GatewayService {
     return this.#agents.models;
   }
 
-  /** Starts the summary of the conversation that a request has or continues, whose items have ids then. */
+  /** Starts a run that only compacts the conversation that a request has or continues. */
   async compact<Wire, Whole>(
     request: GatewayRequest,
     caller: Caller,
     write: MakeWriter<Wire, Whole>,
-  ): Promise<{ live: LiveResponse<Wire, Whole>; conversation: Item[] }> {
-    this.#assertBounded(request);
+    how: Pick<AnswerOptions, 'once'> = {},
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const asked = { ...this.resolve(request), caller, compacts: true as const, ...how };
     const { previous, references, items } = await readRequest(request, this.library.seenBy(caller));
-    const { store, host } = this.#options;
-    const before = previous === undefined ? [] : await transcriptUpTo(previous, store);
-    const conversation = [...before, ...items].map(item => ({ ...item, id: item.id ?? host.newId('item') }));
-    const asked = { ...this.resolve(summaryRequest(request)), caller, compacts: true as const };
+    const before = previous && (await historyUpTo(previous, this.#options.store));
+    const inherits =
+      before && references.inherits
+        ? mergeInheritance(before.inherits, references.inherits)
+        : (before?.inherits ?? references.inherits);
+    const conversation = [...(before?.items ?? []), ...items];
     const { origins } = references;
-    const plan = { type: 'start' as const, items: summaryTranscript(conversation), origins };
-    return { live: await this.runs.carryOut(plan, asked, write), conversation };
+    const plan = { type: 'start' as const, items: conversation, origins, ...omitUndefined({ inherits }) };
+    return await this.runs.carryOut(plan, asked, write);
   }
 
   async find(responseId: string, caller: Caller): Promise<FoundResponse> {

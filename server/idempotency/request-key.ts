@@ -2,7 +2,7 @@
 
 import type { Caller } from '../../access/caller.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
-import { toJson } from '../../protocol/json.ts';
+import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { type GatewayRequest, recordOf } from '../gateway/request/gateway-request.ts';
 import type { FoundResponse, ItemSpan, RunResponses } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
@@ -14,8 +14,13 @@ const LONGEST_KEY = 255;
 /** Uses of a key after failures that the client may retry. */
 export const MOST_ATTEMPTS = 20;
 
-/** Callers who see the same responses share keys. Throws a `ResponsesError` for an unusable key. */
-export function readRequestKey(key: string, { name, labels }: Caller, request: GatewayRequest): RequestKey {
+/** Callers who see the same responses share keys. `of`: what the keys are for. Throws a `ResponsesError` for an unusable key. */
+export function readRequestKey(
+  key: string,
+  { name, labels }: Caller,
+  request: GatewayRequest,
+  of?: 'compact',
+): RequestKey {
   if (key === '' || key.length > LONGEST_KEY) {
     const message = `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`;
     throw invalid(null, 'invalid_idempotency_key', message);
@@ -23,7 +28,7 @@ export function readRequestKey(key: string, { name, labels }: Caller, request: G
   const owner = Object.keys(labels).length > 0 ? { labels } : { name };
   const { verbatim = [], conversation = null } = request;
   const content = { ...recordOf(request), verbatim, conversation, stream: null };
-  return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
+  return { key: hashOf(toJson({ owner, key, ...omitUndefined({ of }) })), body: hashOf(toJson(content)) };
 }
 
 /** Throws a `ResponsesError` with status 409 if the key came with another body before, or its response was deleted. */

@@ -1,11 +1,14 @@
 import * as z from 'zod';
 import { omitNull } from '../../protocol/json.ts';
-import { maybe, openFields } from '../fields.ts';
+import { fields, maybe, openFields } from '../fields.ts';
 import { type GatewayRequest, OPENAI_NAMES } from '../gateway/request/gateway-request.ts';
 import { assertTools, MOST_TOOLS, readTool, toolChoice } from '../gateway/request/request-tools.ts';
 import { readShared, sharedParameters, textOptions, tokens } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid } from '../openai-error.ts';
 import { readItems, readWireItems, type WireItem } from './item-reader.ts';
+
+/** In tokens. With less, each turn would pay for a summary of next to nothing. */
+const LEAST_THRESHOLD = 1_000;
 
 export const createBody = z.object({
   ...sharedParameters,
@@ -25,8 +28,12 @@ export const createBody = z.object({
   context_management: maybe(
     z
       .array(
-        z.object({ type: z.literal('compaction'), compact_threshold: maybe(z.number().int().positive()) }),
+        fields({
+          type: z.literal('compaction'),
+          compact_threshold: maybe(z.number().int().min(LEAST_THRESHOLD)),
+        }),
       )
+      .min(1)
       .max(10),
   ),
   truncation: maybe(z.enum(['auto', 'disabled'])),

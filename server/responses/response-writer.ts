@@ -112,7 +112,7 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
       case 'closed':
         return this.#closeText(event);
       case 'compaction':
-        return this.#show({ id: event.id, type: 'compaction', encrypted_content: event.content });
+        return this.#compact(event);
       case 'provided':
         return this.#provide(event);
       case 'call.started':
@@ -175,6 +175,11 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
       eventOf('response.mcp_list_tools.in_progress', {}),
       eventOf(`response.mcp_list_tools.${ended}`, {}),
     ]);
+  }
+
+  #compact({ id, content }: Of<'compaction'>): void {
+    const item = { id, type: 'compaction', encrypted_content: content } as const;
+    this.#show(item, item, [eventOf('response.compaction.compacting', {})]);
   }
 
   #openText({ kind, id }: Of<'opened'>): void {

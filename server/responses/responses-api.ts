@@ -50,8 +50,9 @@ function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
   });
   app.post('/v1/responses/compact', async c => {
     const value = await readAnyBody(c);
-    const { live, result } = await responses.compact(value, c.get('caller'));
-    return c.json(result((await finishedResponse(c, live)).whole));
+    const key = c.req.header('idempotency-key');
+    const { live, result } = await responses.compact(value, c.get('caller'), omitUndefined({ key }));
+    return c.json(await result((await finishedResponse(c, live)).whole));
   });
   app.get('/v1/responses/:id', async c => {
     const id = c.req.param('id');

@@ -1,24 +1,25 @@
 import type { Caller } from '../../access/caller.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import { NO_USAGE } from '../gateway/answer/answer-event.ts';
 import { readItemId, readResponseId, responseIdOf } from '../gateway/answer/wire-ids.ts';
 import type { GatewayService, RequestConversation } from '../gateway/gateway-service.ts';
 import type { LiveResponse, LiveResponses, MakeWriter } from '../gateway/live/response-feed.ts';
-import { compactionItem, compactionOf } from '../gateway/request/compaction-items.ts';
+import { compactionItem, isKeptByCompaction } from '../gateway/request/compaction-items.ts';
 import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
 import { mayRetry, type UnstoredChain } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
 import { assertSameRequest, findKeyed, MOST_ATTEMPTS, readRequestKey } from '../idempotency/request-key.ts';
-import { invalid, missing, ResponsesError } from '../openai-error.ts';
+import { invalid, missing } from '../openai-error.ts';
 import { readCreateBody } from './request-body.ts';
 import { ResponseWriter, usageObject, type WireEvent, writeResponse } from './response-writer.ts';
 import { wireInputs } from './wire-input.ts';
 
 export type WireResponse = LiveResponse<WireEvent, JsonObject>;
+
+type Once = { key: RequestKey; runId: string };
 
 type OpenConversation = (id: string, caller: Caller) => RequestConversation;
 
@@ -47,14 +48,26 @@ export class Responses {
   ): Promise<WireResponse> {
     this.service.resolve(request);
     const how = { ...this.#placeOf(request, caller), ...omitUndefined({ chain }) };
-    const begin = (once?: { key: RequestKey; runId: string }) =>
+    const begin = (once?: Once) =>
       this.service.answer(request, caller, writeEvents, { ...how, ...omitUndefined({ once }) });
     if (header === undefined) return await begin();
     const key = readRequestKey(header, caller, request);
+    return await this.#once(key, caller, begin, async () => {
+      const joined = (await how.conversation?.runsWithKey(key)) ?? [];
+      return [...joined, ...runsToContinue(request)];
+    });
+  }
+
+  /** Begins, unless a request with the key has begun. `continued`: the runs that may have it, besides its own. */
+  async #once(
+    key: RequestKey,
+    caller: Caller,
+    begin: (once: Once) => Promise<WireResponse>,
+    continued: () => Promise<readonly string[]>,
+  ): Promise<WireResponse> {
     return await this.#mutex.run(key.key, async () => {
       for (let tries = 1; ; tries += 1) {
-        const joined = (await how.conversation?.runsWithKey(key)) ?? [];
-        const known = await this.#findAnswered(key, [...joined, ...runsToContinue(request)], caller);
+        const known = await this.#findAnswered(key, await continued(), caller);
         if (!('key' in known)) return known;
         try {
           return await begin(known);
@@ -71,7 +84,7 @@ export class Responses {
     key: RequestKey,
     continued: readonly string[],
     caller: Caller,
-  ): Promise<WireResponse | { key: RequestKey; runId: string }> {
+  ): Promise<WireResponse | Once> {
     const { library, live, runs } = this.service;
     const visible = library.seenBy(caller);
     for (const runId of new Set(continued)) {
@@ -82,7 +95,7 @@ export class Responses {
       const runId = `run_${digestOf({ key: key.key, attempt: attempt - 1 })}`;
       const unstored = findUnstored(live, runId, key);
       if (unstored !== undefined) return unstored;
-      const found = findKeyed(await visible.load(runId), key);
+      const found = findKeyed(await visible.loadAny(runId), key);
       if (found === undefined) return { key, runId };
       if (attempt >= MOST_ATTEMPTS || !mayRetry(found)) return await runs.repeat(found, writeEvents);
     }
@@ -96,12 +109,26 @@ export class Responses {
     return await this.service.countInput(request, caller, this.#placeOf(request, caller));
   }
 
-  /** `result` makes the compaction of the finished response, and throws a `ResponsesError` for an incomplete summary. */
-  async compact(value: unknown, caller: Caller) {
-    const { live, conversation } = await this.service.compact(readCompactBody(value), caller, writeEvents);
+  /** `result` makes the compaction of the finished response. Its keys (`Idempotency-Key`) are apart from those of responses. */
+  async compact(value: unknown, caller: Caller, { key: header }: { key?: string } = {}) {
+    const request = readCompactBody(value);
+    this.service.resolve(request);
+    const begin = (once?: Once) =>
+      this.service.compact(request, caller, writeEvents, omitUndefined({ once }));
+    const key = header === undefined ? undefined : readRequestKey(header, caller, request, 'compact');
+    const live = key === undefined ? await begin() : await this.#once(key, caller, begin, async () => []);
+    return { live, result: (response: JsonObject) => this.#compacted(live.runId, response) };
+  }
+
+  async #compacted(runId: string, { id, created_at, usage }: JsonObject): Promise<JsonObject> {
+    const run = await this.service.library.load(runId);
+    const kept = run?.started.input.filter(isKeptByCompaction) ?? [];
     return {
-      live,
-      result: (response: JsonObject) => compactedResponse(live.runId, conversation, response),
+      id: id ?? null,
+      object: 'response.compaction',
+      created_at: created_at ?? null,
+      output: [...wireInputs(kept, {}), compactionItem({ runId, count: 1 })] satisfies JsonValue[],
+      usage: usage ?? usageObject(NO_USAGE),
     };
   }
 
@@ -115,7 +142,16 @@ export class Responses {
   }
 }
 
-const MEMBERS = ['model', 'input', 'previous_response_id', 'instructions', 'prompt_cache_key'];
+const MEMBERS = [
+  'model',
+  'input',
+  'previous_response_id',
+  'instructions',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'service_tier',
+];
 
 function readCompactBody(value: unknown): GatewayRequest {
   const given = Object.entries(isJsonObject(value) ? value : {}).filter(
@@ -127,30 +163,6 @@ function readCompactBody(value: unknown): GatewayRequest {
   if (asked.input.length > 0 || asked.previousResponseId !== undefined) return asked;
   const message = "Missing required parameter: 'input'. Send the conversation, or a 'previous_response_id'.";
   throw invalid('input', 'missing_required_parameter', message);
-}
-
-function compactedResponse(
-  runId: string,
-  conversation: readonly Item[],
-  { id, created_at, status, incomplete_details, usage }: JsonObject,
-): JsonObject {
-  const { reason } = isJsonObject(incomplete_details) ? incomplete_details : {};
-  if (status !== 'completed')
-    throw new ResponsesError(`The model did not finish the summary (${String(reason ?? status)}).`, {
-      status: 502,
-      type: 'server_error',
-      code: 'compaction_incomplete',
-    });
-  const kept = conversation.filter(
-    item => item.type === 'message' && item.role !== 'assistant' && compactionOf(item) === undefined,
-  );
-  return {
-    id: id ?? null,
-    object: 'response.compaction',
-    created_at: created_at ?? null,
-    output: [...wireInputs(kept, {}), compactionItem(runId)] satisfies JsonValue[],
-    usage: usage ?? usageObject(NO_USAGE),
-  };
 }
 
 function runsToContinue({ previousResponseId: previous, input }: GatewayRequest): string[] {

@@ -30,7 +30,8 @@ function resultItem(id: string | null, type: string | undefined, result: Result)
 function wireInput(item: Item, types: ReadonlyMap<string, string>): JsonObject[] {
   const id = item.id ?? null;
   const compaction = compactionOf(item);
-  if (compaction !== undefined) return [{ ...compaction, id: id ?? compaction.id ?? null }];
+  if (compaction === null) return [];
+  if (compaction !== undefined) return [{ ...compaction, id: compaction.id ?? id }];
   switch (item.type) {
     case 'message': {
       const data = item.opaque?.data;

@@ -60,7 +60,8 @@ export class GatewayAgents {
   resolve(request: GatewayRequest): string {
     const model = this.models.resolve(request.model);
     const adapter = this.models.open(model);
-    assertSupported(adapter, request);
+    const base = this.#options.agents?.get(model);
+    assertSupported(adapter, request, { models: base === undefined ? [adapter] : modelsOf(base) });
     this.#builtins.assertSupported(request, adapter);
     return model;
   }

@@ -2,7 +2,7 @@ import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
+import type { ModelRequest, OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { invalid, missing } from '../../openai-error.ts';
 
 /** The models that requests may name: aliases or adapters, else `provider:model`. `scripted:` by alias. */
@@ -72,6 +72,7 @@ export function modelFor(
   { output, record }: { output: OutputFormat | undefined; record(usage: Usage | null): void },
 ): ModelAdapter {
   const asked = omitUndefined({ output });
+  const { compact } = adapter;
   return {
     provider: adapter.provider,
     model: adapter.model,
@@ -82,6 +83,13 @@ export function modelFor(
       return turn;
     },
     stream: (request, options) => watched(adapter.stream({ ...request, ...asked }, options), record),
+    ...(compact && {
+      async compact(request: ModelRequest, options: { signal: AbortSignal }) {
+        const made = await compact.call(adapter, request, options);
+        record(made.usage);
+        return made;
+      },
+    }),
   };
 }
 

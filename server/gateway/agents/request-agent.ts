@@ -1,7 +1,7 @@
 import { callTypeDeclaredAs } from '../../../adapters/responses/item-kinds.ts';
 import { mergeOptions } from '../../../adapters/turn/json-access.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
-import type { AgentOptions } from '../../../agent/agent-options.ts';
+import type { AgentOptions, CompactionOptions } from '../../../agent/agent-options.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -11,8 +11,8 @@ import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/to
 import type { ModelRequest, OutputFormat, ToolChoice, Usage } from '../../../protocol/turn.ts';
 import { searchTool } from '../../../tools/search-tools.ts';
 import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
-import { invalid } from '../../openai-error.ts';
-import { compactsContext } from '../request/compaction-items.ts';
+import { invalid, missing } from '../../openai-error.ts';
+import { compactsContext, thresholdIn } from '../request/compaction-items.ts';
 import { type GatewayRequest, OPENAI } from '../request/gateway-request.ts';
 import {
   type ChosenTool,
@@ -58,7 +58,7 @@ export function budgetOf(
 export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Exposed };
 
 export function makeRequestAgent(
-  { turnsBefore, providerOptions: added }: ResponseSpec,
+  spec: ResponseSpec,
   options: {
     request: RecordedRequest;
     toolset: AgentTools;
@@ -71,6 +71,7 @@ export function makeRequestAgent(
     passed: readonly BuiltinTool[];
   },
 ): Agent {
+  const { turnsBefore, providerOptions: added } = spec;
   const { request, toolset, models, base, record, store, host } = options;
   const [model] = models;
   if (model === undefined) throw new TypeError('Expected a model.');
@@ -91,7 +92,10 @@ export function makeRequestAgent(
     onMessage: 'supersede',
     limits: { ...base?.options.limits, ...budget },
     providerOptions,
-    ...omitUndefined({ instructions: instructionsOf(base, request) }),
+    ...omitUndefined({
+      instructions: instructionsOf(base, request),
+      compaction: compactionFor(spec, models, base?.options.compaction),
+    }),
     prepareTurn: async turn => ({
       ...(request.toolChoice === undefined && base !== undefined
         ? {}
@@ -102,6 +106,22 @@ export function makeRequestAgent(
     store,
     host,
   });
+}
+
+/** Of the context window, for a request that leaves the threshold to the server. */
+const PART_OF_WINDOW = 0.8;
+
+/** By the provider if each of the models has its own compaction, else by a summary of the model. */
+function compactionFor(
+  { compacts, request }: Pick<ResponseSpec, 'compacts' | 'request'>,
+  models: readonly ModelAdapter[],
+  own: CompactionOptions | undefined,
+): CompactionOptions | undefined {
+  const isByProvider = models.every(({ compact }) => compact !== undefined);
+  const how = { summarize: isByProvider ? 'provider' : 'model', ...own } as const;
+  if (compacts === true) return { ...how, at: 1, keep: 0, only: true };
+  const at = thresholdIn(request);
+  return at === undefined ? own : { ...how, at: at ?? PART_OF_WINDOW };
 }
 
 function instructionsOf(
@@ -197,8 +217,10 @@ const TAKE_PENALTIES: readonly string[] = [
 
 export function assertSupported(
   { provider, capabilities }: ModelAdapter,
-  { openai, tools, names, input }: GatewayRequest,
+  request: GatewayRequest,
+  { models }: { models: readonly ModelAdapter[] },
 ): void {
+  const { openai, tools, names, input, store } = request;
   const unsupported = (param: string) =>
     invalid(param, 'unsupported_parameter', `'${param}' is not supported for this model.`);
   for (const param of ['presence_penalty', 'frequency_penalty'] as const)
@@ -206,8 +228,15 @@ export function assertSupported(
   for (const [at, tool] of tools.entries())
     if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
       throw unsupported(names.tool(at, 'format'));
-  if (openai.context_management !== undefined && !compactsContext(provider))
-    throw unsupported('context_management');
+  if (openai.context_management !== undefined && store === false && !compactsContext(provider)) {
+    const message = "For this model, 'context_management' requires 'store' to be true.";
+    throw invalid('context_management', 'context_management_requires_store', message);
+  }
+  if (
+    thresholdIn(request) === null &&
+    models.some(({ capabilities: { contextWindow } }) => contextWindow === undefined)
+  )
+    throw missing('context_management[0].compact_threshold');
   if (provider === OPENAI) return;
   for (const [at, tool] of tools.entries())
     if (isOfResponses(tool)) {
@@ -230,9 +259,12 @@ function optionsFor(
     ...known
   }: { request: RecordedRequest; passed: readonly BuiltinTool[]; exposed: Exposed },
 ): JsonObject {
-  const { presence_penalty, frequency_penalty, metadata: _, user: __, ...openai } = request.openai;
+  const { presence_penalty, frequency_penalty, metadata: _, user: __, ...named } = request.openai;
   if (TAKE_PENALTIES.includes(provider)) return omitUndefined({ presence_penalty, frequency_penalty });
   if (provider !== OPENAI) return {};
+  const { context_management, ...others } = named;
+  const openai =
+    thresholdIn(request) === undefined ? { ...others, ...omitUndefined({ context_management }) } : others;
   const { reasoningSummary: summary, text } = request;
   return {
     ...(summary === undefined ? {} : { reasoning: { summary } }),

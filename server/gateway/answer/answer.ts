@@ -8,6 +8,7 @@ import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
+import { compactionItem, thresholdIn } from '../request/compaction-items.ts';
 import {
   builtinOf,
   CallTools,
@@ -88,7 +89,7 @@ export class GatewayAnswer {
     const { include = [], openai, stream, background } = spec.request;
     this.#sealed = include.includes('reasoning.encrypted_content');
     const isStreamed = stream === true || background === true;
-    const compacts = openai.context_management !== undefined;
+    const compacts = openai.context_management !== undefined && thresholdIn(spec.request) === undefined;
     this.#holdsTurns = !isStreamed || compacts || passesCalls(spec);
   }
 
@@ -114,9 +115,19 @@ export class GatewayAnswer {
     const isMine = entry.seq >= this.#from;
     if (!isMine) this.#deniedBefore = state.context.deniedCalls;
     if (isMine) this.#begin();
+    if (isMine) this.#tellCompaction(entry.event, state.context);
     for (const event of story) this.#read(event, isMine);
     if (isMine && isAnswered(state, this.#spec)) this.#end(entry.event.at);
     return this.#drain();
+  }
+
+  #tellCompaction(event: RunEvent, { compaction: { count } }: Context): void {
+    const isDone = event.type === 'transcript.compacted';
+    if (!isDone && event.type !== 'compaction.failed') return;
+    if (event.usage !== null) this.#tell({ type: 'usage', usage: event.usage });
+    if (!isDone || thresholdIn(this.#spec.request) === undefined) return;
+    const { id, encrypted_content: content } = compactionItem({ runId: this.#runId, count });
+    this.#tell({ type: 'compaction', id, content });
   }
 
   takeDelta(delta: Delta): AnswerEvent[] {
@@ -368,8 +379,13 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Without messages for the operator: advice on the server's set-up, and quotes of hidden tools. */
-function publicError({ code, message }: { code: string; message: string }, { exposed }: ResponseSpec) {
-  const said = (text: string) => ({ code: WIRE_CODES[code] ?? 'server_error', message: text });
+function publicError(
+  { code, message }: { code: string; message: string },
+  { exposed, compacts }: ResponseSpec,
+) {
+  const isPart = compacts === true && code === 'refused';
+  const wireCode = isPart ? 'compaction_incomplete' : (WIRE_CODES[code] ?? 'server_error');
+  const said = (text: string) => ({ code: wireCode, message: text });
   if (OPERATOR_CODES.has(code))
     return said(`The server cannot use the model provider (${code}). See its log for the cause.`);
   return said(

@@ -4,17 +4,24 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../../openai-error.ts';
 import { argumentsIn, refusalIn } from '../answer/answer-event.ts';
 import { type ItemPlace, readItemId } from '../answer/wire-ids.ts';
-import { runOfCompaction, summaryMessage, upstreamCompaction } from '../request/compaction-items.ts';
+import { readCompactionPlace, upstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem, SentItem } from '../request/gateway-request.ts';
 import type { CallOrigin, References } from './references.ts';
 
 /** The items of an input; those of the gateway as stored, with opaque data, else a `ResponsesError`. */
 export async function resolveInput(input: readonly InputItem[], known: References): Promise<Item[]> {
-  const turns = new TurnsInInput();
+  let turns = new TurnsInInput();
   let runId: string | undefined;
   for (const given of input) {
     const item = await withKnownId(given, runId, known);
     runId = placeOf(item)?.runId ?? runId;
+    const compacted = await readCompaction(item, known);
+    if (compacted !== undefined) {
+      const { items, isWhole } = compacted;
+      if (isWhole) turns = new TurnsInInput();
+      turns.add(item, items);
+      continue;
+    }
     turns.add(item, await resolve(item, known));
   }
   return turns.list();
@@ -30,7 +37,7 @@ async function resolve(item: InputItem, known: References): Promise<readonly Ite
       throw invalid(item.at, 'item_not_found', `Item with id '${item.id}' not found.`);
     }
     case 'compaction':
-      return [await readCompaction(item, known)];
+      return [];
   }
 }
 
@@ -124,16 +131,22 @@ function isNextIn(turn: Turn, name: string | undefined, items: readonly Item[]):
   return turn.results.length === 0 || items.every(({ type }) => type !== 'message' && type !== 'reasoning');
 }
 
-async function readCompaction(
-  { at, content, ...named }: Extract<InputItem, { type: 'compaction' }>,
-  known: References,
-): Promise<Item> {
+/** `isWhole`: the client may have left out, or may have sent, what came before: the items have it. */
+async function readCompaction(item: InputItem, known: References) {
+  if (item.type === 'item_reference') {
+    const { kind, turn, runId = '', place: count = 0 } = readItemId(item.id) ?? {};
+    return kind === 'cmp' && turn === 0 ? await known.restore({ runId, count }) : undefined;
+  }
+  if (item.type !== 'compaction') return undefined;
+  const { at, content, ...named } = item;
   const id = omitUndefined({ id: named.id });
-  const runId = runOfCompaction(content);
-  if (runId === undefined)
-    return { ...id, ...upstreamCompaction({ ...id, type: 'compaction', encrypted_content: content }) };
-  const summary = await known.summaryOf(runId);
-  if (summary !== undefined) return { ...id, ...summaryMessage(runId, summary) };
+  const place = readCompactionPlace(content);
+  if (place === undefined) {
+    const theirs = { ...id, type: 'compaction', encrypted_content: content };
+    return { items: [{ ...id, ...upstreamCompaction(theirs) }], isWhole: false };
+  }
+  const restored = place === null ? undefined : await known.restore(place);
+  if (restored !== undefined) return restored;
   const message = 'This server does not have the summary of this compaction item. It may have been deleted.';
   throw invalid(`${at}.encrypted_content`, 'compaction_not_found', message);
 }

@@ -1,11 +1,11 @@
 /** What a request does to the runs of the store, decided before anything is done: see `Plan`. */
 import { isByClient } from '../../../adapters/responses/item-kinds.ts';
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
-import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
+import { closeLedger, mergeInheritance } from '../../../machines/ledger.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
-import type { JournalEntry } from '../../../protocol/event.ts';
+import type { Inheritance, JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { Answer, OpenReference } from '../../../protocol/open/answer.ts';
@@ -15,9 +15,9 @@ import { invalid, type ResponsesError } from '../../openai-error.ts';
 import type { GatewayRequest, InputItem } from '../request/gateway-request.ts';
 import {
   type FoundResponse,
-  type ItemSpan,
   type RunResponses,
   requestIdOf,
+  stateAt,
   type VisibleResponses,
 } from '../runs/response-library.ts';
 import { OUTCOME_UNKNOWN } from '../runs/response-spec.ts';
@@ -36,11 +36,24 @@ export async function planRequest(
 ): Promise<Plan & { given?: number }> {
   const { previous, references, items, history } = await readRequest(request, library, conversation);
   const all = { items: [...history, ...items], previous, references };
-  const plan = (await planApprovals(all)) ?? (await planItems(all, request.names.input));
+  const made = (await planApprovals(all)) ?? (await planItems(all, request.names.input));
+  const plan = withCompactions(made, references);
   if (conversation === undefined || plan.type === 'repeat') return plan;
   const given =
-    plan.type === 'start' ? history.filter(item => plan.items.includes(item)) : messagesIn(history);
+    plan.type === 'start'
+      ? history.filter(item => plan.items.includes(item) && !references.restored.has(item.id ?? ''))
+      : messagesIn(history);
   return { ...plan, given: given.length };
+}
+
+/** Only a run that begins takes what a compaction hands on. Throws a `ResponsesError` for another. */
+function withCompactions(plan: Plan, { inherits, restored }: References): Plan {
+  if (inherits === undefined || plan.type === 'repeat') return plan;
+  if (plan.type === 'start') return { ...plan, inherits, restored: [...restored] };
+  if (!plan.messages.some(({ id = '' }) => inherits.items.includes(id))) return plan;
+  const message =
+    'A compaction item cannot be sent together with results or approvals that a response waits for. Send those first.';
+  throw invalid('input', 'compaction_not_readable', message);
 }
 
 async function planItems({ items, previous, references }: ReadRequest, name: string): Promise<Plan> {
@@ -86,7 +99,7 @@ async function findPrevious(
 function planAfter(found: FoundResponse, items: readonly Item[], references: References): Plan {
   const { run, span } = found;
   const isLast = run.spans.at(-1) === span;
-  const state = isLast ? run.state : stateAt(run, span);
+  const state = isLast ? run.state : stateAt(run, span.to ?? 1);
   if (hasEnded(state)) return continueEnded(run, items, { state, references });
   if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
   // The client continues although a call is in doubt: the model reads that the outcome is unknown.
@@ -122,12 +135,6 @@ function continueEnded(
   return { type: 'start', continues, items: transcript, origins: references.origins };
 }
 
-function stateAt({ started, entries, runId }: RunResponses, { to }: Pick<ItemSpan, 'to'>): ChartState {
-  return entries
-    .filter(({ seq }) => seq > 1 && seq <= (to ?? 1))
-    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
-}
-
 function inProgress(id: string): ResponsesError {
   const message = `Previous response with id '${id}' is still in progress.`;
   return invalid('previous_response_id', 'previous_response_in_progress', message);
@@ -139,10 +146,12 @@ export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   if (plan.type === 'start')
     return [...(await histories.load(plan.continues?.runId ?? null)).items, ...plan.items];
   const run = plan.type === 'repeat' ? plan.found.run : plan.run;
-  const { items: inherited } = await histories.load(run.state.context.continues);
-  if (plan.type === 'repeat') return [...inherited, ...run.state.context.transcript];
-  const { forkAt, callAnswers, messages } = plan;
-  const { context } = forkAt === undefined ? run.state : stateAt(run, { to: forkAt });
+  const at = plan.type === 'repeat' ? undefined : plan.forkAt;
+  const { context } = at === undefined ? run.state : stateAt(run, at);
+  const before = context.compaction.count > 0 ? null : context.continues;
+  const { items: inherited } = await histories.load(before);
+  if (plan.type === 'repeat') return [...inherited, ...context.transcript];
+  const { callAnswers, messages } = plan;
   const results = callAnswers.flatMap(({ open: { callId }, answer }): Item[] =>
     answer.type === 'result'
       ? [{ type: 'tool_result', callId, output: toJson(answer.output), isError: false }]
@@ -151,15 +160,24 @@ export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   return [...inherited, ...context.transcript, ...results, ...messages];
 }
 
-/** At the end of a response, after the runs that its run continues. */
-export async function transcriptUpTo({ run, span }: FoundResponse, store: Store): Promise<Item[]> {
-  const { transcript, calls, continues } = stateAt(run, span).context;
+/** What a response left, after the runs that its run continues: the transcript, with a result for every call. */
+export async function historyUpTo(
+  { run, span }: FoundResponse,
+  store: Store,
+): Promise<{ items: Item[]; inherits: Inheritance }> {
+  const { context } = stateAt(run, span.to ?? 1);
+  const { transcript, calls, compaction } = context;
   const answered = calledIn(transcript, 'tool_result');
-  const results = calls.flatMap(({ callId, result }): Item[] =>
-    result === undefined || answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
+  const results = calls.flatMap(({ callId, result = NO_RESULT }): Item[] =>
+    answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
   );
-  return [...(await new InheritedTranscripts(store).load(continues)).items, ...transcript, ...results];
+  const older = await new InheritedTranscripts(store).load(compaction.count > 0 ? null : context.continues);
+  const { tokens, items } = compaction;
+  const inherits = mergeInheritance({ tokens, ledger: closeLedger(context), items }, older.inherits);
+  return { items: [...older.items, ...transcript, ...results], inherits };
 }
+
+const NO_RESULT = { output: 'This call has no result yet.', isError: true };
 
 type ReadRequest = {
   items: Item[];
@@ -324,6 +342,9 @@ export type Plan =
       refersTo?: string;
       items: Item[];
       origins: ReadonlyMap<string, CallOrigin>;
+      /** What the compactions in the input hand on, and the ids of the items that they kept. */
+      inherits?: Inheritance;
+      restored?: readonly string[];
     }
   /** With `forkAt`, a fork of the run at that entry. */
   | {

@@ -1,9 +1,11 @@
-import type { CallResult, Context } from '../../../machines/context.ts';
-import type { Item, ToolResultItem } from '../../../protocol/item.ts';
+import type { CallResult } from '../../../machines/context.ts';
+import { mergeInheritance } from '../../../machines/ledger.ts';
+import type { Inheritance } from '../../../protocol/event.ts';
+import type { Item, ToolCallItem } from '../../../protocol/item.ts';
 import type { CompleteEvent } from '../answer/answer-event.ts';
 import { blocksIn } from '../answer/turn-items.ts';
 import { type ItemPlace, readItemId, readResponseId } from '../answer/wire-ids.ts';
-import { isUpstreamCompaction } from '../request/compaction-items.ts';
+import { type CompactionPlace, isUpstreamCompaction, markSummary } from '../request/compaction-items.ts';
 import type { InputItem } from '../request/gateway-request.ts';
 import {
   type FoundResponse,
@@ -34,6 +36,10 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
 export class References {
   /** By call id. `resolveInput` adds to them. */
   readonly origins = new Map<string, CallOrigin>();
+  /** What the compactions in the input hand on. */
+  inherits: Inheritance | undefined;
+  /** The ids of items that no client sent: those that compactions in the input kept. */
+  readonly restored = new Set<string>();
   readonly #library: VisibleResponses;
   readonly #previous: FoundResponse | undefined;
   readonly #input: readonly InputItem[];
@@ -76,8 +82,23 @@ export class References {
     return shown.find(({ item }) => item.type === 'call.given' && item.call.callId === callId)?.item.id;
   }
 
-  async summaryOf(runId: string): Promise<string | undefined> {
-    return await this.#library.findSummary(runId);
+  /** What a compaction left, as items; `isWhole`: it stands for all before it, not only for what it replaced. */
+  async restore(place: CompactionPlace): Promise<{ items: Item[]; isWhole: boolean } | undefined> {
+    const found = await this.#library.findCompaction(place);
+    if (found === undefined) return undefined;
+    const { run, context, isWhole } = found;
+    const made = context.compaction.items;
+    const isMade = ({ id = '' }: Item) => made.includes(id);
+    const inherits = { tokens: 0, ledger: context.ledger, items: made };
+    this.inherits = this.inherits === undefined ? inherits : mergeInheritance(this.inherits, inherits);
+    const items = context.transcript
+      .filter(item => isWhole || isMade(item))
+      .map(item => (isMade(item) ? markSummary(item, place) : item));
+    for (const item of items) {
+      if (item.id !== undefined && !isMade(item)) this.restored.add(item.id);
+      if (item.type === 'tool_call') this.#noteOrigin(run, item);
+    }
+    return { items, isWhole };
   }
 
   chain(): Promise<ResponseChain | undefined> {
@@ -151,12 +172,13 @@ export class References {
 
   #itemsAt(run: RunResponses, span: ItemSpan, place: ItemPlace, id: string): Item[] | undefined {
     const items = itemsAt(run, span, place, id);
-    for (const item of items ?? []) {
-      const tool = item.type === 'tool_call' ? run.tools.of(item.callId) : undefined;
-      if (item.type === 'tool_call' && tool !== undefined)
-        this.origins.set(item.callId, { tool, modelName: item.name });
-    }
+    for (const item of items ?? []) if (item.type === 'tool_call') this.#noteOrigin(run, item);
     return items;
+  }
+
+  #noteOrigin(run: RunResponses, { callId, name }: ToolCallItem): void {
+    const tool = run.tools.of(callId);
+    if (tool !== undefined) this.origins.set(callId, { tool, modelName: name });
   }
 
   #spanOf(id: string, reach: Reach): ItemSpan | undefined {
@@ -212,16 +234,17 @@ function itemsAt(
     const { name, label } = isServerTool(tool) ? tool : { name: call.name, label: '' };
     return [{ id, type: 'approval_request', callId: id, name, arguments: call.arguments || '{}', label }];
   }
-  const result = resultOf(run.state.context, callId);
+  const result = resultOf(run, callId);
   return result === undefined ? [call] : [call, { type: 'tool_result', callId, ...result }];
 }
 
-function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
+function resultOf({ state, compacted }: RunResponses, callId: string): CallResult | undefined {
+  const { calls, transcript } = state.context;
   const call = calls.find(known => known.callId === callId);
   if (call !== undefined) return call.status === 'settled' ? call.result : undefined;
-  return transcript.findLast(
-    (item): item is ToolResultItem => item.type === 'tool_result' && item.callId === callId,
-  );
+  return [...compacted, ...transcript]
+    .filter(item => item.type === 'tool_result')
+    .findLast(item => item.callId === callId);
 }
 
 /** Its entries up to `upTo` belong to the chain. */

@@ -1,70 +1,80 @@
-import type { Item, MessageItem, ProviderItem } from '../../../protocol/item.ts';
+import { ENGINE } from '../../../machines/compaction.ts';
+import type { Item, ProviderItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
-import { userMessage } from '../../../protocol/message.ts';
-import type { GatewayRequest } from './gateway-request.ts';
+import { itemIdOf } from '../answer/wire-ids.ts';
+import { type GatewayRequest, OPENAI } from './gateway-request.ts';
 
 /**
- * Compaction items. Those of this server name the run that wrote the summary, which stays in the store: clients can
- * neither read nor change it, and it may quote tools they must not know about. In a transcript such an item is a message
- * with the summary. Those of OpenAI's API go back to it unchanged.
+ * Compaction items. Those of this server name a compaction in the journal of a run, which has the summary and the ledger:
+ * clients can neither read nor forge them, and they may quote tools that clients must not know about. Those of OpenAI's
+ * API go back to it unchanged.
  */
 
-/** No adapter has this name. */
-const OURS = 'agentchart';
+/** The compaction of a run with this number, from 1. */
+export type CompactionPlace = { runId: string; count: number };
 
 const PREFIX = 'agentchart.compaction.';
 
-const UPSTREAM = 'openai-responses';
-
-export function compactionItem(runId: string): JsonObject {
+export function compactionItem({ runId, count }: CompactionPlace) {
   const key = runId.replace(/^run_/, '');
-  return { id: `cmp_${key}`, type: 'compaction', encrypted_content: PREFIX + key };
-}
-
-export function runOfCompaction(content: string): string | undefined {
-  if (!content.startsWith(PREFIX)) return undefined;
-  const [key = ''] = /^[A-Za-z0-9]+$/.exec(content.slice(PREFIX.length)) ?? [];
-  return `run_${key}`;
-}
-
-export function summaryMessage(runId: string, summary: string): MessageItem {
-  const text = `This is a summary of the conversation up to here. It replaces everything that is not repeated:\n\n${summary}`;
   return {
-    type: 'message',
-    role: 'user',
-    content: [{ type: 'text', text }],
-    opaque: { provider: OURS, data: { compaction: runId } },
-  };
+    id: itemIdOf({ kind: 'cmp', runId, turn: 0, place: count }),
+    type: 'compaction',
+    encrypted_content: `${PREFIX}${key}.${count}`,
+  } as const;
+}
+
+/** `undefined` for the content of another server's item, `null` for a damaged one of this server. */
+export function readCompactionPlace(content: string): CompactionPlace | null | undefined {
+  if (!content.startsWith(PREFIX)) return undefined;
+  const [, key, count] = /^([A-Za-z0-9]+)\.([1-9]\d{0,5})$/.exec(content.slice(PREFIX.length)) ?? [];
+  return key === undefined ? null : { runId: `run_${key}`, count: Number(count) };
+}
+
+/** The item, which from now on also says that it is the summary of this compaction. */
+export function markSummary(item: Item, place: CompactionPlace): Item {
+  if (item.type !== 'message' || item.opaque !== undefined) return item;
+  const data = { compaction: compactionItem(place).encrypted_content };
+  return { ...item, opaque: { provider: ENGINE, data } };
 }
 
 export function upstreamCompaction(item: JsonObject): ProviderItem {
-  return { type: 'provider_item', kind: 'compaction', opaque: { provider: UPSTREAM, data: { item } } };
+  return { type: 'provider_item', kind: 'compaction', opaque: { provider: OPENAI, data: { item } } };
 }
 
-/** The compaction item that a transcript item stands for; `undefined` for other items. */
-export function compactionOf(item: Item): JsonObject | undefined {
-  const data = 'opaque' in item ? item.opaque?.data : undefined;
-  if (!isJsonObject(data)) return undefined;
-  if (item.type === 'message' && item.opaque?.provider === OURS)
-    return typeof data.compaction === 'string' ? compactionItem(data.compaction) : undefined;
-  return isUpstreamCompaction(item) && isJsonObject(data.item) ? data.item : undefined;
+/** The compaction item that a transcript item stands for: `null` for a ledger, which belongs to one; else `undefined`. */
+export function compactionOf(item: Item): JsonObject | null | undefined {
+  const opaque = 'opaque' in item ? item.opaque : undefined;
+  if (item.type === 'message' && opaque?.provider === ENGINE) {
+    const content = isJsonObject(opaque.data) ? opaque.data.compaction : undefined;
+    const place = typeof content === 'string' ? readCompactionPlace(content) : undefined;
+    return place ? compactionItem(place) : null;
+  }
+  const data = opaque?.data;
+  return isUpstreamCompaction(item) && isJsonObject(data) && isJsonObject(data.item) ? data.item : undefined;
 }
 
 export function isUpstreamCompaction(item: Item): boolean {
-  return item.type === 'provider_item' && item.kind === 'compaction' && item.opaque.provider === UPSTREAM;
+  return item.type === 'provider_item' && item.kind === 'compaction' && item.opaque.provider === OPENAI;
 }
 
-/** Whether it reads its own compaction items and takes `context_management`. */
+/** Whether `POST /v1/responses/compact` returns the item beside the compaction, as it is. */
+export function isKeptByCompaction(item: Item): boolean {
+  return item.type === 'message' && item.role !== 'assistant' && compactionOf(item) === undefined;
+}
+
+/** Whether it reads its own compaction items. */
 export function compactsContext(provider: string): boolean {
-  return provider === UPSTREAM;
+  return provider === OPENAI;
 }
 
-const PROMPT = `Write a summary of the conversation above, for a model that continues it without seeing it. Keep everything it needs: what the user wants and has decided, facts, names, numbers, ids and quotes that matter, which tools were called and their outcomes, what is done and what is still open. Leave out details that are no longer needed. Do not continue the conversation and do not address the user. Write only the summary.`;
-
-export function summaryRequest({ previousResponseId: _, ...asked }: GatewayRequest): GatewayRequest {
-  return { ...asked, input: [], toolChoice: 'none' };
-}
-
-export function summaryTranscript(conversation: readonly Item[]): Item[] {
-  return [...conversation, userMessage(PROMPT)];
+/** From how many tokens on the run of the request is compacted here; `null`: at a part of the model's context window. */
+export function thresholdIn({
+  store,
+  openai: { context_management: entries = [] },
+}: Pick<GatewayRequest, 'store' | 'openai'>): number | null | undefined {
+  // What is not stored here can only be compacted by the provider, whose item has it all.
+  if (store === false || entries.length === 0) return undefined;
+  const given = entries.flatMap(({ compact_threshold: at }) => at ?? []);
+  return given.length === 0 ? null : Math.min(...given);
 }

@@ -4,12 +4,14 @@ import { objectOf } from '../../../adapters/turn/json-access.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import { appendEvidence } from '../../../engine/journal/evidence.ts';
-import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
+import { type Inherited, InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { findCall } from '../../../machines/calls.ts';
+import { mergeInheritance } from '../../../machines/ledger.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import type { Inheritance } from '../../../protocol/event.ts';
 import type { Item, ToolCallItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { commandFor } from '../../../protocol/open/answer.ts';
@@ -17,6 +19,7 @@ import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
+import { estimateRequest } from '../../../text/estimate-usage.ts';
 import type { Admission } from '../../access/admission.ts';
 import { invalid, ResponsesError } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
@@ -33,6 +36,7 @@ import {
 } from '../live/response-feed.ts';
 import { assertNotOtherwise, type CallAnswer, type Plan } from '../plan/plan-request.ts';
 import type { CallOrigin } from '../plan/references.ts';
+import { thresholdIn } from '../request/compaction-items.ts';
 import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
 import { clientTools, readDeclarations } from '../request/request-tools.ts';
 import {
@@ -121,7 +125,7 @@ export class RequestRuns {
   }
 
   async #start<Wire, Whole>(
-    { continues, refersTo, items: read, origins }: Extract<Plan, { type: 'start' }>,
+    { continues, refersTo, items: read, origins, inherits, restored }: Extract<Plan, { type: 'start' }>,
     asked: Prepared<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const { host, library, agents } = this.#options;
@@ -131,7 +135,8 @@ export class RequestRuns {
     const store = isStored ? library.store : memory();
     const before = continues?.runId;
     const source = library.storeOf(before ?? '');
-    const { items: inherited, sent, inherits } = await new InheritedTranscripts(source).load(before ?? null);
+    const older = await new InheritedTranscripts(source).load(before ?? null);
+    const { items: inherited, sent } = older;
     const isLinked = isStored && before !== undefined && library.isStored(before);
     agents.assertReadable([...inherited, ...read], model);
     const items = nameCalls(read, origins, { ...toolset, used });
@@ -140,7 +145,7 @@ export class RequestRuns {
       ...describeRequest(asked),
       lists: lists.map(list => list.id),
       used,
-      ...omitUndefined({ refersTo }),
+      ...omitUndefined({ refersTo, restored: restored?.length === 0 ? undefined : restored?.slice() }),
     };
     const agent = agents.make(spec, { request, toolset, store });
     if (isStored) await asked.joined?.join(runId);
@@ -148,7 +153,8 @@ export class RequestRuns {
       runId,
       labels: asked.caller.labels,
       launch: { model, request: toJson(spec) },
-      ...(isLinked ? { continues: before } : { sent, inherits }),
+      inherits: inheritanceOf(request, older, { items, inherits }),
+      ...(isLinked ? { continues: before } : { sent }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
     return this.#follow(run, { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec }, asked, {
@@ -320,6 +326,24 @@ export class RequestRuns {
     live.add(feed, settled);
     return feed.attach();
   }
+}
+
+/** What the run has from its chain and from compactions in its input; its size, if it may have to be compacted. */
+function inheritanceOf(
+  request: GatewayRequest,
+  { items: inherited, inherits: older }: Inherited,
+  { items, inherits: given }: { items: readonly Item[]; inherits: Inheritance | undefined },
+): Inheritance {
+  const inherits = given === undefined ? older : mergeInheritance(older, given);
+  if (thresholdIn(request) === undefined) return inherits;
+  const { tokens } = inherits;
+  const unmeasured = tokens === 0 ? [...inherited, ...items] : items;
+  const added = estimateRequest({
+    ...omitUndefined({ instructions: request.instructions }),
+    transcript: unmeasured,
+    tools: [],
+  });
+  return { ...inherits, tokens: tokens + added };
 }
 
 function describeRequest({

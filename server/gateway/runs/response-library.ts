@@ -5,12 +5,13 @@ import type { ChartState } from '../../../machines/step.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import { textOf } from '../../../protocol/message.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
+import type { Usage } from '../../../protocol/turn.ts';
 import type { UsedTurn } from '../../access/admission.ts';
 import { GatewayAnswer } from '../answer/answer.ts';
 import { type AnswerEvent, type CompleteEvent, isComplete } from '../answer/answer-event.ts';
 import { itemIdOf, readResponseId, responseIdOf } from '../answer/wire-ids.ts';
+import type { CompactionPlace } from '../request/compaction-items.ts';
 import {
   CallTools,
   isAnswered,
@@ -90,22 +91,30 @@ export class VisibleResponses {
 
   /** A run with a response of the caller; others' count as deleted, and a compaction has none. */
   async load(runId: string): Promise<RunResponses | undefined> {
+    const run = await this.loadAny(runId);
+    return run?.spans.some(({ spec }) => spec.compacts === true) ? undefined : run;
+  }
+
+  /** Also a run that only compacts. */
+  async loadAny(runId: string): Promise<RunResponses | undefined> {
     const run = await this.#library.load(runId);
     if (run === undefined) return undefined;
-    const isSeen = ({ spec }: ItemSpan) => sees(this.#caller, spec.caller) && spec.compacts !== true;
+    const isSeen = ({ spec }: ItemSpan) => sees(this.#caller, spec.caller);
     if (!run.spans.some(isSeen)) return undefined;
     const spans = run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true }));
     return { ...run, spans: runId === this.#ownRunId ? spans.map(countAsStored) : spans };
   }
 
-  async findSummary(runId: string): Promise<string | undefined> {
+  /** The run and its context directly after a compaction; `isWhole`: it replaced all before it. */
+  async findCompaction({ runId, count }: CompactionPlace) {
     const run = await this.#library.load(runId);
-    const spec = run?.spans[0]?.spec;
-    if (run === undefined || spec?.compacts !== true || !sees(this.#caller, spec.caller)) return undefined;
-    const answer = run.state.context.transcript.findLast(
-      item => item.type === 'message' && item.role === 'assistant',
-    );
-    return answer === undefined ? undefined : textOf(answer);
+    const entry = run?.entries.filter(({ event }) => event.type === 'transcript.compacted')[count - 1];
+    if (run === undefined || entry === undefined) return undefined;
+    const span = run.spans.find(({ from, to }) => from <= entry.seq && entry.seq <= (to ?? entry.seq));
+    if (span === undefined || span.deleted || span.spec.request.store === false) return undefined;
+    if (!sees(this.#caller, span.spec.caller)) return undefined;
+    const { context } = stateAt(run, entry.seq);
+    return { run, context, isWhole: span.spec.compacts !== true };
   }
 
   async find(responseId: string): Promise<FoundResponse | undefined> {
@@ -161,6 +170,13 @@ export class UnstoredChain {
   }
 }
 
+/** The fold of a run's entries up to this one. */
+export function stateAt({ started, entries, runId }: RunResponses, at: number): ChartState {
+  return entries
+    .filter(({ seq }) => seq > 1 && seq <= at)
+    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
+}
+
 export function eventsOf({ run, span }: FoundResponse): AnswerEvent[] {
   const answer = new GatewayAnswer(span.spec, { runId: run.runId, from: span.from });
   return run.entries.flatMap(entry => answer.takeEntry(entry));
@@ -207,6 +223,8 @@ export type RunResponses = {
   /** The completed turns, each with the number of failed attempts before it. */
   turns: readonly Turn[];
   tools: CallTools;
+  /** What its transcript was before each compaction. */
+  compacted: readonly Item[];
 };
 
 /** `undefined` if the gateway did not start the run. */
@@ -223,6 +241,7 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
   const tools = new CallTools();
   tools.take(started);
   let state = beginFold(started);
+  const compacted: Item[] = [];
   let end = 0;
   let current: ItemSpan | null = null;
   const open = (seq: number, createdAt: number, asked: ResponseSpec): ItemSpan => ({
@@ -242,6 +261,7 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
   if (started.forkOf === undefined) current = open(1, started.at, spec);
   else end = forkedEnd(entries);
   for (const entry of rest) {
+    if (entry.event.type === 'transcript.compacted') compacted.push(...state.context.transcript);
     state = foldEntry(state, entry, runId);
     const { event, seq } = entry;
     tools.take(event);
@@ -260,7 +280,7 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
   }
   if (current !== null) spans.push(current);
   const marked = spans.map(span => (deleted.has(span.id) ? { ...span, deleted: true } : span));
-  return { runId, started, entries, state, spans: marked, turns, tools };
+  return { runId, started, entries, state, spans: marked, turns, tools, compacted };
 }
 
 /** What a fork copied belongs to responses of the original run. */
@@ -271,7 +291,8 @@ function forkedEnd(entries: readonly JournalEntry[]): number {
 
 /** Without decisions and results of calls. */
 export function inputOf({ started, entries }: RunResponses, { seq, to, spec }: ItemSpan): Item[] {
-  if (seq === 1) return started.input.filter(({ id = '' }) => !spec.lists.includes(id));
+  const { lists, restored = [] } = spec;
+  if (seq === 1) return started.input.filter(({ id = '' }) => !lists.includes(id) && !restored.includes(id));
   const messages = new Set(spec.messages);
   return entries
     .slice(seq, to ?? undefined)
@@ -310,12 +331,19 @@ export async function* recordedUsage(
   }
 }
 
+/** A summary by a function, or one that failed before a model was asked, used nothing. */
+function hasUsage({ usage, usageUnknown }: { usage: Usage | null; usageUnknown?: true }): boolean {
+  return usage !== null || usageUnknown === true;
+}
+
 /** Without the entries that a fork copied: they count for the run they are from. */
 function usageIn(entries: readonly JournalEntry[]): UsedTurn[] {
   let spec: ResponseSpec | undefined;
   return entries.flatMap(({ event }) => {
     if (event.type !== 'run.started' || event.forkOf === undefined) spec = specIn(event) ?? spec;
-    if (event.type !== 'turn.completed' || spec?.caller === undefined) return [];
+    if (spec?.caller === undefined) return [];
+    const isCompaction = event.type === 'transcript.compacted' || event.type === 'compaction.failed';
+    if (event.type !== 'turn.completed' && !(isCompaction && hasUsage(event))) return [];
     return [{ caller: spec.caller.name, at: event.at, model: spec.model, usage: event.usage }];
   });
 }

@@ -96,6 +96,8 @@ const responseSpec = z.object({
   messages: z.array(z.string()),
   /** The ids of the tool lists of servers that the conversation has not listed before. */
   lists: z.array(z.string()),
+  /** The ids of items that no client sent: those that compactions in the input kept. */
+  restored: z.exactOptional(z.array(z.string())),
   /** Without `previous_response_id`: the newest response whose items the input refers to. The chain continues there. */
   refersTo: z.exactOptional(z.string()),
   turnsBefore: z.number().int(),

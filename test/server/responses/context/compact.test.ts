@@ -19,8 +19,11 @@ beforeAll(() => {
     sum: [{ text: 'First.' }, { text: SUMMARY, usage }],
     talk: [{ text: 'One.' }, { text: 'Two.' }, { text: SUMMARY }],
     ask: [calling('ask'), { text: SUMMARY }],
-    cut: [{ text: 'They', finishReason: 'length' }],
-    failing: [{ error: { code: 'invalid-request', message: 'no such thing', status: 400 } }],
+    cut: [{ text: 'Understood.' }, { text: 'They', finishReason: 'length' }],
+    failing: [
+      { text: 'Understood.' },
+      { error: { code: 'invalid-request', message: 'no such thing', status: 400 } },
+    ],
   });
 });
 afterAll(() => gateway.close());
@@ -35,6 +38,10 @@ async function refused(body: object) {
   const response = await gateway.send('POST', '/compact', body);
   const { error } = (await response.json()) as { error: JsonObject };
   return { status: response.status, ...error };
+}
+
+function runOfItem(item: Item | undefined): string {
+  return `run_${String(item?.id).split('_')[1]}`;
 }
 
 /** What the model of a response's run read. */
@@ -61,19 +68,17 @@ describe('POST /v1/responses/compact', () => {
     );
   });
 
-  it('is one journaled model call without tools that reads the conversation and its instructions', async () => {
+  it('is a run that only compacts what it was given, with its instructions, and calls no model for an answer', async () => {
     const { output } = await compact({ model: 'sum', input: CONVERSATION, instructions: 'Be kind.' });
-    const runId = `run_${String(output.at(-1)?.id).slice('cmp_'.length)}`;
+    const runId = runOfItem(output.at(-1));
     expect(await gateway.store.get(runId)).toMatchObject({ agent: 'responses', status: 'finished' });
-    const [started] = await gateway.store.read(runId);
-    expect(started?.event).toMatchObject({
-      input: [
-        { role: 'user' },
-        { role: 'assistant' },
-        { role: 'user', content: [{ text: expect.stringContaining('summary') }] },
-      ],
+    const events = (await gateway.store.read(runId)).map(({ event }) => event);
+    expect(events.map(({ type }) => type)).toEqual(['run.started', 'run.claimed', 'transcript.compacted']);
+    expect(events[0]).toMatchObject({
+      input: [{ role: 'user' }, { role: 'assistant' }],
       launch: { request: { request: { instructions: 'Be kind.', tools: [] } } },
     });
+    expect(events).toContainEqual(expect.objectContaining({ summary: SUMMARY }));
   });
 
   it('is no response: it cannot be retrieved, continued or deleted', async () => {
@@ -118,7 +123,7 @@ describe('POST /v1/responses/compact', () => {
       { code: 'unsupported_input_item', param: 'input[0].type' },
     ],
     [
-      { model: 'nobody', input: 'x' },
+      { model: 'nobody', input: CONVERSATION },
       { code: 'model_not_found', param: 'model' },
     ],
     [{ model: 'sum', previous_response_id: 'resp_0' }, { code: 'previous_response_not_found' }],
@@ -126,19 +131,24 @@ describe('POST /v1/responses/compact', () => {
     expect(await refused(body)).toMatchObject({ status: 400, ...error });
   });
 
+  it('compacts a conversation of which nothing can be left out too', async () => {
+    const { output } = await compact({ model: 'sum', input: 'We launch on Tuesday.' });
+    expect(output).toMatchObject([{ content: [{ text: 'We launch on Tuesday.' }] }, { type: 'compaction' }]);
+  });
+
   it('refuses a body that is no object', async () => {
     expect(await refused([])).toMatchObject({ status: 400 });
   });
 
   it('fails where the model fails or does not finish the summary', async () => {
-    expect(await refused({ model: 'failing', input: 'x' })).toMatchObject({
+    expect(await refused({ model: 'failing', input: CONVERSATION })).toMatchObject({
       status: 400,
       code: 'invalid_prompt',
     });
-    expect(await refused({ model: 'cut', input: 'x' })).toMatchObject({
+    expect(await refused({ model: 'cut', input: CONVERSATION })).toMatchObject({
       status: 502,
       code: 'compaction_incomplete',
-      message: expect.stringContaining('max_output_tokens'),
+      message: 'The summary is empty, or was cut off.',
     });
   });
 });
@@ -160,10 +170,10 @@ describe('a compaction item in a request', () => {
   it('needs no id, and is compacted again with what followed it', async () => {
     const first = await compact({ model: 'sum', input: CONVERSATION });
     const { id: _, ...item } = first.output.at(-1) as Item;
-    const again = await compact({ model: 'talk', input: [item, { role: 'user', content: 'When?' }] });
+    const input = [item, { role: 'user', content: 'When?' }, { role: 'assistant', content: 'Soon.' }];
+    const again = await compact({ model: 'talk', input });
     expect(again.output).toMatchObject([{ content: [{ text: 'When?' }] }, { type: 'compaction' }]);
-    const runId = `run_${String(again.output.at(-1)?.id).slice('cmp_'.length)}`;
-    expect(JSON.stringify(await gateway.store.read(runId))).toContain(SUMMARY);
+    expect(JSON.stringify(await gateway.store.read(runOfItem(again.output.at(-1))))).toContain(SUMMARY);
   });
 
   it('is read by another server over the same store', async () => {
@@ -174,21 +184,23 @@ describe('a compaction item in a request', () => {
     expect(await read(next.id)).toContain(SUMMARY);
   });
 
-  it.each(['agentchart.compaction.0123', 'agentchart.compaction.', 'agentchart.compaction../../x'])(
-    'that this server did not make (%s) is refused by its path',
-    async encrypted_content => {
-      const input = [{ type: 'compaction', encrypted_content }];
-      expect(await gateway.refused({ model: 'sum', input })).toMatchObject({
-        status: 400,
-        code: 'compaction_not_found',
-        param: 'input[0].encrypted_content',
-      });
-    },
-  );
+  it.each([
+    'agentchart.compaction.0123',
+    'agentchart.compaction.0123.1',
+    'agentchart.compaction.',
+    'agentchart.compaction../../x',
+  ])('that this server did not make (%s) is refused by its path', async encrypted_content => {
+    const input = [{ type: 'compaction', encrypted_content }];
+    expect(await gateway.refused({ model: 'sum', input })).toMatchObject({
+      status: 400,
+      code: 'compaction_not_found',
+      param: 'input[0].encrypted_content',
+    });
+  });
 
   it('cannot name the run of a response', async () => {
     const { id } = await gateway.create({ model: 'talk', input: 'Secret.' });
-    const encrypted_content = `agentchart.compaction.${id.slice('resp_'.length)}`;
+    const encrypted_content = `agentchart.compaction.${id.slice('resp_'.length)}.1`;
     const input = [{ type: 'compaction', encrypted_content }];
     expect((await gateway.refused({ model: 'sum', input })).code).toBe('compaction_not_found');
   });
@@ -196,6 +208,7 @@ describe('a compaction item in a request', () => {
 
 describe("compaction by OpenAI's API", () => {
   const COMPACTION = { type: 'compaction', id: 'cmp_theirs', encrypted_content: 'gAAAA-theirs' };
+  const TRIGGERED = [{ role: 'user', content: 'go' }, { type: 'compaction_trigger' }];
   const received: JsonObject[] = [];
   const provider = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -205,7 +218,8 @@ describe("compaction by OpenAI's API", () => {
       received.push(body);
       const message = { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed' };
       const content = [{ type: 'output_text', text: 'Hello.', annotations: [] }];
-      const output = body.context_management === undefined ? [] : [COMPACTION];
+      const isAsked = JSON.stringify(body.input).includes('compaction_trigger');
+      const output = body.context_management !== undefined || isAsked ? [COMPACTION] : [];
       const answer = {
         id: `resp_${received.length}`,
         object: 'response',
@@ -253,8 +267,8 @@ describe("compaction by OpenAI's API", () => {
     provider.close();
   });
 
-  it('is asked for with context_management, and its item comes before the answer, streamed or not', async () => {
-    const request = { model: 'gpt', input: 'go', context_management: management };
+  it('is asked for with context_management where this server keeps nothing: its item comes first, streamed or not', async () => {
+    const request = { model: 'gpt', input: 'go', context_management: management, store: false };
     const response = await openai.create(request);
     expect(received.at(-1)?.context_management).toEqual(management);
     expect(response.output).toMatchObject([
@@ -263,16 +277,10 @@ describe("compaction by OpenAI's API", () => {
     ]);
     const events = await openai.stream(request);
     expect(endOf(events).output).toMatchObject([{ type: 'compaction' }, { type: 'message' }]);
-    expect(await openai.get(response.id)).toEqual(response);
   });
 
   it('goes back to it unchanged: by value, by reference, and in its chain', async () => {
-    const one = await openai.create({
-      model: 'gpt',
-      input: 'go',
-      context_management: management,
-      store: true,
-    });
+    const one = await openai.create({ model: 'gpt', input: TRIGGERED });
     const say = { role: 'user', content: 'on' };
     const reference = { type: 'item_reference', id: one.output[0]?.id };
     for (const input of [
@@ -290,14 +298,15 @@ describe("compaction by OpenAI's API", () => {
   });
 
   it('is refused by name for models of others, in the input and in the chain', async () => {
-    const one = await openai.create({ model: 'gpt', input: 'go', context_management: management });
+    const unstored = { context_management: management, store: false };
+    const one = await openai.create({ model: 'gpt', input: TRIGGERED });
     const say = { role: 'user', content: 'on' };
     const given = await openai.refused({ model: 'sum', input: [one.output[0], say] });
     const chained = await openai.refused({ model: 'sum', input: 'on', previous_response_id: one.id });
-    for (const error of [given, chained])
-      expect(error).toMatchObject({ status: 400, code: 'compaction_not_readable' });
-    const asked = await openai.refused({ model: 'sum', input: 'go', context_management: management });
-    expect(asked).toMatchObject({ code: 'unsupported_parameter', param: 'context_management' });
+    expect(given).toMatchObject({ status: 400, code: 'compaction_not_readable' });
+    expect(chained).toMatchObject({ status: 400, code: 'conversation_not_readable' });
+    const asked = await openai.refused({ model: 'sum', input: 'go', ...unstored });
+    expect(asked).toMatchObject({ code: 'context_management_requires_store', param: 'context_management' });
   });
 
   it('is asked for in a valid form', async () => {
