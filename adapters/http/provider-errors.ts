@@ -397,7 +397,7 @@ const BY_CODE: readonly Rule[] = [
   },
 ];
 
-const RETRYABLE: ReadonlySet<ProviderErrorCode> = new Set([
+const RETRYABLE: ReadonlySet<string> = new Set([
   'rate-limit',
   'overloaded',
   'server',
@@ -406,7 +406,7 @@ const RETRYABLE: ReadonlySet<ProviderErrorCode> = new Set([
   'malformed-stream',
 ]);
 
-export function isRetryable(code: ProviderErrorCode): boolean {
+export function isRetryable(code: string): boolean {
   return RETRYABLE.has(code);
 }
 

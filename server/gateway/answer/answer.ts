@@ -1,3 +1,4 @@
+import { isRetryable } from '../../../adapters/http/provider-errors.ts';
 import { Story } from '../../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../../engine/story/story-event.ts';
 import type { Context } from '../../../machines/context.ts';
@@ -67,6 +68,8 @@ export class GatewayAnswer {
   /** A refusal in words is a complete answer. */
   #refused = false;
   #failure: Of<'turn.failed'>['failed'] | null = null;
+  /** The latest compaction failed in a way that may pass. */
+  #mayCompactAgain = false;
   #cancelled: Extract<RunEvent, { type: 'run.cancelled' }> | null = null;
   #isAhead = false;
   #told: AnswerEvent[] = [];
@@ -125,6 +128,7 @@ export class GatewayAnswer {
     const isDone = event.type === 'transcript.compacted';
     if (!isDone && event.type !== 'compaction.failed') return;
     if (event.usage !== null) this.#tell({ type: 'usage', usage: event.usage });
+    this.#mayCompactAgain = !isDone && isRetryable(event.error.code);
     if (!isDone || thresholdIn(this.#spec.request) === undefined) return;
     const { id, encrypted_content: content } = compactionItem({ runId: this.#runId, count });
     this.#tell({ type: 'compaction', id, content });
@@ -357,6 +361,7 @@ export class GatewayAnswer {
   }
 
   #retryAfter(): number | null {
+    if (this.#spec.compacts === true) return this.#mayCompactAgain ? 0 : null;
     const failure = this.#failure;
     if (failure === null || !failure.retryable || this.#ranTool || this.#hasItems) return null;
     return Math.ceil(Math.max(0, (failure.retryAt ?? 0) - failure.at) / 1000);

@@ -22,6 +22,9 @@ export type CallOrigin = { tool: ExposedTool; modelName?: string };
 
 export type AskedApproval = { run: RunResponses; callId: string; digest: string; shown: CompleteEvent };
 
+/** In one request: each is read from a journal. */
+const MOST_COMPACTIONS = 50;
+
 /**
  * Resolves the ids in one request. Each run is read once.
  *
@@ -40,6 +43,7 @@ export class References {
   inherits: Inheritance | undefined;
   /** The ids of items that no client sent: those that compactions in the input kept. */
   readonly restored = new Set<string>();
+  #restorations = 0;
   readonly #library: VisibleResponses;
   readonly #previous: FoundResponse | undefined;
   readonly #input: readonly InputItem[];
@@ -84,7 +88,9 @@ export class References {
 
   /** What a compaction left, as items; `isWhole`: it stands for all before it, not only for what it replaced. */
   async restore(place: CompactionPlace): Promise<{ items: Item[]; isWhole: boolean } | undefined> {
-    const found = await this.#library.findCompaction(place);
+    this.#restorations += 1;
+    const found =
+      this.#restorations > MOST_COMPACTIONS ? undefined : await this.#library.findCompaction(place);
     if (found === undefined) return undefined;
     const { run, context, isWhole } = found;
     const made = context.compaction.items;

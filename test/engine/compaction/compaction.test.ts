@@ -161,6 +161,22 @@ describe('a compaction', () => {
     ]);
   });
 
+  test('of a run that only compacts is all that it does, whatever it is given', async () => {
+    const { agent, requests, store } = makeShop({ script: THREE, keep: 0, only: true });
+    const run = await agent.start('Refund them.');
+    expect(await run.settled()).toMatchObject({ status: 'finished', text: '' });
+    expect(requests).toHaveLength(1);
+    expect(await compacted(run, store)).toMatchObject([{ summary: 'They asked for refunds.' }]);
+  });
+
+  test('that fails fails a run that only compacts, with its reason', async () => {
+    const { agent, requests } = makeShop({ script: THREE, keep: 0, only: true, summary: '' });
+    const { status, ...settled } = await agent.run('Refund them.');
+    expect(status).toBe('failed');
+    expect(settled).toMatchObject({ error: { code: 'refused', message: expect.stringContaining('empty') } });
+    expect(requests).toHaveLength(1);
+  });
+
   test.each(['', '   '])('with an empty summary fails: "%s"', async summary => {
     const { agent, requests } = makeShop({ script: THREE, summary });
     await agent.run('Refund them.');

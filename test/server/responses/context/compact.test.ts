@@ -20,6 +20,7 @@ beforeAll(() => {
     talk: [{ text: 'One.' }, { text: 'Two.' }, { text: SUMMARY }],
     ask: [calling('ask'), { text: SUMMARY }],
     cut: [{ text: 'Understood.' }, { text: 'They', finishReason: 'length' }],
+    busy: [{ text: 'Understood.' }, { error: { code: 'overloaded', message: 'busy', status: 529 } }],
     failing: [
       { text: 'Understood.' },
       { error: { code: 'invalid-request', message: 'no such thing', status: 400 } },
@@ -145,6 +146,9 @@ describe('POST /v1/responses/compact', () => {
       status: 400,
       code: 'invalid_prompt',
     });
+    const busy = await gateway.send('POST', '/compact', { model: 'busy', input: CONVERSATION });
+    expect(busy.status).toBe(503);
+    expect(busy.headers.get('x-should-retry')).not.toBe('false');
     expect(await refused({ model: 'cut', input: CONVERSATION })).toMatchObject({
       status: 502,
       code: 'compaction_incomplete',
