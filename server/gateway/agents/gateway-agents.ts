@@ -2,7 +2,7 @@ import { KEPT_KINDS } from '../../../adapters/responses/item-kinds.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { messageOf, ProviderError } from '../../../protocol/error.ts';
-import type { Item } from '../../../protocol/item.ts';
+import type { Item, ProviderItem } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { AgentTool, Tool, ToolSource } from '../../../protocol/tool.ts';
@@ -66,8 +66,18 @@ export class GatewayAgents {
     return model;
   }
 
-  assertReadable(items: readonly Item[], model: string): void {
-    if (compactsContext(this.models.open(model).provider)) return;
+  /** `made`: the ids of the items that compactions left. The others of another provider only repeat what is there. */
+  assertReadable(items: readonly Item[], model: string, made: readonly string[]): void {
+    const { provider } = this.models.open(model);
+    const lost = items.find(
+      (item): item is ProviderItem =>
+        item.type === 'provider_item' && item.opaque.provider !== provider && made.includes(item.id ?? ''),
+    );
+    if (lost !== undefined && !isUpstreamCompaction(lost)) {
+      const message = `The conversation was compacted by its provider, so only models of "${lost.opaque.provider}" can read it. Use such a model.`;
+      throw invalid('input', 'compaction_not_readable', message);
+    }
+    if (compactsContext(provider)) return;
     const told = items.find(item => item.type === 'provider_item' && KEPT_KINDS[item.kind]?.by === 'client');
     if (told?.type === 'provider_item') {
       const message = `The conversation has an item of type "${told.kind}", which only models of "openai:" read. Use such a model.`;

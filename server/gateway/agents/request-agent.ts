@@ -111,13 +111,15 @@ export function makeRequestAgent(
 /** Of the context window, for a request that leaves the threshold to the server. */
 const PART_OF_WINDOW = 0.8;
 
-/** By the provider if each of the models has its own compaction, else by a summary of the model. */
+/** By the provider if it has its own compaction, which each of the models can read; else by a summary of the model. */
 function compactionFor(
   { compacts, request }: Pick<ResponseSpec, 'compacts' | 'request'>,
   models: readonly ModelAdapter[],
   own: CompactionOptions | undefined,
 ): CompactionOptions | undefined {
-  const isByProvider = models.every(({ compact }) => compact !== undefined);
+  const isByProvider = models.every(
+    ({ compact, provider }) => compact !== undefined && provider === models[0]?.provider,
+  );
   const how = { summarize: isByProvider ? 'provider' : 'model', ...own } as const;
   if (compacts === true) return { ...how, at: 1, keep: 0, only: true };
   const at = thresholdIn(request);

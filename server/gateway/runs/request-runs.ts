@@ -138,7 +138,8 @@ export class RequestRuns {
     const older = await new InheritedTranscripts(source).load(before ?? null);
     const { items: inherited, sent } = older;
     const isLinked = isStored && before !== undefined && library.isStored(before);
-    agents.assertReadable([...inherited, ...read], model);
+    const inheritance = inheritanceOf(request, older, { items: read, inherits });
+    agents.assertReadable([...inherited, ...read], model, inheritance.items);
     const items = nameCalls(read, origins, { ...toolset, used });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
@@ -153,7 +154,7 @@ export class RequestRuns {
       runId,
       labels: asked.caller.labels,
       launch: { model, request: toJson(spec) },
-      inherits: inheritanceOf(request, older, { items, inherits }),
+      inherits: inheritance,
       ...(isLinked ? { continues: before } : { sent }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
@@ -170,7 +171,8 @@ export class RequestRuns {
     const { host, library, agents } = this.#options;
     const { request, toolset } = asked;
     assertToolsProvided(known, callAnswers, toolset);
-    agents.assertReadable(known.state.context.transcript, asked.model);
+    const { transcript, compaction } = known.state.context;
+    agents.assertReadable(transcript, asked.model, compaction.items);
     const source = library.storeOf(known.runId);
     const isStored = library.isStored(known.runId);
     const runId = forkAt === undefined ? known.runId : (asked.once?.runId ?? host.newId('run'));
