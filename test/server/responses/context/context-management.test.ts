@@ -187,6 +187,47 @@ describe('context_management', () => {
     });
   });
 
+  it('is journaled with the request: another process compacts the run in the same way', async () => {
+    const compactionOf = async (runId: string) => {
+      const record = await gateway.store.get(runId);
+      return record && (await gateway.service.agentFor(record))?.options.compaction;
+    };
+    const response = await compacted();
+    expect(await compactionOf(runOf(response))).toEqual({ at: AT, summarize: 'model' });
+    const { output } = await compact({ model: 'long', previous_response_id: response.id });
+    const runId = `run_${String(output.at(-1)?.id).split('_')[1]}`;
+    expect(await compactionOf(runId)).toMatchObject({ only: true, summarize: 'model' });
+  });
+
+  it('compacts a conversation, whose list has the item and all that came before', async () => {
+    const send = async (method: string, path: string, body?: object) =>
+      await gateway.app.request(`http://127.0.0.1:4100/v1/conversations${path}`, {
+        method,
+        headers: { host: '127.0.0.1:4100', 'content-type': 'application/json', ...as('ann') },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+    const { id } = (await (await send('POST', '', {})).json()) as { id: string };
+    await create({ model: 'long', input: LONG, conversation: id });
+    const second = await create({ model: 'long', input: 'Go on.', conversation: id, ...MANAGED });
+    const third = await create({ model: 'long', input: 'And now?', conversation: id, ...MANAGED });
+    expect([...typesOf(second.output), ...typesOf(third.output)]).toEqual([
+      'compaction',
+      'message',
+      'message',
+    ]);
+    const { data } = (await (await send('GET', `/${id}/items?order=asc`)).json()) as Page;
+    expect(typesOf(data)).toEqual([
+      'message',
+      'message',
+      'message',
+      'compaction',
+      'message',
+      'message',
+      'message',
+    ]);
+    expect(data[3]).toMatchObject({ encrypted_content: second.output[0]?.encrypted_content });
+  });
+
   it('counts the summary for limits also after a restart', async () => {
     await compacted();
     const turns: number[] = [];
