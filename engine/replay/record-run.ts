@@ -35,6 +35,8 @@ const REPORTS = [
   'timer.fired',
   'finishers.completed',
   'finishers.rejected',
+  'transcript.compacted',
+  'compaction.failed',
 ] as const;
 type RecordedReport = Extract<ReportEvent, { type: (typeof REPORTS)[number] }>;
 

@@ -122,6 +122,13 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
       version: agent.version,
       prices: config.prices,
       onUnknownUsage: config.onUnknownUsage,
+      compaction: config.compaction && {
+        at: config.compaction.at[0] ?? 1,
+        keep: config.compaction.keep,
+        summarize: events.some(event => event.type === 'transcript.compacted' && event.items !== undefined)
+          ? ('provider' as const)
+          : ('model' as const),
+      },
     }),
     ...(config.finishers ? playFinishers(stage, events) : {}),
   });
@@ -133,6 +140,8 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
   switch (event.type) {
     case 'turn.completed':
     case 'turn.failed':
+    case 'transcript.compacted':
+    case 'compaction.failed':
       host.moveTo(event.at);
       return await stage.deliver(MODEL, event);
     case 'tool.settled':
@@ -186,6 +195,8 @@ function playModel(stage: Stage, { provider, model }: { provider: string; model:
     const event = await stage.request(MODEL, signal);
     if (event.type === 'turn.failed') throw failureIn(event);
     if (event.type === 'turn.completed') return turnIn(event);
+    if (event.type === 'transcript.compacted') return summaryIn(event, model);
+    if (event.type === 'compaction.failed') throw compactionFailureIn(event);
     throw new Error(`Expected an event of a model call, got ${event.type}.`);
   };
   return {
@@ -201,6 +212,7 @@ function playModel(stage: Stage, { provider, model }: { provider: string; model:
       usage: 'unknown',
     },
     generate: (_, { signal }) => answer(signal),
+    compact: async (_, { signal }) => await answer(signal),
     async *stream(_, { signal }) {
       yield { type: 'turn', turn: await answer(signal) };
     },
@@ -221,6 +233,16 @@ function turnIn({ items, calls, text, finishReason, usage, model, continuation }
     items,
     ...omitUndefined({ continuation: continuation?.token }),
   };
+}
+
+type Compacted = Extract<RecordedEvent, { type: 'transcript.compacted' }>;
+
+function summaryIn({ summary, items = [], usage }: Compacted, model: string): ModelTurn {
+  return { text: summary, reasoning: '', toolCalls: [], finishReason: 'stop', usage, model, items };
+}
+
+function compactionFailureIn({ error }: Extract<RecordedEvent, { type: 'compaction.failed' }>): Error {
+  return Object.assign(new Error(error.message), { code: error.code });
 }
 
 const INVALID = 'Not run: The arguments are not valid: ';

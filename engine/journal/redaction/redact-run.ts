@@ -108,9 +108,11 @@ function planRedaction(journal: WholeJournal, paths: readonly string[]) {
 }
 
 function findPlaces(journal: WholeJournal, paths: readonly string[]): RedactedPlace[] {
-  const found = paths
-    .map(path => followPointer(journal, path))
-    .flatMap(place => [place, ...findDerived(journal, place)]);
+  const named = paths.map(path => followPointer(journal, path));
+  const found = [
+    ...named.flatMap(place => [place, ...findDerived(journal, place)]),
+    ...findQuotes(journal, named),
+  ];
   const byPointer = new Map(found.map(place => [pointerTo(place), place]));
   for (const [pointer, { seq, path, value }] of byPointer) {
     const type = journal[seq - 1]?.event.type;
@@ -130,6 +132,37 @@ function describeUse([member]: readonly string[]): string {
 function findDerived(journal: WholeJournal, { seq, path }: RedactedPlace): RedactedPlace[] {
   if (seq === 1) return findPlace(journal, { seq, path: ['title'] });
   return path.at(-1) === 'output' ? findPlace(journal, { seq, path: [...path.slice(0, -1), 'shown'] }) : [];
+}
+
+/** Where a later compaction tells of a value: its call in the ledger, and the texts that quote it. */
+function findQuotes(journal: WholeJournal, places: readonly RedactedPlace[]): RedactedPlace[] {
+  const calls = places.flatMap(place => {
+    const callId = callAt(journal, place);
+    const member = place.path.some(key => key === 'output' || key === 'shown') ? 'output' : 'input';
+    return callId === undefined ? [] : [`${callId} ${member}`];
+  });
+  const isQuoted = searchFor(places);
+  return journal.flatMap(({ seq, event }) => {
+    if (event.type !== 'transcript.compacted') return [];
+    const told = event.ledger.deeds.flatMap(({ callId }, index) =>
+      (['input', 'output'] as const).flatMap(member => {
+        const path = ['ledger', 'deeds', String(index), member];
+        return findPlace(journal, { seq, path }).filter(
+          ({ value }) => calls.includes(`${callId} ${member}`) || isQuoted(String(value)),
+        );
+      }),
+    );
+    return [
+      ...told,
+      ...findPlace(journal, { seq, path: ['summary'] }).filter(({ value }) => isQuoted(String(value))),
+    ];
+  });
+}
+
+/** The call that the value belongs to: that of the event, or of one of its items or calls. */
+function callAt(journal: WholeJournal, { seq, path }: RedactedPlace): string | undefined {
+  const ids = path.map((_, depth) => valueAt(journal, seq, [...path.slice(0, depth), 'callId']));
+  return ids.findLast(id => typeof id === 'string');
 }
 
 function findPlace(
@@ -216,15 +249,20 @@ function restoreText(text: string, originals: Originals): string {
   });
 }
 
-/** Where the journal still has a redacted text. Short texts only match a full string, or one quoted within JSON. */
-function findElsewhere(changed: readonly JournalEntry[], places: readonly RedactedPlace[]): string[] {
+/** Whether a text has one of the values. Short ones only match a full string, or one quoted within JSON. */
+function searchFor(places: readonly RedactedPlace[]): (text: string) => boolean {
   const sought = new Set(places.flatMap(({ value }) => [...textsOf(value)].map(([text]) => text)));
   sought.delete('');
   const forms = [...sought].flatMap(text => {
     const quoted = JSON.stringify(text);
     return text.length < MIN_SEARCH_LENGTH ? [quoted] : [quoted, text, quoted.slice(1, -1)];
   });
-  const isFound = (text: string) => sought.has(text) || forms.some(form => text.includes(form));
+  return text => sought.has(text) || forms.some(form => text.includes(form));
+}
+
+/** Where the journal still has a redacted text. */
+function findElsewhere(changed: readonly JournalEntry[], places: readonly RedactedPlace[]): string[] {
+  const isFound = searchFor(places);
   return changed.flatMap(({ seq, event }) =>
     [...textsOf(toJson(event))].flatMap(([text, path]) => (isFound(text) ? [pointerTo({ seq, path })] : [])),
   );

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createAgent } from '../../../agent/agent.ts';
 import type { CompactionOptions } from '../../../agent/agent-options.ts';
+import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -28,10 +29,18 @@ type Given = Partial<CompactionOptions> & {
   summary?: string;
   repeatable?: boolean;
   fails?: boolean;
+  output?: string;
 };
 
 /** An agent whose model makes one call a turn, and whose conversation has 3,000 tokens after every third. */
-function makeShop({ script, summary = 'They asked for refunds.', repeatable, fails, ...given }: Given) {
+function makeShop({
+  script,
+  summary = 'They asked for refunds.',
+  repeatable,
+  fails,
+  output = 'paid',
+  ...given
+}: Given) {
   const ran: unknown[] = [];
   let turn = -1;
   const { model, requests } = recordRequests(
@@ -53,7 +62,7 @@ function makeShop({ script, summary = 'They asked for refunds.', repeatable, fai
     run: input => {
       ran.push(input);
       if (fails === true) throw new Error('declined');
-      return 'paid';
+      return output;
     },
     ...(repeatable === undefined ? {} : { repeatable }),
   });
@@ -377,6 +386,44 @@ describe('a run that continues a compacted one', () => {
     const third = await agent.start('3', { continues: second.id });
     expect(await third.settled()).toMatchObject({ status: 'waiting' });
     expect(ran).toHaveLength(1);
+  });
+});
+
+describe('a redaction', () => {
+  test('reaches the summary and the ledger that tell of the value', async () => {
+    const { agent, store } = makeShop({
+      script: [{ card: 'DE-4711' }, { id: 2 }, { id: 3 }],
+      summary: 'Card DE-4711.',
+    });
+    const run = await agent.start('Refund them.');
+    await run.settled();
+    const journal = await store.read(run.id);
+    const turn = journal.find(({ event }) => event.type === 'turn.completed')?.seq;
+    const paths = [`/${turn}/calls/0/input/card`, `/${turn}/items/0/arguments`];
+    const { elsewhere } = await redactRun(store, run.id, { paths });
+    expect(JSON.stringify(await store.read(run.id))).not.toContain('DE-4711');
+    expect(elsewhere).toEqual([]);
+    const [event] = await compacted(run, store);
+    expect(event?.summary).toMatch(/^\[redacted/);
+    expect(event?.ledger.deeds.map(({ input }) => input.startsWith('[redacted'))).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  test('of a result reaches the ledger, also if the ledger has only a part of it', async () => {
+    const { agent, store } = makeShop({ script: THREE, output: `secret ${'x'.repeat(1000)} end` });
+    const run = await agent.start('Refund them.');
+    await run.settled();
+    const settled = (await store.read(run.id)).find(({ event }) => event.type === 'tool.settled')?.seq;
+    await redactRun(store, run.id, { paths: [`/${settled}/output`] });
+    const [event] = await compacted(run, store);
+    expect(event?.ledger.deeds.map(({ output }) => output.startsWith('[redacted'))).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 });
 
