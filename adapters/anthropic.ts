@@ -19,7 +19,7 @@ import {
 } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import type { ClientOptions } from './http/transport.ts';
-import { pick } from './turn/json-access.ts';
+import { nonEmpty, pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `anthropic`. */
@@ -102,6 +102,18 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
       },
       read: body => body.input_tokens,
     },
+    /** https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand#request-a-summary */
+    compact: {
+      send(connection, request, signal) {
+        const whole = bodyFor(request, connection.context, { stream: false });
+        const body = { ...whole, compaction: { type: 'summarize' } };
+        return connection.post('/v1/messages', body, signal, requestHeaders(body, family, options));
+      },
+      read(body, request, context) {
+        const { items, usage } = new MessageReader(request, undefined, context).read(body);
+        return { items: items.filter(isKeptSummary), usage };
+      },
+    },
     reader(request, context) {
       const { output } = planFor(request);
       return new MessageReader(request, context, {
@@ -119,6 +131,12 @@ const COUNTED = [
   ...['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'],
   ...['context_management', 'mcp_servers', 'speed'],
 ];
+
+/** A summary without content is a failed one. */
+function isKeptSummary(item: Item): boolean {
+  const block = item.type === 'provider_item' ? keptBlock(item.opaque) : undefined;
+  return block?.type === 'compaction' && nonEmpty(block.content) !== undefined;
+}
 
 function refusesThinking({ status, message }: ProviderError): boolean {
   return status === 400 && /signature|thinking`? blocks?/i.test(message) && !/expected/i.test(message);

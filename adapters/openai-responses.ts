@@ -37,6 +37,7 @@ const OPENAI: ResponsesDialect = {
   provider: 'openai-responses',
   remembers: true,
   countsTokens: true,
+  compacts: true,
   customTools: 'client',
   reasons: isReasoningModel,
   appends: model => /(?:^|\/)(?:gpt-4\.1|gpt-[5-9]|o3)/.test(model),

@@ -2,12 +2,15 @@
 
 import type { ModelAdapter, SetupChange } from '../../protocol/adapter.ts';
 import type { ProviderError } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import { textOf, userMessage } from '../../protocol/message.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, usageFrom } from '../http/connection.ts';
 import { readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
-import { nonEmpty, pick } from '../turn/json-access.ts';
+import { nonEmpty, objectsOf, pick, textIn } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { responsesBody, setupItems } from './request.ts';
@@ -68,6 +71,15 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
         read: body => body.input_tokens,
       },
     }),
+    /** https://developers.openai.com/api/reference/resources/responses/methods/compact */
+    ...(dialect.compacts && {
+      compact: {
+        send: (connection, request, signal) =>
+          connection.post('/responses/compact', pick(bodyOf(request, { stream: false }), COMPACTED), signal),
+        read: (body, request, context) =>
+          readCompacted(new ResponseReader(request, dialect, context), body, request),
+      },
+    }),
     reader: (request, context) => new ResponseReader(request, dialect, context),
     ending: 'response.completed, response.incomplete or an error',
     now: options.now,
@@ -78,6 +90,30 @@ const COUNTED = [
   ...['model', 'instructions', 'input', 'previous_response_id', 'reasoning', 'text', 'truncation'],
   ...['tools', 'tool_choice', 'parallel_tool_calls'],
 ];
+
+const COMPACTED = [
+  'model',
+  'instructions',
+  'input',
+  'previous_response_id',
+  'prompt_cache_key',
+  'prompt_cache_options',
+];
+
+/** All messages of the user, and a summary of all else, which only the provider can read. */
+function readCompacted(reader: ResponseReader, body: JsonObject, { transcript }: ModelRequest) {
+  const output = objectsOf(body.output);
+  const isFromUser = ({ type, role }: JsonObject) => type === 'message' && role === 'user';
+  const { items, usage } = reader.read({ ...body, output: output.filter(item => !isFromUser(item)) });
+  const messages = output.filter(isFromUser).map(message => {
+    const text = objectsOf(message.content)
+      .map(part => textIn(part.text))
+      .join('');
+    const isSame = (item: Item) => item.type === 'message' && item.role === 'user' && textOf(item) === text;
+    return transcript.find(isSame) ?? userMessage(text);
+  });
+  return { items: [...messages, ...items.filter(({ type }) => type === 'provider_item')], usage };
+}
 
 /** Whether the provider does not know the previous response. Some have only a message for it, no code. */
 function isPreviousMissing({ status, raw }: ProviderError, previous: string | undefined): boolean {

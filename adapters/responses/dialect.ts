@@ -15,6 +15,8 @@ export type ResponsesDialect = Endpoint & {
   callsTogether?: boolean;
   /** Whether the provider counts the input tokens of a request at `/responses/input_tokens`. Default: `false`. */
   countsTokens?: boolean;
+  /** Whether the provider summarizes transcripts at `/responses/compact`. Default: `false`. */
+  compacts?: boolean;
   /** Whether tools and instructions can be appended to the input of a model. Default: never. */
   appends?(model: string): boolean;
   /** Whether a model drops reasoning after a change of what came before it. Default: never. */

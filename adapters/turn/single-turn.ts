@@ -76,6 +76,9 @@ export type AnswerReader = {
   end(): ModelTurn;
 };
 
+/** What `ModelAdapter.compact` returns. */
+type Compacted = Awaited<ReturnType<NonNullable<ModelAdapter['compact']>>>;
+
 /** An HTTP provider's implementation of a model call. Every function may throw a `ProviderError`. */
 type SingleTurn = Omit<TurnSource, 'call'> & {
   connect(): ProviderConnection;
@@ -100,13 +103,18 @@ type SingleTurn = Omit<TurnSource, 'call'> & {
     send(connection: ProviderConnection, request: ModelRequest, signal: AbortSignal): Promise<HttpReply>;
     read(body: JsonObject): JsonValue | undefined;
   };
+  /** The provider's own summary of a transcript; `read` takes it from the answer. */
+  compact?: {
+    send(connection: ProviderConnection, request: ModelRequest, signal: AbortSignal): Promise<HttpReply>;
+    read(body: JsonObject, request: ModelRequest, context: ProviderContext): Compacted;
+  };
   /** The current time in ms since the epoch, for `retry-after` dates. Default: `Date.now`. */
   now?: (() => number) | undefined;
 };
 
 /** Creates the adapter of an HTTP provider. Its methods fail only with a `ProviderError`. */
 export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
-  const { count, events = readSse, ending, streamFailure, now = Date.now } = options;
+  const { count, compact, events = readSse, ending, streamFailure, now = Date.now } = options;
 
   function failure(thrown: unknown, context: ProviderContext, signal: AbortSignal): ProviderError {
     const error = errorFromThrown(thrown, context, signal, now());
@@ -161,27 +169,48 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     }
   }
 
-  async function countTokens(
-    { send, read }: NonNullable<SingleTurn['count']>,
-    request: ModelRequest,
+  /** One request and its answer, which is no turn. */
+  async function ask<Answer>(
     signal: AbortSignal,
-  ): Promise<number> {
+    send: (connection: ProviderConnection) => Promise<HttpReply>,
+    read: (body: JsonObject, context: ProviderContext) => Answer,
+  ): Promise<Answer> {
     const connection = options.connect();
     try {
       signal.throwIfAborted();
-      const reply = await send(connection, request, signal);
-      const body = bodyIn(await reply.text(), connection.context);
-      const tokens = read(body);
-      if (typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
-      throw malformedStream('expected a number of tokens', connection.context, body);
+      const reply = await send(connection);
+      return read(bodyIn(await reply.text(), connection.context), connection.context);
     } catch (thrown) {
       throw failure(thrown, connection.context, signal);
     }
   }
 
+  function readCount(body: JsonObject, context: ProviderContext): number {
+    const tokens = count?.read(body);
+    if (typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
+    throw malformedStream('expected a number of tokens', context, body);
+  }
+
+  function readCompacted(body: JsonObject, request: ModelRequest, context: ProviderContext): Compacted {
+    const compacted = compact?.read(body, request, context);
+    if (compacted?.items.some(item => item.type === 'provider_item')) return compacted;
+    throw malformedStream('the answer has no summary', context, body);
+  }
+
   return {
     ...turnAdapter({ ...options, call }),
-    ...(count && { countTokens: (request, { signal }) => countTokens(count, request, signal) }),
+    ...(count && {
+      countTokens: (request, { signal }) =>
+        ask(signal, connection => count.send(connection, request, signal), readCount),
+    }),
+    ...(compact && {
+      compact: (request, { signal }) =>
+        ask(
+          signal,
+          connection => compact.send(connection, request, signal),
+          (body, context) => readCompacted(body, request, context),
+        ),
+    }),
   };
 }
 

@@ -5,7 +5,7 @@ import { codeOf, EngineError, isThrown, messageOf } from '../../protocol/error.t
 import { type Failure, type ToldDeed, toldDeedsSchema } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { userMessage } from '../../protocol/message.ts';
+import { textOf, userMessage } from '../../protocol/message.ts';
 import type { ModelRequest, ModelTurn, Usage } from '../../protocol/turn.ts';
 import { cutText } from '../../text/cut-text.ts';
 import { countUsage } from '../../text/estimate-usage.ts';
@@ -51,7 +51,7 @@ export function makeCompaction(parts: CompactionParts): Service {
         const { output: _, ...turn } = parts;
         const prepared = await prepareRequest({ ...turn, tools }, context, { inherited, newId });
         return compaction.summarize === 'provider'
-          ? await askProvider(prepared, plan.before, context, signal)
+          ? await askProvider(prepared, plan, context, signal)
           : await askModel(prepared, context, signal);
       });
       scope.host.reach?.('compaction.after');
@@ -142,7 +142,7 @@ function spentOn(made: Pick<ModelTurn, 'usage' | 'items'>, request: ModelRequest
 
 async function askProvider(
   { adapter, request }: PreparedTurn,
-  before: readonly Item[],
+  { before, stays }: Pick<ReturnType<typeof planCompaction>, 'before' | 'stays'>,
   context: Context,
   signal: AbortSignal,
 ): Promise<Made> {
@@ -155,7 +155,17 @@ async function askProvider(
   const { continuation: _, ...whole } = request;
   const asked = { ...whole, transcript: before };
   const made = await adapter.compact(asked, { signal });
-  return { text: '', items: made.items, ...spentOn({ ...made, items: [...made.items] }, asked, context) };
+  const kept = new Set(stays.filter(isFromUser).map(textOf));
+  const items = made.items.filter(item => !isFromUser(item) || !kept.has(textOf(item)));
+  return { text: '', items, ...spentOn(made, asked, context) };
+}
+
+function isFromUser(item: Item): boolean {
+  return item.type === 'message' && item.role === 'user';
+}
+
+function isLedger(item: Item): boolean {
+  return item.type === 'message' && item.opaque?.provider === ENGINE;
 }
 
 /** What a compaction replaces. `before` is all that comes before the kept end, with what is pinned there. */
@@ -167,9 +177,7 @@ function planCompaction(
   const history = [...inherited, ...transcript];
   const groups = listGroups(history);
   const isMade = ({ id }: Item) => id !== undefined && made.includes(id);
-  const request = history.findLastIndex(
-    item => item.type === 'message' && item.role === 'user' && !isMade(item),
-  );
+  const request = history.findLastIndex(item => isFromUser(item) && !isMade(item));
   const end = findEnd(history, groups, config.compaction?.keep ?? 'lastRound');
   const stays = (place: number) => {
     const item = history[place];
@@ -187,12 +195,18 @@ function planCompaction(
     throw new EngineError('refused', 'There is nothing to compact: all items of the transcript are kept.');
   const from = inherited.length;
   const older = inherited.filter((_, place) => place >= end || keptPlaces.has(place));
+  const withoutLedger = history.slice(0, end).filter(item => !isLedger(item));
   const places = {
     upTo: Math.max(0, end - from),
     kept: kept.filter(place => place >= from).map(place => place - from),
     ...omitUndefined({ inherited: older.length === 0 ? undefined : older }),
   };
-  return { places, replaced, before: history.slice(0, end) };
+  return {
+    places,
+    replaced,
+    before: withoutLedger,
+    stays: keptPlaces.size === 0 ? [] : history.filter((_, place) => keptPlaces.has(place)),
+  };
 }
 
 /** Where the kept end begins: no group has items on both sides. */
@@ -227,7 +241,7 @@ function tellDeeds({ ledger, edits, compaction: { items } }: Context, history: r
     const result = results.get(deed.callId);
     return { ...deed, input: quote(input ?? result?.input), output: quote(result?.output) };
   });
-  const before = history.find(({ id }) => id !== undefined && items.includes(id) && id.startsWith('ledger_'));
+  const before = history.find(item => isLedger(item) && item.id !== undefined && items.includes(item.id));
   const deeds = [...readTold(before), ...fresh].slice(-MOST_DEEDS);
   const others = { ...ledger.counts };
   for (const { name } of fresh) others[name] = (others[name] ?? 0) + 1;
@@ -242,6 +256,6 @@ function quote(value: unknown): string {
 }
 
 function readTold(ledger: Item | undefined): ToldDeed[] {
-  if (ledger?.type !== 'message' || ledger.opaque?.provider !== ENGINE) return [];
-  return toldDeedsSchema.safeParse(ledger.opaque.data).data ?? [];
+  if (ledger?.type !== 'message' || !isLedger(ledger)) return [];
+  return toldDeedsSchema.safeParse(ledger.opaque?.data).data ?? [];
 }
