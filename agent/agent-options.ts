@@ -338,13 +338,9 @@ function defineCompaction(
     !unable,
     `compaction.summarize: the adapter of ${unable && `${unable.provider}:${unable.model}`} cannot compact. Use summarize: 'model', or a function.`,
   );
-  return {
-    at: models.map(thresholdOf),
-    keep,
-    summarize,
-    isPinned: readPinned({ pinned }),
-    ...omitUndefined({ only }),
-  };
+  // Without a model no run begins, but the agent can be explored.
+  const thresholds = models.length === 0 ? [Math.max(1, at)] : models.map(thresholdOf);
+  return { at: thresholds, keep, summarize, isPinned: readPinned({ pinned }), ...omitUndefined({ only }) };
 
   function thresholdOf({ provider, model, capabilities: { contextWindow } }: ModelAdapter): number {
     if (at >= 1) return at;

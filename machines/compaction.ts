@@ -42,8 +42,8 @@ export function measureTurn(
   { usage, estimatedTokens }: { usage: Usage | null; estimatedTokens?: number },
 ): Context['compaction'] {
   const { compaction } = context;
-  const tokens =
-    usage === null ? (estimatedTokens ?? compaction.tokens) : usage.inputTokens + usage.outputTokens;
+  const counted = usage === null ? compaction.tokens : usage.inputTokens + usage.outputTokens;
+  const tokens = estimatedTokens ?? counted;
   return { ...compaction, tokens, from: compaction.from ?? tokens + stepOf(context) };
 }
 

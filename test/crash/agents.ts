@@ -2,6 +2,7 @@ import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import { InDoubt } from '../../protocol/error.ts';
 import { calls, clientTool, makeTool } from '../support/engine/agents.ts';
+import { answerWith } from '../support/engine/models.ts';
 import { actIn, type CrashAgent } from './crash-agent.ts';
 import { makeAsk, makeFlaky } from './make-crash-tools.ts';
 
@@ -246,9 +247,40 @@ const nested: CrashAgent = {
   },
 };
 
+const LAST_TURN = 8;
+
+/** The calls of a turn: a payment of its own, and at the end one that was done before. */
+function callsOfTurn(turn: number) {
+  if (turn === LAST_TURN) return [];
+  const pay = { callId: `pay_${turn}`, name: 'pay', input: { turn: turn === LAST_TURN - 1 ? 1 : turn } };
+  return [pay, { callId: `read_${turn}`, name: 'read', input: { note: `turn ${turn}.` } }];
+}
+
+/** A transcript that is compacted after every second turn; a call that was done before needs an approval. */
+const compacted: CrashAgent = {
+  name: 'compacted',
+  makeModels: () => [
+    answerWith(({ transcript, toolChoice }) => {
+      const found = JSON.stringify(transcript).matchAll(/turn (\d+)\./g);
+      const turn = Math.max(0, ...[...found].map(([, number]) => Number(number)));
+      const usage = { inputTokens: turn % 2 === 0 ? 1 : 1000, outputTokens: 1, ...UNCOUNTED };
+      if (toolChoice === 'none') return { text: `They paid up to turn ${turn}.`, usage };
+      const toolCalls = callsOfTurn(turn + 1);
+      return toolCalls.length === 0 ? { text: 'done', usage } : { toolCalls, usage };
+    }),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+  ],
+  options: { compaction: { at: 1000, summarize: 'model' } },
+};
+
+const UNCOUNTED = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null };
+
 export const AGENTS: readonly CrashAgent[] = [
   ...[batch, gates, clients, fallback, talk],
-  ...[doubt, held, slow, rounds, nested],
+  ...[doubt, held, slow, rounds, nested, compacted],
 ];
 
 export function findAgent(name: string): CrashAgent {

@@ -30,6 +30,33 @@ export function checkCalls(run: Evidence, all: readonly Evidence[]): string[] {
   });
 }
 
+/** The faults of a run's ledger: each `once` call that settled, and was not refused, is in it once. */
+export function checkLedger({ runId, events, state }: Evidence): string[] {
+  const once = new Set(
+    events.flatMap(event =>
+      event.type === 'turn.completed'
+        ? event.calls.flatMap(({ sideEffect, callId }) => (sideEffect === 'once' ? [callId] : []))
+        : [],
+    ),
+  );
+  const settled = new Set(
+    events.flatMap(event =>
+      'callId' in event && once.has(event.callId) && settles(event) ? [event.callId] : [],
+    ),
+  );
+  const { fresh, counts } = state.context.ledger;
+  const counted = Object.values(counts).reduce((sum, count) => sum + count, fresh.length);
+  return counted === settled.size
+    ? []
+    : [`${runId} did ${settled.size} \`once\` calls, and its ledger has ${counted}`];
+}
+
+function settles(event: RunEvent): boolean {
+  if (event.type === 'approval.decided') return event.decision.type === 'answer';
+  if (event.type === 'doubt.resolved') return event.resolution.type !== 'retry';
+  return event.type === 'tool.settled' || event.type === 'result.received';
+}
+
 type Parent = { runId: string; callId: string } | null;
 
 function isMadeBy(parent: Parent, runId: string, callId: string): boolean {

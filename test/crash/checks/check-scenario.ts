@@ -5,7 +5,7 @@ import { RUN } from '../drive-chart.ts';
 import { openStore } from '../open-store.ts';
 import { type Act, Outside } from '../outside.ts';
 import { checkAcknowledged } from './check-acknowledged.ts';
-import { checkCalls, type Evidence } from './check-calls.ts';
+import { checkCalls, checkLedger, type Evidence } from './check-calls.ts';
 import { checkTranscript } from './check-transcript.ts';
 
 /** The tools whose calls must not happen twice. */
@@ -79,6 +79,7 @@ async function findLost(store: Store, { acts, acknowledged }: Outside): Promise<
     ...evidence.flatMap(({ state }) => checkTranscript(state.context.transcript)),
     ...replays.flat(),
     ...evidence.flatMap(run => checkCalls(run, evidence)),
+    ...evidence.flatMap(checkLedger),
     ...acknowledged.flatMap(line => {
       const runId = 'runId' in line ? line.runId : RUN;
       const about = evidence.find(run => run.runId === runId);
