@@ -110,7 +110,11 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
         return connection.post('/v1/messages', body, signal, requestHeaders(body, family, options));
       },
       read(body, request, context) {
-        const { items, usage } = new MessageReader(request, undefined, context).read(body);
+        const sentMessages = () => conversationOf(request.transcript).input;
+        const { items, usage } = new MessageReader(request, context, {
+          outputTool: undefined,
+          sentMessages,
+        }).read(body);
         return { items: items.filter(isKeptSummary), usage };
       },
     },
