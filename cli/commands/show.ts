@@ -18,6 +18,7 @@ import { type BreakCost, BreakCosts } from '../../protocol/listing/cost.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { Broken } from '../../protocol/sent.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
+import type { Usage } from '../../protocol/turn.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { type CommandLaunch, checkVersions, recallLaunch } from '../launch.ts';
@@ -47,17 +48,24 @@ export const show: Action<'show'> = ({ events, result, agent, ...options }) =>
     const { state } = await loadRun(store, record.runId);
     const launch = await recallLaunch(store, record.runId);
     const settled = await describeWithChildren(store, state, text => text);
-    const { late, breaks } = await readTold(store, record);
+    const { late, breaks, compactions } = await readTold(store, record);
     if (output.json) {
       const { usage, turns, next, parent } = state.context;
       const facts = { ...omitUndefined({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
       const shown = { ...record, state: statePath(state), next, launch, ...facts, status: statusOf(state) };
-      output.data({ ...shown, calls: listUnsettled(state.context), breaks, versions });
+      output.data({
+        ...shown,
+        calls: listUnsettled(state.context),
+        breaks,
+        compactions: compactions.map(describeCompacted),
+        versions,
+      });
       return EXIT.done;
     }
-    const shown = { record, state, settled, launch, commands, late, breaks };
+    const shown = { record, state, settled, launch, commands, late, breaks, compactions };
     showFacts(output, shown);
     showConversation(output, shown);
+    showCompactions(output, shown);
     showBreaks(output, shown);
     showSituation(output, shown);
     showVersions(output, versions);
@@ -69,23 +77,33 @@ const LAST_ATTEMPT = Number.POSITIVE_INFINITY;
 
 /**
  * Reads the late results, each with the outcome that it contradicts, even one recorded later; and the breaks of the
- * prefix, one for each turn.
+ * prefix, one for each turn; and the compactions.
  */
-async function readTold(store: Store, { runId }: RunRecord): Promise<Pick<ShownRun, 'late' | 'breaks'>> {
+async function readTold(
+  store: Store,
+  { runId }: RunRecord,
+): Promise<Pick<ShownRun, 'late' | 'breaks' | 'compactions'>> {
   const entries: JournalEntry[] = [];
   const breaks = new Map<number, TurnBreak>();
   const costs = new BreakCosts();
+  const compactions: Compaction[] = [];
+  let before: Usage | null = null;
   let [turn, prices]: [number, Prices | undefined] = [1, undefined];
   for await (const page of readPages(store, runId)) {
     entries.push(...page.filter(({ event }) => 'callId' in event));
     for (const { event, seq } of page) {
       if (event.type === 'run.started') prices = event.config.prices;
+      if (event.type === 'transcript.compacted') compactions.push({ seq, event, before });
       if (event.type !== 'turn.completed' && event.type !== 'turn.failed') continue;
       const unknown = { readAgain: null, cost: null };
       const cost = event.type === 'turn.completed' ? costs.take(event, prices) : unknown;
       if (event.broken === undefined) breaks.delete(turn);
       else breaks.set(turn, { turn, seq, ...event.broken, ...(cost ?? unknown) });
-      if (event.type === 'turn.completed') turn += 1;
+      if (event.type === 'turn.failed') continue;
+      const last = compactions.at(-1);
+      if (last !== undefined && !('after' in last)) last.after = event.usage;
+      before = event.usage;
+      turn += 1;
     }
   }
   const late = entries.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : []));
@@ -93,7 +111,7 @@ async function readTold(store: Store, { runId }: RunRecord): Promise<Pick<ShownR
     const contradicts = findContradiction(entries, { attempt: LAST_ATTEMPT, ...event });
     return contradicts === null ? event : { ...event, contradicts };
   });
-  return { late: contradicting, breaks: [...breaks.values()] };
+  return { late: contradicting, breaks: [...breaks.values()], compactions };
 }
 
 async function showResult(
@@ -127,6 +145,7 @@ type ShownRun = {
   commands: CommandLines;
   late: readonly LateResult[];
   breaks: readonly TurnBreak[];
+  compactions: readonly Compaction[];
 };
 
 /** A break of the prefix: `seq` is the last entry of its turn. */
@@ -134,6 +153,14 @@ type TurnBreak = Broken & BreakCost & { turn: number; seq: number };
 
 /** A result that arrived after the run had stopped waiting for it. */
 type LateResult = Extract<RunEvent, { type: 'tool.late' }>;
+
+/** `before` and `after`: the usage of the turns around it. */
+type Compaction = {
+  seq: number;
+  event: Extract<RunEvent, { type: 'transcript.compacted' }>;
+  before: Usage | null;
+  after?: Usage | null;
+};
 
 const SHOWN_ITEMS = 30;
 const SHOWN_BREAKS = 10;
@@ -179,6 +206,27 @@ function showConversation(output: Output, { record, state, commands }: ShownRun)
     const full = commands.result(record.runId, item.callId);
     output.line(dim(`    ${describeBytes(item.blob.bytes)}; full result: ${full}`));
   }
+}
+
+function showCompactions(output: Output, { compactions }: ShownRun): void {
+  if (compactions.length === 0) return;
+  output.line(dim('compactions'));
+  for (const { seq, event, before, after } of compactions.slice(-SHOWN_BREAKS)) {
+    const sizes = [before?.inputTokens, after?.inputTokens].map(
+      count => count?.toLocaleString('en') ?? 'unknown',
+    );
+    output.line(
+      yellow(`  entry ${seq}: `),
+      eventLine(event),
+      dim(` (requests: ${sizes.join(' → ')} tokens)`),
+    );
+  }
+}
+
+function describeCompacted({ seq, event, before, after }: Compaction) {
+  const { upTo, kept, summary, ledger, usage } = event;
+  const [tokensBefore, tokensAfter] = [before?.inputTokens ?? null, after?.inputTokens ?? null];
+  return { seq, upTo, kept, summary, ledger, usage, tokensBefore, tokensAfter };
 }
 
 function showBreaks(output: Output, { breaks }: ShownRun): void {

@@ -52,6 +52,8 @@ const NOTED = [
   'breakpoints.set',
   'params.changed',
   'transcript.edited',
+  'transcript.compacted',
+  'compaction.failed',
   'turn.edited',
   'call.edited',
   'tool.interrupted',

@@ -55,6 +55,31 @@ test('show lists the breaks of the prefix with their turns, as text and as JSON'
   expect(events.stdout).toContain('prefix broken by tools');
 });
 
+test('show lists what a compaction replaced, with its summary and the requests around it', async () => {
+  const made = new Desk([
+    { ...LOOK, ...usage(1_000, 0) },
+    { ...LOOK, ...usage(3_000, 900) },
+    { text: 'Done.', ...usage(600, 0) },
+  ]);
+  made.write(
+    'agent.mjs',
+    `import { createAgent } from '${LIBRARY}';
+     import desk from '${pathToFileURL(AGENT).href}';
+     const compaction = { at: 2000, summarize: () => 'They looked at orders.' };
+     export default createAgent({ ...desk.options, compaction });`,
+  );
+  const ran = await made.run(['run', '--agent', 'agent.mjs', 'go'], made.model);
+  expect(ran.stdout).toContain('transcript.compacted');
+  const runId = /run_\w+/.exec(ran.stdout)?.[0] ?? '';
+  const { stdout } = await made.run(['show', runId]);
+  expect(stdout).toMatch(/compactions\n {2}entry \d+: 2 items replaced, .*They looked at orders\./);
+  expect(stdout).toContain('(requests: 3,000 → 600 tokens)');
+  const { compactions, breaks } = JSON.parse((await made.run(['show', runId, '--json'])).stdout);
+  const told = { upTo: 3, kept: [0], summary: 'They looked at orders.', usage: null };
+  expect(compactions).toMatchObject([{ ...told, tokensBefore: 3_000, tokensAfter: 600 }]);
+  expect(breaks).toMatchObject([{ turn: 3, by: 'compaction' }]);
+});
+
 test('a request that broke the prefix and failed is listed until its turn completes without a break', async () => {
   const made = new Desk([
     { ...LOOK, ...usage(1_000, 0) },

@@ -71,6 +71,17 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       prices: { script: { input: 3, output: 15, cachedInput: 0.3 } },
       prepareTurn: ({ turns }) => ({ tools: turns < 1 ? ['look'] : ['look', 'other'] }),
     });
+    const compacting = createAgent({
+      name: 'compacting',
+      store,
+      tools: [makeTool('look', { sideEffect: 'none' })],
+      model: scripted([
+        { text: 'First look.', ...calls('look'), ...used(1_000, 0) },
+        { text: 'Second look.', ...calls('look'), ...used(3_000, 900) },
+        { text: 'Seen.', ...used(600, 0) },
+      ]),
+      compaction: { at: 2000, summarize: () => 'They looked twice.' },
+    });
     const completion = { choices: [{ message: { content: 'Kept.' }, finish_reason: 'stop' }] };
     const captured = createAgent({
       name: 'captured',
@@ -83,7 +94,14 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
         fetch: async () => Response.json(completion),
       }),
     });
-    api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing, captured, breaking]);
+    api = await ServedRuns.listen([
+      ...makeDemoAgents(store).agents,
+      publisher,
+      failing,
+      captured,
+      breaking,
+      compacting,
+    ]);
   });
   const open: WatchedPage[] = [];
   afterEach(async () => {
@@ -157,6 +175,22 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await inspector.getByText(told).waitFor();
     await inspector.getByText('0 cached', { exact: true }).waitFor();
     await page.getByText('32,000 → 800 tokens · 0 cached').waitFor();
+  });
+
+  test('a compaction is a row of the waterfall, its summary can be read, and so can what it replaced', async () => {
+    const page = await visit(await rest('compacting'));
+    await page.getByText('Transcript compacted: a summary replaces 3 items for the model').click();
+    const conversation = page.getByRole('region', { name: 'Conversation' });
+    await conversation.getByText('They looked twice.').waitFor();
+    await conversation.getByText('First look.').waitFor();
+    await page.getByRole('tab', { name: 'Waterfall' }).click();
+    const row = page.locator('.fall').filter({ hasText: '3 items replaced · of 3,400 tok' });
+    await row.click();
+    const inspector = page.getByRole('complementary', { name: 'Inspector' });
+    await inspector.getByText('They looked twice.').waitFor();
+    await inspector.getByText('3,400 tokens').waitFor();
+    const names = (await page.locator('.fall').allInnerTexts()).map(text => text.split('\n')[0]);
+    expect(names).toEqual(['turn 1', 'look', 'turn 2', 'look', 'compact', 'prefix', 'turn 3']);
   });
 
   test('a long text to approve is a text, its unseen part is marked, and the button stays in view', async () => {

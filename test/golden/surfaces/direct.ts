@@ -258,6 +258,7 @@ function imageOf(model: RunModel): Record<string, unknown> {
       }),
       ...rows.map((row, index) => {
         if ('told' in row) return [`row ${index}`, { call: row.call.callId }];
+        if ('compaction' in row) return [`row ${index}`, { ...row, compaction: row.compaction.type }];
         return [`row ${index}`, 'ended' in row ? { ...row, ended: row.ended.type } : row];
       }),
     ]),

@@ -107,6 +107,19 @@ describe('a story over HTTP', () => {
     expect(only(rest, 'turn.closed')).toMatchObject([{ broken: { by: 'tools', lost: [] } }]);
   });
 
+  test('tells that the transcript was compacted', async () => {
+    const usage = { inputTokens: 3000, outputTokens: 2 };
+    const compaction = { at: 2000, summarize: () => 'They asked to be paid.' };
+    const turns = [{ ...REFUND, usage: { inputTokens: 100, outputTokens: 2 } }, { ...REFUND, usage }, DONE];
+    const url = await listen(makeAgent(turns, { compaction }));
+    let lines = await read(url, { body: { input: 'Pay back.' } });
+    const runUrl = `${url}/${runIn(lines)}`;
+    for (let refund = 0; refund < 2; refund += 1)
+      lines = await read(runUrl, { body: { answers: [{ id: idIn(lines), approved: true }] } });
+    expect(only(lines, 'note')).toMatchObject([{ event: 'transcript.compacted' }]);
+    expect(only(lines, 'turn.closed')).toMatchObject([{ broken: { by: 'compaction' } }]);
+  });
+
   test('without authorize, an answer has no sender', async () => {
     const url = await listen(makeAgent([REFUND, DONE]));
     const asked = await read(url, { body: { input: 'Pay back.' } });

@@ -9,7 +9,7 @@ import { type BreakCost, BreakCosts } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { Broken } from '../../../protocol/sent.ts';
 import type { StreamedEvent } from '../data/request.ts';
-import { formatOutput, formatReply } from '../render/format.ts';
+import { formatCount, formatOutput, formatReply } from '../render/format.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
 import { Folded, FoldedJournal } from './journal-fold.ts';
 import { type Activity, kindOf } from './time-line.ts';
@@ -24,6 +24,14 @@ export type TurnRecord = {
 
 /** The request of the turn at `seq` did not begin with the one before it. */
 export type BreakRecord = { seq: number; broken: Broken; cost: BreakCost };
+
+/** `tokens`: of the conversation before it, 0 if unknown. */
+export type CompactionRecord = {
+  seq: number;
+  cost: number;
+  tokens: number;
+  compaction: Of<'transcript.compacted' | 'compaction.failed'>;
+};
 
 type Content =
   | { kind: 'message'; item: MessageItem; by: string | undefined }
@@ -74,7 +82,7 @@ export class RunStory {
   readonly folds: FoldedJournal;
   readonly activities: Activity[] = [];
   readonly blocks: Block[] = [];
-  readonly rows: (BreakRecord | TurnRecord | CallRecord)[] = [];
+  readonly rows: (BreakRecord | TurnRecord | CompactionRecord | CallRecord)[] = [];
   readonly calls = new Map<string, CallRecord>();
   readonly #breakCosts = new BreakCosts();
   #crash: Extract<Content, { kind: 'crash' }> | undefined;
@@ -143,6 +151,9 @@ export class RunStory {
           `Transcript edited${byOf(event)}`,
           `It now has ${event.items.length} items.`,
         );
+      case 'transcript.compacted':
+      case 'compaction.failed':
+        return this.#addCompaction(note, event, before.context, after.context);
       case 'run.cancelled':
         return this.#addAside(note, `Cancelled${byOf(event)}`, event.reason ?? '');
       default:
@@ -191,6 +202,19 @@ export class RunStory {
     for (const call of calls) this.#addCall(call, told);
     const reply = { draft, preamble: calls.length > 0, attempt: attemptKey(told) };
     for (const [index, item] of items.entries()) this.#addItem(item, told, index, reply);
+  }
+
+  #addCompaction(from: From, event: CompactionRecord['compaction'], before: Context, after: Context): void {
+    const { tokens } = before.compaction;
+    this.rows.push({ seq: from.seq, cost: after.cost - before.cost, tokens, compaction: event });
+    if (event.type === 'compaction.failed')
+      return this.#addAside(from, 'The transcript could not be compacted', event.error.message);
+    const replaced = formatCount(event.upTo - event.kept.length, 'item');
+    this.#addAside(
+      from,
+      `Transcript compacted: a summary replaces ${replaced} for the model`,
+      tellSummary(event),
+    );
   }
 
   #addCall(call: QualifiedCall, { seq }: From): void {
@@ -263,6 +287,18 @@ export class RunStory {
         if (isReply) aside(`Provider item ${item.kind}`, '');
     }
   }
+}
+
+/** The summary of a compaction, and the ledger, as people read them. */
+export function tellSummary({ summary, items = [], ledger }: Of<'transcript.compacted'>): string {
+  const others = Object.entries(ledger.others).map(([name, count]) => `${name} × ${count}`);
+  const deeds = ledger.deeds.map(
+    ({ name, input, outcome, output }) => `${name} ${input}: ${outcome}, ${output}`,
+  );
+  const own =
+    items.length === 0 ? '' : `The provider compacted it to ${formatCount(items.length, 'item')} of its own.`;
+  const done = others.length + deeds.length === 0 ? '' : ['Done before it:', ...others, ...deeds].join('\n');
+  return [summary || own, done].filter(Boolean).join('\n\n');
 }
 
 function byOf({ by }: { by?: string }): string {

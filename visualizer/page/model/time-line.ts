@@ -17,6 +17,7 @@ export type Activity = { seq: number; at: number; kind: ActivityKind };
 
 const KINDS: Readonly<Record<string, ActivityKind>> = {
   turn: 'model',
+  compacting: 'model',
   executingTools: 'tool',
   backingOff: 'wait',
   finishing: 'check',

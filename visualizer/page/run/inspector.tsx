@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks';
 import type { Context } from '../../../machines/context.ts';
 import { readContent } from '../../../protocol/content/read-content.ts';
 import type { Effect } from '../../../protocol/effect.ts';
+import type { Failure } from '../../../protocol/event.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { describeBreak, describeCached } from '../../describe-event.ts';
@@ -12,12 +13,15 @@ import { mayOperate } from '../data/caller.ts';
 import { runPath, type StreamedEvent } from '../data/request.ts';
 import type { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
+import { tellSummary } from '../model/run-story.ts';
 import {
+  formatCount,
   formatDuration,
   formatEvent,
   formatJson,
   formatLength,
   formatLine,
+  formatNumber,
   formatOutput,
   formatReply,
   formatState,
@@ -194,6 +198,20 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
           : ['calls', calls.map(call => `${call.name}${call.gate ? ' (gated)' : ''}`).join(', ')],
       ];
     }
+    case 'transcript.compacted':
+    case 'compaction.failed': {
+      const { usage, at, startedAt } = event;
+      const row = model.story.rows.find(({ seq }) => seq === event.seq);
+      const { tokens, cost } = row !== undefined && 'compaction' in row ? row : NO_COST;
+      return [
+        ...(event.type === 'compaction.failed' ? failureFacts(event.error) : compactionFacts(event)),
+        ['took', formatDuration(at - startedAt)],
+        tokens > 0 && ['before', `${formatNumber(tokens)} tokens`],
+        usage !== null && ['tokens', formatUsage(usage, 'tokens')],
+        usage !== null && describeCached(usage) !== '' && ['cache', describeCached(usage)],
+        cost > 0 && ['cost', formatCost(cost)],
+      ];
+    }
     case 'turn.failed': {
       const { error, at, startedAt, retryAt, broken } = event;
       return [
@@ -218,6 +236,30 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   }
 }
 
+const NO_COST = { tokens: 0, cost: 0 };
+
+function failureFacts({ code, message }: Failure): Fact[] {
+  return [
+    ['failed', code],
+    ['message', formatLine(message, SHORT)],
+  ];
+}
+
+function compactionFacts({
+  upTo,
+  kept,
+  inherited = [],
+  ledger,
+}: Extract<StreamedEvent, { type: 'transcript.compacted' }>): Fact[] {
+  const deeds = Object.values(ledger.others).reduce((sum, count) => sum + count, ledger.deeds.length);
+  const stay = kept.length + inherited.length;
+  return [
+    ['replaced', `${formatCount(upTo - kept.length, 'item')}, up to item ${upTo}`],
+    stay > 0 && ['kept', formatCount(stay, 'item')],
+    deeds > 0 && ['deeds', formatNumber(deeds)],
+  ];
+}
+
 /** The members of entries that are shown elsewhere, or say nothing to a person. */
 const HIDDEN = new Set('type at seq runId generation config tools format chart requestId'.split(' '));
 
@@ -235,7 +277,7 @@ function readReply(event: StreamedEvent): string {
     case 'compaction.failed':
       return event.error.message;
     case 'transcript.compacted':
-      return event.summary;
+      return tellSummary(event);
     case 'tool.settled':
     case 'tool.late':
     case 'result.received':

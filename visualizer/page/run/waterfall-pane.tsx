@@ -3,9 +3,17 @@ import type { Usage } from '../../../protocol/turn.ts';
 import { describeBreak } from '../../describe-event.ts';
 import { type CallRecord, factsAt } from '../model/call-facts.ts';
 import type { RunModel } from '../model/run-model.ts';
-import type { BreakRecord, TurnRecord } from '../model/run-story.ts';
+import type { BreakRecord, CompactionRecord, TurnRecord } from '../model/run-story.ts';
 import { ACTIVITY_NAMES, type ActivityKind, type TimeLine } from '../model/time-line.ts';
-import { formatDuration, formatLine, formatPreview, formatUsage, joinFacts } from '../render/format.ts';
+import {
+  formatCount,
+  formatDuration,
+  formatLine,
+  formatNumber,
+  formatPreview,
+  formatUsage,
+  joinFacts,
+} from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 
@@ -66,9 +74,14 @@ export function WaterfallPane() {
 
 type Row = { name: string; what: string; spans: readonly Span[]; label: string };
 
-function describeRow(row: BreakRecord | TurnRecord | CallRecord, model: RunModel, now: number): Row {
+function describeRow(
+  row: BreakRecord | TurnRecord | CompactionRecord | CallRecord,
+  model: RunModel,
+  now: number,
+): Row {
   if ('told' in row) return describeCall(model, row, now);
   if ('ended' in row) return describeTurn(row);
+  if ('compaction' in row) return describeCompaction(row);
   return { name: 'prefix', what: describeBreak(row.broken, row.cost), spans: [], label: '' };
 }
 
@@ -85,6 +98,21 @@ function describeTurn({ turn, attempt, cost, ended }: TurnRecord): Row {
   );
   const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
   return { name: `turn ${turn}`, what, spans, label: formatDuration(to - from) };
+}
+
+function describeCompaction({ compaction, tokens, cost }: CompactionRecord): Row {
+  const { startedAt: from, at: to, usage } = compaction;
+  const hasFailed = compaction.type === 'compaction.failed';
+  const what = joinFacts(
+    hasFailed
+      ? `failed: ${formatLine(compaction.error.code, 40)}`
+      : `${formatCount(compaction.upTo - compaction.kept.length, 'item')} replaced`,
+    tokens > 0 && `of ${formatNumber(tokens)} tok`,
+    usage && formatUsage(usage, 'tok'),
+    cost > 0 && formatCost(cost),
+  );
+  const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
+  return { name: 'compact', what, spans, label: formatDuration(to - from) };
 }
 
 /** How much of the request came from a cache, if the provider reports it. */

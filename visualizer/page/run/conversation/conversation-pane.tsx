@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import type { MessageItem } from '../../../../protocol/item.ts';
 import { omitUndefined } from '../../../../protocol/json.ts';
 import { textOf } from '../../../../protocol/message.ts';
 import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
@@ -28,14 +29,22 @@ function inheritedBlocks(model: RunModel): { key: string; who: string; text: str
   const first = model.entry(1);
   if (view === null || first?.type !== 'run.started' || first.continues === undefined) return [];
   const own = view.transcript.findIndex(item => item.id !== undefined && item.id === first.input[0]?.id);
-  return view.transcript.slice(0, Math.max(0, own)).flatMap((item, index) => {
+  const { items: made = [] } = model.fold.context?.compaction ?? {};
+  const summaries = new Set(first.inherits?.items);
+  const older = view.transcript.slice(0, Math.max(0, own));
+  return older.flatMap((item, index) => {
+    if (item.id !== undefined && made.includes(item.id) && !summaries.has(item.id)) return [];
     const key = `older ${index}`;
-    if (item.type === 'message')
-      return [{ key, who: item.role === 'assistant' ? 'agent' : item.role, text: textOf(item) }];
+    if (item.type === 'message') return [{ key, who: whoOf(item, summaries), text: textOf(item) }];
     if (item.type === 'tool_call') return [{ key, who: `call of ${item.name}`, text: item.arguments }];
     if (item.type === 'tool_result') return [{ key, who: 'result', text: formatOutput(item.output) }];
     return [];
   });
+}
+
+function whoOf({ id, role }: MessageItem, summaries: ReadonlySet<string>): string {
+  if (id !== undefined && summaries.has(id)) return 'compaction';
+  return role === 'assistant' ? 'agent' : role;
 }
 
 export function ConversationPane() {
