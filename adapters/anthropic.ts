@@ -1,7 +1,7 @@
 import type { ModelAdapter, SetupChange } from '../protocol/adapter.ts';
 import type { ProviderError } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
-import type { JsonObject } from '../protocol/json.ts';
+import { type JsonObject, toJson } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { assertAccepted } from './anthropic/accepted-form.ts';
@@ -77,6 +77,10 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
       toolSearch: family.toolSearch,
       structuredOutput: (nativeOutput ?? family.nativeOutput) ? 'native' : 'tool',
       usage: usageFrom(ENDPOINT, options),
+    },
+    promptedSchema(request) {
+      const { type } = planFor(request).output;
+      return type === 'tool' || type === 'words' ? toJson({ [type]: request.output }) : undefined;
     },
     append(change: SetupChange) {
       const { added, restored, removed } = change;

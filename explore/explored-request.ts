@@ -35,7 +35,7 @@ export const exploredRequest = oncePer((context: Context) => {
     ownInstructions: undefined,
     tools: NO_TOOLS,
     allTools: NO_TOOLS,
-    output: undefined,
+    schema: undefined,
     newId: kind => kind,
   });
 });

@@ -70,7 +70,7 @@ export type ReferenceModel = {
 /** The model that reads a request, its items, and whether the engine names a break. */
 type Read = { model: number; items: readonly Item[]; isBroken: boolean };
 
-export type ReferenceDeed = {
+type ReferenceDeed = {
   callId: string;
   name: string;
   digest: string;

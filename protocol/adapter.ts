@@ -1,4 +1,5 @@
 import type { Item } from './item.ts';
+import type { JsonValue } from './json.ts';
 import type { ModelRequest, ModelTurn, ToolDefinition, TurnDelta, Usage } from './turn.ts';
 
 /** The features of a provider's API. Individual models may support fewer. */
@@ -77,6 +78,11 @@ export interface ModelAdapter {
    * beginning of the request as it is. `undefined` if the provider cannot make all of the change so.
    */
   append?(change: SetupChange): Item[] | undefined;
+  /**
+   * What the model reads of the request's output schema: in its instructions, or as a tool. `undefined` if the provider
+   * enforces the schema outside the prompt. Absent: as `structuredOutput` says.
+   */
+  promptedSchema?(request: ModelRequest): JsonValue | undefined;
   /**
    * The provider's own summary of the transcript, as items that it takes in place of it. Rejects as `generate` does.
    * Absent if the provider makes none.

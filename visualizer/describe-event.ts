@@ -122,7 +122,7 @@ export function describeTurnEvent(
 }
 
 /** `14 items replaced, 2 kept, 3 deeds, 812 ms, 9,000 tokens in, 400 out: They asked for …`. */
-export function describeCompaction(
+function describeCompaction(
   {
     upTo,
     kept,

@@ -14,7 +14,7 @@ import { jsonIn, nonEmpty, shorten } from './json-access.ts';
 import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
 
 /** One provider's implementation of a model call. Every function may throw a `ProviderError`, and nothing else. */
-type TurnSource = Pick<ModelAdapter, 'provider' | 'model' | 'append'> & {
+type TurnSource = Pick<ModelAdapter, 'provider' | 'model' | 'append' | 'promptedSchema'> & {
   capabilities?: Partial<Capabilities>;
   /** Makes one call: yields what can be shown early, and returns the turn, which may have more. */
   call(
@@ -24,12 +24,19 @@ type TurnSource = Pick<ModelAdapter, 'provider' | 'model' | 'append'> & {
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
 };
 
-export function turnAdapter({ provider, model, capabilities, append, call }: TurnSource): ModelAdapter {
+export function turnAdapter({
+  provider,
+  model,
+  capabilities,
+  append,
+  promptedSchema,
+  call,
+}: TurnSource): ModelAdapter {
   return {
     provider,
     model,
     capabilities: { ...USUAL, ...capabilities },
-    ...omitUndefined({ append }),
+    ...omitUndefined({ append, promptedSchema }),
     async generate(request, options) {
       const deltas = call(request, options, { stream: false });
       let next = await deltas.next();

@@ -2,11 +2,11 @@ import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter, SetupChange } from '../../protocol/adapter.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import type { Item, ReasoningItem } from '../../protocol/item.ts';
-import { omitUndefined, toJson } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { oncePer } from '../../protocol/once-per.ts';
 import type { BreakCause, Broken, Head, LastSent, SentRequest, Setup } from '../../protocol/sent.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
-import type { OutputFormat, ToolDefinition } from '../../protocol/turn.ts';
+import type { ToolDefinition } from '../../protocol/turn.ts';
 
 type ToolMap = ReadonlyMap<string, Tool>;
 
@@ -23,7 +23,8 @@ type Wanted = {
   /** `tools` are those of this turn, of `allTools`. */
   tools: ToolMap;
   allTools: ToolMap;
-  output: OutputFormat | undefined;
+  /** What the model reads of an output schema. */
+  schema: JsonValue | undefined;
   newId(kind: string): string;
 };
 
@@ -46,13 +47,12 @@ type Grown = {
  * R2 Changed instructions and tools are appended if the adapter can; the request then begins as before.
  */
 export function growRequest(wanted: Wanted): Grown {
-  const { adapter, context, output } = wanted;
-  const isRead = output !== undefined && adapter.capabilities.structuredOutput !== 'native';
+  const { adapter, context, schema } = wanted;
   const setup: Setup = {
     provider: adapter.provider,
     model: adapter.model,
     first: headOf(wanted),
-    ...omitUndefined({ output: isRead ? digestOf(toJson(output)) : undefined }),
+    ...omitUndefined({ output: schema === undefined ? undefined : digestOf(schema) }),
   };
   const last = context.sent;
   if (last === null) return beginAnew(wanted, setup, undefined);
@@ -231,7 +231,7 @@ function touchesDeferred({ added = [], restored = [], removed = [] }: SetupChang
   return restored.length + removed.length > 0 && [...held.values()].some(({ deferred }) => deferred);
 }
 
-const definitionsOf = oncePer((tools: ToolMap) => [...tools.values()].map(toolDefinition));
+export const definitionsOf = oncePer((tools: ToolMap) => [...tools.values()].map(toolDefinition));
 
 const digestTools = oncePer((tools: ToolMap) => digestOf([...tools.values()].map(digestDefinition)));
 

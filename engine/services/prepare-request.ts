@@ -3,12 +3,12 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { oncePer } from '../../protocol/once-per.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ModelRequest, OutputFormat, ToolChoice } from '../../protocol/turn.ts';
 import type { AgentDefinition, Instructions } from './definition.ts';
-import { growRequest } from './grow-request.ts';
+import { definitionsOf, growRequest } from './grow-request.ts';
 
 /** The parts of an agent that make up a request. */
 export type TurnParts = Pick<
@@ -53,6 +53,15 @@ export async function prepareRequest(
   const choices = [context.config.toolChoice, params.toolChoice, preparation.toolChoice];
   const chosen = choices.flatMap(choice => (typeof choice === 'object' ? choice.name : []));
   const seen = toolsSeen(tools, parts.tools, { adapter, context, history, chosen });
+  const offered =
+    adapter.capabilities.toolChoice === false ? offeredTools(seen.tools, toolChoice) : seen.tools;
+  const settings = preparation.settings ?? params.settings ?? parts.settings;
+  const asked = {
+    tools: definitionsOf(offered),
+    toolChoice,
+    settings,
+    ...omitUndefined({ providerOptions, output }),
+  };
   const { sent, appended, broken, instructions, ...grown } = growRequest({
     adapter,
     context,
@@ -60,26 +69,29 @@ export async function prepareRequest(
     transcript,
     instructions: params.instructions ?? writeInstructions(parts.instructions, context),
     ownInstructions: typeof parts.instructions === 'string' ? parts.instructions : undefined,
-    tools: adapter.capabilities.toolChoice === false ? offeredTools(seen.tools, toolChoice) : seen.tools,
+    tools: offered,
     allTools: seen.allTools,
-    output,
+    schema: promptedSchema(adapter, { ...asked, transcript: [] }),
     newId,
   });
   // A token stands for all that was sent, so also for what is void since the break.
   const canContinue = isFullHistory && !(broken && adapter.capabilities.bindsReasoning);
   const request: ModelRequest = {
+    ...asked,
     ...grown,
-    toolChoice,
-    settings: preparation.settings ?? params.settings ?? parts.settings,
     ...omitUndefined({
       instructions,
-      providerOptions,
       continuation: canContinue ? continuationFor(adapter, context, instructions) : undefined,
-      output,
       afterDraft: context.turn.final && context.lastTurn?.draft ? true : undefined,
     }),
   };
   return { adapter, request, tools, transcript, isFullHistory, sent, appended, broken };
+}
+
+function promptedSchema(adapter: ModelAdapter, request: ModelRequest): JsonValue | undefined {
+  if (adapter.promptedSchema !== undefined) return adapter.promptedSchema(request);
+  const isPrompted = request.output !== undefined && adapter.capabilities.structuredOutput !== 'native';
+  return isPrompted ? toJson(request.output) : undefined;
 }
 
 type ToolMap = TurnParts['tools'];

@@ -1,7 +1,7 @@
 import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
-import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import type { ModelAdapter, SetupChange } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
+import { omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { ModelRequest, OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { invalid, missing } from '../../openai-error.ts';
 
@@ -72,11 +72,17 @@ export function modelFor(
   { output, record }: { output: OutputFormat | undefined; record(usage: Usage | null): void },
 ): ModelAdapter {
   const asked = omitUndefined({ output });
-  const { compact } = adapter;
+  const { append, compact, promptedSchema, capabilities } = adapter;
+  const isPrompted = output !== undefined && capabilities.structuredOutput !== 'native';
   return {
     provider: adapter.provider,
     model: adapter.model,
-    capabilities: adapter.capabilities,
+    capabilities,
+    ...(append && { append: (change: SetupChange) => append.call(adapter, change) }),
+    promptedSchema(request) {
+      if (promptedSchema) return promptedSchema.call(adapter, { ...request, ...asked });
+      return isPrompted ? toJson(output) : undefined;
+    },
     async generate(request, options) {
       const turn = await adapter.generate({ ...request, ...asked }, options);
       record(turn.usage);

@@ -156,6 +156,14 @@ describe.each(Object.entries(PROVIDERS))('%s', (name, provider) => {
       expect(thoughtsOf(standIn).slice(0, 7)).toEqual([0, 1, 2, 3, 4, 5, 6]);
     });
 
+    test('a schema that only words can give costs the thoughts before the answer', async () => {
+      type Tree = { leaves: Tree[] };
+      const tree: z.ZodType<Tree> = z.object({ leaves: z.array(z.lazy(() => tree)) });
+      const { standIn, broken } = await play({ finalAnswer: 'separate', output: tree });
+      expect(standIn.refused).toEqual([]);
+      expect([...new Set(broken)]).toEqual(name === 'Anthropic' ? ['schema'] : []);
+    });
+
     test('an edit costs the thoughts before it', async () => {
       const set = setUp(provider, { turns: ['look', 'pay', 'look'], stream });
       const run = await set.agentOf().start('Pay.');

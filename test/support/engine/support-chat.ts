@@ -30,7 +30,7 @@ export type ChatPart = {
   repeatable?: true;
 };
 
-export const REFUND_EVERY = 8;
+const REFUND_EVERY = 8;
 const MESSAGES_A_DAY = 67;
 const DAY_MS = 86_400_000;
 
@@ -125,7 +125,7 @@ async function finish(run: Run): Promise<void> {
   }
 }
 
-export async function chat(part: ChatPart): Promise<string> {
+async function chat(part: ChatPart): Promise<string> {
   const { from, to, lateMs = 0 } = part;
   let message = from;
   const start = Math.round(Date.UTC(2026, 10, 2, 8) + lateMs - performance.now());
