@@ -220,15 +220,20 @@ function followRequest(model: ReferenceModel, { effects, state: { context } }: S
   if (sealed) model.ungrown.push(`turn ${context.turn.number} sends ${sealed.id}, which is void`);
 }
 
-/** A turn that does not say what was sent cannot be compared with. */
+/** A turn that does not say what was sent cannot be compared with, and says nothing of what is void. */
 function followRead(model: ReferenceModel, { sent }: Of<'turn.completed'>): void {
+  if (sent === undefined) {
+    model.read = null;
+    model.lost = new Set();
+    return;
+  }
   if (model.reading?.isBroken === true) {
     const thoughts = model.transcript.flatMap(item =>
       'type' in item && item.type === 'reasoning' ? (item.id ?? []) : [],
     );
     model.lost = new Set([...model.lost, ...thoughts]);
   }
-  model.read = sent === undefined ? null : model.reading;
+  model.read = model.reading;
 }
 
 /** Whether the chart must accept the event; it must ignore all others. */

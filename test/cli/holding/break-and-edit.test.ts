@@ -67,7 +67,7 @@ describe.concurrent('agentchart break', () => {
   });
 
   test.each([
-    [['--before', 'lunch'], '--before must be one of callModel, streamFinal, executeTools'],
+    [['--before', 'lunch'], '--before must be one of callModel, streamFinal, compact, executeTools'],
     [['--where', 'cents>3'], "such as 'input.cents>10000'"],
     [['--where', 'input.cents == 3'], "such as 'input.cents>10000'"],
     [['--where', 'input.cents>>1'], "such as 'input.cents>10000'"],
