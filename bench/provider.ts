@@ -42,11 +42,27 @@ export class StandIn {
 
 /** Answers with `rounds` rounds of `parallel` calls, then a text. The round is read from the request. */
 export function answerRounds(rounds: number, parallel: number): Answer {
+  const replyTo = playRounds(rounds, parallel);
+  return body => json(replyTo(body));
+}
+
+function playRounds(rounds: number, parallel: number): (body: string) => string {
   const answers = Array.from({ length: rounds }, (_, round) =>
     respond(`r${round}`, callItems(round, parallel)),
   );
   const last = respond('last', [messageItem(finalText(rounds))]);
-  return body => json(answers[lastCall(body) + 1] ?? last);
+  return body => answers[lastCall(body) + 1] ?? last;
+}
+
+/** As `answerRounds` with one call a round; counts four characters of a request as a token, and summarizes if asked. */
+export function answerCompacted(rounds: number): Answer {
+  const replyTo = playRounds(rounds, 1);
+  const summary = respond('summary', [messageItem('The points so far were measured.', '_summary')]);
+  return body => {
+    const isAsked = body.lastIndexOf('Summarize this conversation.') > body.lastIndexOf(CALL_PREFIX);
+    const usage = `"input_tokens":${Math.ceil(body.length / 4)},`;
+    return json((isAsked ? summary : replyTo(body)).replace('"input_tokens":2087,', usage));
+  };
 }
 
 /** Returns the final text after the number of rounds. */

@@ -26,7 +26,7 @@ export async function runWorkload(
       onProgress(`${workload.name} ${repetition + 1}/${repetitions}: ${sample.contender}`);
       const measured = await measureInProcess(workload.name, sample.contender);
       sample.repetitions.push(measured.metrics);
-      if (!added.includes(sample.contender)) requests.add(measured.requests);
+      if (!added.includes(sample.contender) && measured.requests !== '') requests.add(measured.requests);
     }
   }
   if (requests.size > 1) {

@@ -3,7 +3,7 @@ import type { Column } from './format-table.ts';
 /** The figures of one repetition, by name; the unit is part of the name. */
 export type Metrics = Record<string, number>;
 
-/** One repetition: its metrics, and a digest of its requests to the provider (empty without requests). */
+/** One repetition: its metrics, and a digest of its requests to the provider (empty if they are not to be compared). */
 export type Measurement = { metrics: Metrics; requests: string };
 
 export type Workload = {

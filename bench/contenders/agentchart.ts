@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
-import { createAgent, memory, type Settled, tool } from '../../agent/index.ts';
+import { type AgentOptions, createAgent, memory, type Settled, tool } from '../../agent/index.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
@@ -26,7 +26,11 @@ import {
  */
 export function openAgentchart(
   fetch: typeof globalThis.fetch,
-  { store: kind, sideEffect = 'none' }: { store: 'memory' | 'sqlite'; sideEffect?: SideEffect },
+  {
+    store: kind,
+    sideEffect = 'none',
+    compaction,
+  }: { store: 'memory' | 'sqlite'; sideEffect?: SideEffect; compaction?: AgentOptions['compaction'] },
 ): Contender {
   const { store, discard } = openStore(kind);
   let executions = 0;
@@ -34,8 +38,9 @@ export function openAgentchart(
     name: 'bench',
     model: openaiResponses({ model: MODEL, apiKey: API_KEY, baseURL: BASE_URL, store: false, fetch }),
     instructions: INSTRUCTIONS,
-    limits: { turns: 1_000, toolCalls: 10_000 },
+    limits: { turns: 10_000, toolCalls: 10_000 },
     store,
+    ...omitUndefined({ compaction }),
     tools: [
       tool({
         name: TOOL_NAME,

@@ -20,6 +20,8 @@ export const MEMORY = 'agentchart, memory';
 export const SQLITE = 'agentchart, sqlite';
 /** With a `once` tool: each start is on disk before the tool runs. */
 export const SQLITE_ONCE = 'agentchart, sqlite, once';
+/** Its transcript is compacted at 20,000 characters, so that its requests are others than those of the rest. */
+export const COMPACTED = 'agentchart, memory, compacted';
 export const CONTENDERS = [HAND_LOOP, MEMORY, SQLITE] as const;
 
 export const AI_SDK = 'AI SDK 7';
@@ -36,6 +38,11 @@ export async function openContender(name: string, provider: StandIn): Promise<Co
       return (await import('./hand-loop.ts')).openSavedHandLoop(provider.fetch);
     case MEMORY:
       return (await import('./agentchart.ts')).openAgentchart(provider.fetch, { store: 'memory' });
+    case COMPACTED:
+      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, {
+        store: 'memory',
+        compaction: { at: 5_000, summarize: 'model' },
+      });
     case SQLITE:
       return (await import('./agentchart.ts')).openAgentchart(provider.fetch, { store: 'sqlite' });
     case SQLITE_ONCE:

@@ -1,4 +1,5 @@
 import {
+  COMPACTED,
   CONTENDERS,
   expectExecutions,
   expectText,
@@ -6,7 +7,7 @@ import {
   openContender,
   PEERS,
 } from '../contenders/contender.ts';
-import { answerRounds, finalText, StandIn } from '../provider.ts';
+import { answerCompacted, answerRounds, finalText, StandIn } from '../provider.ts';
 import { fitExponent, median } from '../statistics.ts';
 import { repeat, time } from '../stopwatch.ts';
 import type { Metrics, Workload } from '../workload.ts';
@@ -19,7 +20,7 @@ const RUNS = 2;
 export const growth: Workload = {
   name: 'growth',
   title: 'Long runs, 1 tool per round (CPU ms per run; exponent 1 is linear)',
-  contenders: CONTENDERS,
+  contenders: [...CONTENDERS, COMPACTED],
   peers: PEERS,
   repetitions: 2,
   columns: [
@@ -34,7 +35,8 @@ export const growth: Workload = {
     const requests: string[] = [];
     const points: { size: number; cost: number }[] = [];
     for (const rounds of ROUNDS) {
-      const provider = new StandIn({ answer: answerRounds(rounds, 1) });
+      const answer = name === COMPACTED ? answerCompacted(rounds) : answerRounds(rounds, 1);
+      const provider = new StandIn({ answer });
       const contender = await openContender(name, provider);
       const run = async () => expectText(await contender.run('Measure the points.'), finalText(rounds));
       requests.push(await provider.record(run));
@@ -50,6 +52,6 @@ export const growth: Workload = {
     }
     metrics.exponent = fitExponent(points);
     metrics.lateExponent = fitExponent(points.slice(-2));
-    return { requests: requests.join(' '), metrics };
+    return { requests: name === COMPACTED ? '' : requests.join(' '), metrics };
   },
 };
