@@ -123,23 +123,13 @@ export function describeTurnEvent(
 
 /** `14 items replaced, 2 kept, 3 deeds, 812 ms, 9,000 tokens in, 400 out: They asked for …`. */
 function describeCompaction(
-  {
-    upTo,
-    kept,
-    inherited = [],
-    ledger,
-    summary,
-    items = [],
-    usage,
-    at,
-    startedAt,
-  }: Of<'transcript.compacted'>,
+  { upTo, kept, inherited, ledger, summary, items = [], usage, at, startedAt }: Of<'transcript.compacted'>,
   { shorten, formatSpan }: Pick<EventFormat, 'shorten' | 'formatSpan'>,
 ): string {
   const deeds = Object.values(ledger.others).reduce((sum, count) => sum + count, ledger.deeds.length);
-  const stay = kept.length + inherited.length;
+  const stay = kept.length + (inherited?.length ?? 0);
   const parts = [
-    `${countOf(upTo - kept.length, 'item')} replaced`,
+    `${describeReplaced({ upTo, kept, inherited })} replaced`,
     ...(stay === 0 ? [] : [`${stay} kept`]),
     ...(deeds === 0 ? [] : [countOf(deeds, 'deed')]),
     formatSpan(at - startedAt),
@@ -148,6 +138,21 @@ function describeCompaction(
   const text =
     summary === '' ? `by ${countOf(items.length, 'item')} of the provider` : shorten(summary, SHORT);
   return `${parts}: ${text}`;
+}
+
+/** What a summary replaces: items of the run, or all that it inherited. */
+export function describeReplaced({
+  upTo,
+  kept,
+  inherited,
+}: {
+  upTo: number;
+  kept: readonly number[];
+  inherited?: readonly Item[] | undefined;
+}): string {
+  const own = countOf(upTo - kept.length, 'item');
+  if (inherited === undefined && upTo > 0) return own;
+  return upTo === kept.length ? 'the conversation before' : `the conversation before and ${own}`;
 }
 
 function countOf(count: number, what: string): string {

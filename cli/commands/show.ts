@@ -92,6 +92,7 @@ async function readTold(
   for await (const page of readPages(store, runId)) {
     entries.push(...page.filter(({ event }) => 'callId' in event));
     for (const { event, seq } of page) {
+      costs.follow(event);
       if (event.type === 'run.started') prices = event.config.prices;
       if (event.type === 'transcript.compacted') compactions.push({ seq, event, before });
       if (event.type !== 'turn.completed' && event.type !== 'turn.failed') continue;

@@ -111,6 +111,7 @@ export class TerminalView {
   }
 
   #takeEntry(entry: Entry, before: ChartState | null): void {
+    this.#breakCosts.follow(entry);
     if (before !== null) this.#showEntry(entry, before);
     else if (entry.type === 'run.started') this.#begin(entry);
     const { state } = this.#story;

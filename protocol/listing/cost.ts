@@ -27,9 +27,16 @@ export type BreakCost = { readAgain: number | null; cost: number | null };
 
 type Turn = Extract<RunEvent, { type: 'turn.completed' }>;
 
-/** Counts what the breaks of a run cost. Takes every completed turn, in order. */
+/** Counts what the breaks of a run cost. Takes every completed turn and what was sent beside the turns, in order. */
 export class BreakCosts {
-  #before: Usage | null = null;
+  #before: Pick<Usage, 'inputTokens' | 'outputTokens'> | null = null;
+
+  /** What a run inherits had been sent, and so is what a compaction asked the model to summarize. */
+  follow(event: RunEvent): void {
+    if (event.type === 'run.started' && event.inherits !== undefined)
+      this.#before = { inputTokens: event.inherits.tokens, outputTokens: 0 };
+    else if (event.type === 'transcript.compacted' && event.usage !== null) this.#before = event.usage;
+  }
 
   /** `undefined` if the request of the turn began with the one before it. */
   take(turn: Turn, prices: Prices | undefined): BreakCost | undefined {
@@ -40,7 +47,7 @@ export class BreakCosts {
 }
 
 function costOfBreak(
-  before: Usage | null,
+  before: Pick<Usage, 'inputTokens' | 'outputTokens'> | null,
   { usage, sent, model }: Turn,
   prices: Prices | undefined,
 ): BreakCost {

@@ -8,6 +8,7 @@ import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { type BreakCost, BreakCosts } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { Broken } from '../../../protocol/sent.ts';
+import { describeReplaced } from '../../describe-event.ts';
 import type { StreamedEvent } from '../data/request.ts';
 import { formatCount, formatOutput, formatReply } from '../render/format.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
@@ -100,6 +101,7 @@ export class RunStory {
     const { state: before } = this.folds.last;
     const { state: after, path } = this.folds.take(event);
     this.activities.push({ seq, at, kind: kindOf(path ?? '') });
+    this.#breakCosts.follow(event);
     if (after === null) return [];
     const told = teller.takeEntry(event, seq, { before, after });
     for (const one of told) this.#write(one, before ?? after, after);
@@ -209,10 +211,9 @@ export class RunStory {
     this.rows.push({ seq: from.seq, cost: after.cost - before.cost, tokens, compaction: event });
     if (event.type === 'compaction.failed')
       return this.#addAside(from, 'The transcript could not be compacted', event.error.message);
-    const replaced = formatCount(event.upTo - event.kept.length, 'item');
     this.#addAside(
       from,
-      `Transcript compacted: a summary replaces ${replaced} for the model`,
+      `Transcript compacted: a summary replaces ${describeReplaced(event)} for the model`,
       tellSummary(event),
     );
   }

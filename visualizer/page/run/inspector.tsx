@@ -6,7 +6,7 @@ import type { Effect } from '../../../protocol/effect.ts';
 import type { Failure } from '../../../protocol/event.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
-import { describeBreak, describeCached } from '../../describe-event.ts';
+import { describeBreak, describeCached, describeReplaced } from '../../describe-event.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
@@ -248,13 +248,13 @@ function failureFacts({ code, message }: Failure): Fact[] {
 function compactionFacts({
   upTo,
   kept,
-  inherited = [],
+  inherited,
   ledger,
 }: Extract<StreamedEvent, { type: 'transcript.compacted' }>): Fact[] {
   const deeds = Object.values(ledger.others).reduce((sum, count) => sum + count, ledger.deeds.length);
-  const stay = kept.length + inherited.length;
+  const stay = kept.length + (inherited?.length ?? 0);
   return [
-    ['replaced', `${formatCount(upTo - kept.length, 'item')}, up to item ${upTo}`],
+    ['replaced', describeReplaced({ upTo, kept, inherited })],
     stay > 0 && ['kept', formatCount(stay, 'item')],
     deeds > 0 && ['deeds', formatNumber(deeds)],
   ];

@@ -1,12 +1,11 @@
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import type { Usage } from '../../../protocol/turn.ts';
-import { describeBreak } from '../../describe-event.ts';
+import { describeBreak, describeReplaced } from '../../describe-event.ts';
 import { type CallRecord, factsAt } from '../model/call-facts.ts';
 import type { RunModel } from '../model/run-model.ts';
 import type { BreakRecord, CompactionRecord, TurnRecord } from '../model/run-story.ts';
 import { ACTIVITY_NAMES, type ActivityKind, type TimeLine } from '../model/time-line.ts';
 import {
-  formatCount,
   formatDuration,
   formatLine,
   formatNumber,
@@ -106,7 +105,7 @@ function describeCompaction({ compaction, tokens, cost }: CompactionRecord): Row
   const what = joinFacts(
     hasFailed
       ? `failed: ${formatLine(compaction.error.code, 40)}`
-      : `${formatCount(compaction.upTo - compaction.kept.length, 'item')} replaced`,
+      : `${describeReplaced(compaction)} replaced`,
     tokens > 0 && `of ${formatNumber(tokens)} tok`,
     usage && formatUsage(usage, 'tok'),
     cost > 0 && formatCost(cost),
