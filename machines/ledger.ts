@@ -112,25 +112,11 @@ function plainText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-const DAY_MS = 86_400_000;
-
-/** `2026-11-24 10:03 UTC`. The date: https://howardhinnant.github.io/date_algorithms.html#civil_from_days */
+/** `2026-11-24 10:03 UTC` */
 export function describeTime(at: number): string {
-  const days = Math.floor(at / DAY_MS) + 719_468;
-  const minutes = Math.floor((at - Math.floor(at / DAY_MS) * DAY_MS) / 60_000);
-  const era = Math.floor(days / 146_097);
-  const day = days - era * 146_097;
-  const yearOfEra = Math.floor(
-    (day - Math.floor(day / 1_460) + Math.floor(day / 36_524) - Math.floor(day / 146_096)) / 365,
-  );
-  const dayOfYear = day - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
-  const shifted = Math.floor((5 * dayOfYear + 2) / 153);
-  const month = shifted < 10 ? shifted + 3 : shifted - 9;
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  const date = [year, pad(month), pad(dayOfYear - Math.floor((153 * shifted + 2) / 5) + 1)].join('-');
-  return `${date} ${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)} UTC`;
+  const [day, time = ''] = new Date(Math.min(at, LATEST_MS)).toISOString().split('T');
+  return `${day} ${time.slice(0, 5)} UTC`;
 }
 
-function pad(number: number): string {
-  return String(number).padStart(2, '0');
-}
+/** The last time that a `Date` can hold. */
+const LATEST_MS = 8.64e15;
