@@ -546,7 +546,10 @@ function followDecision(model: ReferenceModel, event: Of<'approval.decided'>): v
   else if (decision.type === 'reject') change(model, callId, { stage: 'settled', result: null });
   else {
     const edited = omitUndefined({ input: decision.input, digest: decision.editDigest });
-    change(model, callId, { stage: permittedStage(call), approved: true, ...edited });
+    const after = { ...call, digest: edited.digest ?? call.digest };
+    const isRepetition = after.digest !== find(model, callId)?.digest && repeats(model, after);
+    if (isRepetition) change(model, callId, { call: { ...call, gate: true }, stage: 'gated', ...edited });
+    else change(model, callId, { stage: permittedStage(call), approved: true, ...edited });
   }
 }
 

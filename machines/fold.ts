@@ -354,6 +354,7 @@ function decideApproval(context: Context, event: Of<'approval.decided'>): Contex
 
 type Decision = Of<'approval.decided'>['decision'];
 
+/** An input that turns the call into a repetition needs an approval of its own: who gave it did not read what was done. */
 function approveCall(
   context: Context,
   call: Call,
@@ -361,11 +362,14 @@ function approveCall(
 ) {
   const status = call.executedBy === 'client' ? 'waiting' : 'ready';
   if (input === undefined) return changeCall(context, call.callId, { status });
+  const digest = editDigest ?? call.digest;
+  const { reason: _, ...changed } = { ...call, input, digest };
+  const repetition = digest === call.digest ? undefined : gateRepetition(context.ledger, changed);
   const edited = changeCall(context, call.callId, {
-    status,
     input,
-    digest: editDigest ?? call.digest,
+    digest,
     edited: true,
+    ...(repetition === undefined ? { status } : { ...repetition, status: 'gated' }),
   });
   return { ...edited, edits: [...edited.edits, { callId: call.callId, input }] };
 }

@@ -14,11 +14,16 @@ import type { Call, CallResult, CallStatus, Context } from './context.ts';
 /** Adds the call to the ledger if its result says what became of it. */
 export function recordDeed(context: Context, call: Call | undefined, { isError }: CallResult): Context {
   if (call === undefined || call.sideEffect !== 'once' || call.status === 'settled') return context;
-  if (isError && UNBEGUN.has(call.status)) return context;
+  if (isError && !wasBegun(call)) return context;
   return addDeed(context, deedOf(call, isError ? 'failed' : 'done', context.now));
 }
 
 const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued']);
+
+/** A call in doubt that is to run once more may have been done by its first attempt. */
+function wasBegun({ status, attempt }: Call): boolean {
+  return attempt > 0 || !UNBEGUN.has(status);
+}
 
 function deedOf({ callId, name, digest, input, edited }: Call, outcome: Deed['outcome'], at: number): Deed {
   return {
@@ -38,7 +43,7 @@ function addDeed(context: Context, deed: Deed): Context {
 /** The ledger for a run that continues this one: what has no outcome may have been done. */
 export function closeLedger({ ledger, calls, now }: Context): Ledger {
   const unknown = calls.filter(
-    call => call.sideEffect === 'once' && call.status !== 'settled' && !UNBEGUN.has(call.status),
+    call => call.sideEffect === 'once' && call.status !== 'settled' && wasBegun(call),
   );
   return { ...ledger, fresh: [...ledger.fresh, ...unknown.map(call => deedOf(call, 'unknown', now))] };
 }

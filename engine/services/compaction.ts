@@ -164,16 +164,21 @@ function isFromUser(item: Item): boolean {
   return item.type === 'message' && item.role === 'user';
 }
 
-function isLedger(item: Item): boolean {
-  return item.type === 'message' && item.opaque?.provider === ENGINE;
+/** Whether a compaction made the item as its ledger, which comes before every message of the user that looks like one. */
+function isLedger({ compaction: { items } }: Pick<Context, 'compaction'>, item: Item): boolean {
+  const isMade = item.id !== undefined && items.includes(item.id);
+  if (!isMade || !isFromUser(item) || item.type !== 'message') return false;
+  return item.opaque?.provider === ENGINE && Array.isArray(item.opaque.data);
 }
 
 /** What a compaction replaces. `before` is all that comes before the kept end, with what is pinned there. */
 function planCompaction(
-  { transcript, config, compaction: { items: made } }: Context,
+  context: Context,
   inherited: readonly Item[],
   { isPinned }: Pick<CompactionDefinition, 'isPinned'>,
 ) {
+  const { transcript, config, compaction } = context;
+  const made = compaction.items;
   const history = [...inherited, ...transcript];
   const groups = listGroups(history);
   const isMade = ({ id }: Item) => id !== undefined && made.includes(id);
@@ -195,7 +200,7 @@ function planCompaction(
     throw new EngineError('refused', 'There is nothing to compact: all items of the transcript are kept.');
   const from = inherited.length;
   const older = inherited.filter((_, place) => place >= end || keptPlaces.has(place));
-  const withoutLedger = history.slice(0, end).filter(item => !isLedger(item));
+  const withoutLedger = history.slice(0, end).filter(item => !isLedger(context, item));
   const places = {
     upTo: Math.max(0, end - from),
     kept: kept.filter(place => place >= from).map(place => place - from),
@@ -235,13 +240,14 @@ function isFromModel(item: Item | undefined): boolean {
 }
 
 /** The newest deeds with their inputs and outputs, from the transcript and the ledger before; the counts of the others. */
-function tellDeeds({ ledger, edits, compaction: { items } }: Context, history: readonly Item[]) {
+function tellDeeds(context: Context, history: readonly Item[]) {
+  const { ledger, edits } = context;
   const results = new Map(toolResults({ transcript: history, edits }).map(result => [result.callId, result]));
   const fresh = ledger.fresh.map(({ input, ...deed }): ToldDeed => {
     const result = results.get(deed.callId);
     return { ...deed, input: quote(input ?? result?.input), output: quote(result?.output) };
   });
-  const before = history.find(item => isLedger(item) && item.id !== undefined && items.includes(item.id));
+  const before = history.find(item => isLedger(context, item));
   const deeds = [...readTold(before), ...fresh].slice(-MOST_DEEDS);
   const others = { ...ledger.counts };
   for (const { name } of fresh) others[name] = (others[name] ?? 0) + 1;
@@ -256,6 +262,6 @@ function quote(value: unknown): string {
 }
 
 function readTold(ledger: Item | undefined): ToldDeed[] {
-  if (ledger?.type !== 'message' || !isLedger(ledger)) return [];
-  return toldDeedsSchema.safeParse(ledger.opaque?.data).data ?? [];
+  const data = ledger?.type === 'message' ? ledger.opaque?.data : undefined;
+  return toldDeedsSchema.safeParse(data).data ?? [];
 }
