@@ -51,19 +51,28 @@ export function closeLedger({ ledger, calls, now }: Context): Ledger {
 /** The ledger after a compaction. */
 export function makePast({ fresh, past, counts }: Ledger): Ledger {
   const merged = { ...past };
-  const counted = { ...counts };
+  let counted = counts;
   for (const { name, digest, outcome, at } of fresh) {
-    counted[name] = (counted[name] ?? 0) + 1;
+    counted = withCount(counted, name, countOf(counted, name) + 1);
     if (outcome !== 'failed') merged[keyOf(digest)] = { outcome, at };
   }
   return { fresh: [], past: merged, counts: counted };
 }
 
+/** How many deeds of the tool are counted: tools can have names such as `constructor`, which every object knows. */
+export function countOf(counts: Ledger['counts'], name: string): number {
+  return Object.hasOwn(counts, name) ? (counts[name] ?? 0) : 0;
+}
+
+export function withCount(counts: Ledger['counts'], name: string, count: number): Ledger['counts'] {
+  return { ...counts, [name]: count };
+}
+
 /** What a conversation that is made of several has from them. Deeds that two of them have count once. */
 export function mergeInheritance(one: Inheritance, other: Inheritance): Inheritance {
-  const counts = { ...one.ledger.counts };
+  let { counts } = one.ledger;
   for (const [name, count] of Object.entries(other.ledger.counts))
-    counts[name] = Math.max(count, counts[name] ?? 0);
+    counts = withCount(counts, name, Math.max(count, countOf(counts, name)));
   return {
     tokens: Math.max(one.tokens, other.tokens),
     ledger: {

@@ -1,5 +1,6 @@
 import { ENGINE, isInstruction, onOneLine, withoutFrames } from '../../machines/compaction.ts';
 import type { Context } from '../../machines/context.ts';
+import { countOf, withCount } from '../../machines/ledger.ts';
 import { toolResults } from '../../machines/tool-results.ts';
 import { codeOf, EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import { type Failure, type ToldDeed, toldDeedsSchema } from '../../protocol/event.ts';
@@ -249,9 +250,9 @@ function tellDeeds(context: Context, history: readonly Item[]) {
   });
   const before = history.find(item => isLedger(context, item));
   const deeds = [...readTold(before), ...fresh].slice(-MOST_DEEDS);
-  const others = { ...ledger.counts };
-  for (const { name } of fresh) others[name] = (others[name] ?? 0) + 1;
-  for (const { name } of deeds) others[name] = (others[name] ?? 0) - 1;
+  let others = ledger.counts;
+  for (const { name } of fresh) others = withCount(others, name, countOf(others, name) + 1);
+  for (const { name } of deeds) others = withCount(others, name, countOf(others, name) - 1);
   const left = Object.entries(others).filter(([, count]) => count > 0);
   return { deeds, others: Object.fromEntries(left) };
 }

@@ -32,6 +32,7 @@ type Given = Partial<CompactionOptions> & {
   fails?: boolean;
   approval?: boolean;
   output?: string;
+  tool?: string;
 };
 
 /** An agent whose model makes one call a turn, and whose conversation has 3,000 tokens after every third. */
@@ -42,6 +43,7 @@ function makeShop({
   fails,
   approval = false,
   output = 'paid',
+  tool = 'refund',
   ...given
 }: Given) {
   const ran: unknown[] = [];
@@ -54,14 +56,14 @@ function makeShop({
       const usage = usageOf(turn % 3 === 2 ? 3000 : 100);
       if (typeof asked === 'string') return { text: asked, usage };
       return {
-        toolCalls: [{ callId: `call_${turn}`, name: 'refund', input: JSON.parse(JSON.stringify(asked)) }],
+        toolCalls: [{ callId: `call_${turn}`, name: tool, input: JSON.parse(JSON.stringify(asked)) }],
         usage,
       };
     }),
   );
   const store = memory();
   const host = new ManualHost();
-  const refund = makeTool('refund', {
+  const refund = makeTool(tool, {
     run: input => {
       ran.push(input);
       if (fails === true) throw new Error('declined');
@@ -328,6 +330,16 @@ describe('the ledger', () => {
     expect(await agent.run('Refund them.')).toMatchObject({ status: 'finished' });
     expect(ran).toHaveLength(4);
     expect(textsOf(requests.at(-1))[1]).toContain('refund({"id":2}) → failed: ');
+  });
+
+  test.each(['constructor', 'toString', '__proto__'])('counts the calls of a tool named %s', async tool => {
+    const script = Array.from({ length: 36 }, (_, id) => ({ id }));
+    const { agent, store } = makeShop({ script, tool });
+    const run = await agent.start('Refund them.', { limits: { turns: 100, toolCalls: 100 } });
+    expect(await run.settled()).toMatchObject({ status: 'finished' });
+    const last = (await compacted(run, store)).at(-1);
+    expect(last?.ledger.deeds).toHaveLength(30);
+    expect(Object.entries(last?.ledger.others ?? {})).toEqual([[tool, 6]]);
   });
 
   test('gates a call once more that an approval edits into what was done', async () => {
