@@ -75,9 +75,10 @@ export interface ModelAdapter {
   stream(request: ModelRequest, options: CallOptions): AsyncIterable<TurnDelta>;
   /**
    * The change as provider items of the kind `setup`: sent at the end of the transcript and kept there, they leave the
-   * beginning of the request as it is. `undefined` if the provider cannot make all of the change so.
+   * beginning of the request as it is. `transcript`: what the request has so far; what it declares already is not appended
+   * again. `undefined` if the provider cannot make all of the change so.
    */
-  append?(change: SetupChange): Item[] | undefined;
+  append?(change: SetupChange, transcript: readonly Item[]): Item[] | undefined;
   /**
    * What the model reads of the request's output schema: in its instructions, or as a tool. `undefined` if the provider
    * enforces the schema outside the prompt. Absent: as `structuredOutput` says.

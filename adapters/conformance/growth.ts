@@ -123,7 +123,7 @@ function conversation(turns: readonly ModelTurn[], media: readonly Part[], adapt
   transcript = [...transcript, userOf('Again.')];
   continuation = undefined;
   ask();
-  const appended = adapter.append?.({ instructions: 'Be loud.', removed: ['unused'] });
+  const appended = adapter.append?.({ instructions: 'Be loud.', removed: ['unused'] }, transcript);
   if (appended !== undefined) transcript = [...transcript, ...appended];
   ask();
   transcript = [...transcript, ...exchangeOf(turns[0], turns.length * 2, media), userOf('More.')];

@@ -53,7 +53,9 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       bindsReasoning: dialect.bindsReasoning?.(model) ?? false,
       toolSearch: dialect.searchesTools?.(model) ?? false,
     },
-    ...(dialect.appends?.(model) && { append: (change: SetupChange) => setupItems(change, dialect) }),
+    ...(dialect.appends?.(model) && {
+      append: (change: SetupChange, transcript: readonly Item[]) => setupItems(change, dialect, transcript),
+    }),
     connect: connector(dialect, options),
     send: (connection, request, { stream, signal }) =>
       connection.post('/responses', bodyOf(request, { stream }), signal),

@@ -114,17 +114,20 @@ function choiceInput(
 
 /**
  * A change as items of a transcript. The API has none that turns tools off: `off` and `on` name those that the choice of
- * later requests leaves out, or has again.
+ * later requests leaves out, or has again. Tools that the transcript declares are not declared again.
  */
 export function setupItems(
   { instructions, added, restored: on = [], removed: off = [] }: SetupChange,
   dialect: ResponsesDialect,
+  transcript: readonly Item[],
 ): ProviderItem[] {
   const changes: JsonObject[] = [];
+  const known = added === undefined ? [] : namesAddedIn(transcript, dialect);
+  const unknown = (added ?? []).filter(({ name }) => !known.includes(name));
   if (instructions !== undefined)
     changes.push({ item: { role: 'developer', content: changedInstructions(instructions) } });
-  if (added !== undefined) {
-    const tools = added.map(tool => toolInput(tool, dialect));
+  if (unknown.length > 0) {
+    const tools = unknown.map(tool => toolInput(tool, dialect));
     changes.push({ item: { type: 'additional_tools', role: 'developer', tools } });
   }
   if (on.length + off.length > 0) changes.push({ on: [...on], off: [...off] });

@@ -98,7 +98,7 @@ function keepBeginning(wanted: Wanted, last: LastSent, setup: Setup): Grown | un
   // Providers add tools only to others.
   if (change?.added !== undefined && first.names.length === 0) return undefined;
   if (change !== undefined && touchesDeferred(change, heldTools)) return undefined;
-  const appended = change === undefined ? [] : wanted.adapter.append?.(change);
+  const appended = change === undefined ? [] : wanted.adapter.append?.(change, wanted.transcript);
   if (appended === undefined) return undefined;
   const items = appended.map(item => ({ ...item, id: item.id ?? wanted.newId('item') }));
   const kept = leaveOutVoid(wanted, last.voidTo);

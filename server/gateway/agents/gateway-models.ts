@@ -1,8 +1,10 @@
 import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
 import type { ModelAdapter, SetupChange } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
+import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../../protocol/json.ts';
-import type { ModelRequest, OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
+import type { ModelRequest, ModelTurn, OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
+import { countUsage } from '../../../text/estimate-usage.ts';
 import { invalid, missing } from '../../openai-error.ts';
 
 /** The models that requests may name: aliases or adapters, else `provider:model`. `scripted:` by alias. */
@@ -66,33 +68,41 @@ export class GatewayModels {
   }
 }
 
-/** The model, asked for the output format, which is not validated: the client has the schema. */
+/**
+ * The model, asked for the output format, which is not validated: the client has the schema. `record` gets what each call
+ * used: an estimate where the provider does not say.
+ */
 export function modelFor(
   adapter: ModelAdapter,
   { output, record }: { output: OutputFormat | undefined; record(usage: Usage | null): void },
 ): ModelAdapter {
   const asked = omitUndefined({ output });
   const { append, compact, promptedSchema, capabilities } = adapter;
+  const count = (turn: Pick<ModelTurn, 'usage' | 'items'>, request: ModelRequest) =>
+    record(countUsage(turn, request, { onUnknownUsage: 'estimate' }));
   const isPrompted = output !== undefined && capabilities.structuredOutput !== 'native';
   return {
     provider: adapter.provider,
     model: adapter.model,
     capabilities,
-    ...(append && { append: (change: SetupChange) => append.call(adapter, change) }),
+    ...(append && {
+      append: (change: SetupChange, transcript: readonly Item[]) => append.call(adapter, change, transcript),
+    }),
     promptedSchema(request) {
       if (promptedSchema) return promptedSchema.call(adapter, { ...request, ...asked });
       return isPrompted ? toJson(output) : undefined;
     },
     async generate(request, options) {
       const turn = await adapter.generate({ ...request, ...asked }, options);
-      record(turn.usage);
+      count(turn, request);
       return turn;
     },
-    stream: (request, options) => watched(adapter.stream({ ...request, ...asked }, options), record),
+    stream: (request, options) =>
+      watched(adapter.stream({ ...request, ...asked }, options), turn => count(turn, request)),
     ...(compact && {
       async compact(request: ModelRequest, options: { signal: AbortSignal }) {
         const made = await compact.call(adapter, request, options);
-        record(made.usage);
+        count(made, request);
         return made;
       },
     }),
@@ -102,7 +112,7 @@ export function modelFor(
 /** Not a generator, which would double what a delta costs. */
 function watched(
   deltas: AsyncIterable<TurnDelta>,
-  record: (usage: Usage | null) => void,
+  count: (turn: ModelTurn) => void,
 ): AsyncIterable<TurnDelta> {
   return {
     [Symbol.asyncIterator]() {
@@ -110,7 +120,7 @@ function watched(
       return {
         async next() {
           const step = await iterator.next();
-          if (step.done !== true && step.value.type === 'turn') record(step.value.turn.usage);
+          if (step.done !== true && step.value.type === 'turn') count(step.value.turn);
           return step;
         },
         return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },

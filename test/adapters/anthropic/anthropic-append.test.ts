@@ -19,7 +19,7 @@ async function messagesOf(transcript: readonly Item[]): Promise<JsonObject[]> {
 
 test('changed instructions and tools are a system message in their place', async () => {
   const change = { instructions: 'Be loud.', added: [look], restored: ['read'], removed: ['pay'] };
-  const [setup] = model('claude-opus-5-5').append?.(change) ?? [];
+  const [setup] = model('claude-opus-5-5').append?.(change, []) ?? [];
   const call: Item = { type: 'tool_call', callId: 'c1', name: 'read', arguments: '{}' };
   const messages = await messagesOf([
     userMessage('go'),
@@ -52,8 +52,8 @@ test('changed instructions and tools are a system message in their place', async
 });
 
 test('models without such messages append nothing, and Sonnet 5 no tools', () => {
-  expect(model('claude-sonnet-4-5').append?.({ instructions: 'x' })).toBeUndefined();
-  expect(model('claude-opus-4-8').append?.({ added: [look] })).toHaveLength(1);
+  expect(model('claude-sonnet-4-5').append?.({ instructions: 'x' }, [])).toBeUndefined();
+  expect(model('claude-opus-4-8').append?.({ added: [look] }, [])).toHaveLength(1);
   expect(model('claude-opus-5-5').capabilities.bindsReasoning).toBe(true);
   expect(model('claude-sonnet-4-5').capabilities.bindsReasoning).toBe(false);
 });

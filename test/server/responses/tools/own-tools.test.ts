@@ -242,6 +242,19 @@ describe('a tool that an item adds', () => {
     expect(provider.requests.map(({ tools }) => tools)).toEqual([undefined, undefined, undefined]);
   });
 
+  it('is declared once by an item in the middle of a conversation', async () => {
+    const growing = 'openai:gpt-6-sol';
+    provider.play({ text: 'Hello.' }, CALL);
+    const tools = [{ ...FIND, name: 'look' }];
+    const first = await gateway.create({ model: growing, input: [USER], tools });
+    const input = [added, USER];
+    const second = await gateway.create({ model: growing, previous_response_id: first.id, input, tools });
+    expect(second.output).toMatchObject([{ type: 'function_call', name: 'find' }]);
+    const sent = provider.requests.flatMap(({ input }) => input as JsonObject[]);
+    expect(sent.filter(({ type }) => type === 'additional_tools')).toHaveLength(1);
+    expect(provider.requests.map(request => request.tools)).toMatchObject([tools, tools]);
+  });
+
   it('is found by a search that the client runs', async () => {
     const search = {
       type: 'tool_search_call',
