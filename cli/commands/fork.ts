@@ -56,8 +56,8 @@ export const forkCommand: Action<'fork'> = async options => {
 async function nameModel(text: string): Promise<ForkModel> {
   const launch = absoluteModel(text);
   const { modelFromEnv } = await import('../../adapters/model-from-env.ts');
-  const { provider, model } = modelFromEnv(launch);
-  return { launch, provider, model };
+  const { provider, model, capabilities } = modelFromEnv(launch);
+  return { launch, provider, model, usage: capabilities.usage };
 }
 
 /** The parameters of `--set-param`, `undefined` without one. Refuses options that need another one. */

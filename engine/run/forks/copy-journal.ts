@@ -1,7 +1,9 @@
-import type { Call } from '../../../machines/context.ts';
+import type { Call, Context } from '../../../machines/context.ts';
 import { isOfChart } from '../../../machines/fold.ts';
+import { limitsOf, limitsUsage } from '../../../machines/limits.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
+import type { Capabilities } from '../../../protocol/adapter.ts';
 import type { Prices } from '../../../protocol/config.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
@@ -12,12 +14,16 @@ import type { WholeJournal } from '../../journal/read-journal.ts';
 import { listRecordedCalls } from '../../journal/recorded-calls.ts';
 import type { RequestRecord } from '../../log/request-ids.ts';
 
-/** `launch`: the model string for later commands. `prices`: its agent's, which may price models that the original's do not. */
+/**
+ * `launch`: the model string for later commands. `prices`: its agent's, which may price models that the original's do not.
+ * `usage`: `false` if it never says what its turns used.
+ */
 export type ForkModel = {
   launch?: string | undefined;
   provider: string;
   model: string;
   prices?: Prices | undefined;
+  usage?: Capabilities['usage'];
 };
 
 /** What a copy of a journal does differently. `isHeld`: it rests after its last entry, before anything follows from it. */
@@ -65,6 +71,7 @@ export function copyJournal(entries: WholeJournal, options: CopyOptions): Copy {
     .slice(1, at)
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(same));
   assertRunnable(folded, runId);
+  assertCounted(folded.context, model);
   const all = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
   const { started, copied } = isHeld ? holdLast(same, all) : { started: same, copied: all };
   const end = isHeld ? copied.reduce(applyEvent, beginFold(started)) : folded;
@@ -90,6 +97,17 @@ function withModel(started: RunStarted, named: ForkModel | undefined): RunStarte
     }),
     config: { ...started.config, models, forkModel: { provider, model }, ...prices },
   };
+}
+
+/** Throws `refused` if a limit on tokens or cost cannot bind in a fork on this model. */
+function assertCounted(context: Context, model: ForkModel | undefined): void {
+  const limits = limitsOf(context);
+  if (model?.usage !== false || !limitsUsage(limits) || context.config.onUnknownUsage === 'estimate') return;
+  const limit = limits.tokens === undefined ? 'cost' : 'tokens';
+  throw new EngineError(
+    'refused',
+    `limits.${limit} cannot bind in a fork on the model ${model.provider}:${model.model}, which reports no usage. Fork on a model that does, or fork a run without the limit or with onUnknownUsage: 'estimate'.`,
+  );
 }
 
 /** The same events with a pause before the last one, so that the run rests where that one leads. */

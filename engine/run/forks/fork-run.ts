@@ -61,8 +61,8 @@ type ForkParts = { store: Store; host: Host; checkCommands?: CheckCommands };
  *
  * Whatever is refused creates nothing. Throws the code of a refused command, with its `index` in the details;
  * `run-exists` if `options.runId` is taken; `input-invalid` if `at` is not an entry of the run or the message is
- * invalid; `run-ended` for a message to a fork that has ended; `refused` for a run that came from another store, and if
- * the input of a call that still has to run was redacted; `run-unknown`.
+ * invalid; `run-ended` for a message to a fork that has ended; `refused` for a run that came from another store, if
+ * the input of a call that still has to run was redacted, and if a limit cannot bind because the model reports no usage; `run-unknown`.
  */
 export async function forkRun(
   parts: ForkParts,

@@ -43,9 +43,9 @@ export function viewAgent(agent: Agent): AgentView {
 export function forkModelsOf({ options }: Agent): ReadonlyMap<string, ForkModel> {
   const { models, forkModels, prices } = defineAgent(options);
   return new Map(
-    [...models, ...forkModels].map(({ provider, model }) => [
+    [...models, ...forkModels].map(({ provider, model, capabilities: { usage } }) => [
       `${provider}:${model}`,
-      { provider, model, prices },
+      { provider, model, prices, usage },
     ]),
   );
 }

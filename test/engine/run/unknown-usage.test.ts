@@ -192,6 +192,20 @@ describe('an adapter that never reports usage', () => {
     await expect(agentOf({ model: models, limits: LIMITS }).start('go')).rejects.toThrow('test:small');
   });
 
+  test('is refused as the model of a fork, and taken without such a limit or with estimates', async () => {
+    const named = { provider: 'test', model: 'small', usage: false };
+    const forkOf = async (options: Partial<AgentOptions>) => {
+      const run = await agentOf({ model: reader(USAGE), ...options }).start('go', { paused: true });
+      return await run.fork({ at: 1, model: named });
+    };
+    await expect(forkOf({ limits: LIMITS })).rejects.toMatchObject({
+      code: 'refused',
+      message: expect.stringMatching(/^limits\.tokens .* test:small/),
+    });
+    await forkOf({ limits: { turns: 2 } });
+    await forkOf({ limits: LIMITS, onUnknownUsage: 'estimate' });
+  });
+
   test('starts without such a limit, and with estimates', async () => {
     expect(await agentOf({ model, limits: { turns: 2 } }).run('go')).toMatchObject({ status: 'finished' });
     const estimating = agentOf({
