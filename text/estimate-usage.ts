@@ -23,8 +23,10 @@ export function countUsage(
   return onUnknownUsage === 'estimate' ? estimateUsage(request, turn) : null;
 }
 
+type EstimatedParts = Pick<ModelRequest, 'instructions' | 'transcript' | 'tools' | 'output'>;
+
 /** What a turn used, from the length of what was sent and received. A request that continues a stored turn counts in full. */
-export function estimateUsage(request: ModelRequest, { items }: Pick<ModelTurn, 'items'>): Usage {
+export function estimateUsage(request: EstimatedParts, { items }: Pick<ModelTurn, 'items'>): Usage {
   return {
     inputTokens: estimateRequest(request),
     outputTokens: estimateRequest({ transcript: items, tools: [] }),
@@ -44,7 +46,7 @@ export function estimateRequest({
   transcript,
   tools: declared,
   output,
-}: Pick<ModelRequest, 'instructions' | 'transcript' | 'tools' | 'output'>): number {
+}: EstimatedParts): number {
   const tools = declared.filter(({ deferred }) => !deferred);
   const items = transcript
     .map(partsIn)

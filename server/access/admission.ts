@@ -138,7 +138,7 @@ export const DAY_MS = 24 * 3_600_000;
 
 type Account = { day: number; dayTokens: number; daySpend: number; recent: { at: number; tokens: number }[] };
 
-/** By the name of the token. Days begin at midnight UTC. Unknown usage, and models without a price, count 0. */
+/** By the name of the token. Days begin at midnight UTC. Models without a price cost 0. */
 export class UsageLedger {
   readonly #prices: Prices;
   readonly #accounts = new Map<string, Account>();

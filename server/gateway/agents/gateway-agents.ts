@@ -116,7 +116,7 @@ export class GatewayAgents {
       models: base === undefined ? [adapter] : modelsOf(base),
       passed: this.#builtins.passed(given.request.tools, adapter),
       record(usage) {
-        note?.addUsage(usage);
+        note?.addUsage(usage?.estimated === true ? null : usage);
         if (caller !== undefined) admission.record(caller.name, model, usage);
       },
       ...omitUndefined({ base }),

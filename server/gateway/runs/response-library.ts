@@ -7,6 +7,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import type { Usage } from '../../../protocol/turn.ts';
+import { estimateUsage } from '../../../text/estimate-usage.ts';
 import type { UsedTurn } from '../../access/admission.ts';
 import { GatewayAnswer } from '../answer/answer.ts';
 import { type AnswerEvent, type CompleteEvent, isComplete } from '../answer/answer-event.ts';
@@ -324,7 +325,7 @@ export async function* recordedUsage(
   for await (const { runId, updatedAt } of listAll(store, { agent: RESPONSES, onDamaged })) {
     if (updatedAt < from) continue;
     try {
-      for (const turn of usageIn(await readJournal(store, runId))) if (turn.at >= from) yield turn;
+      for (const turn of usageIn(await readJournal(store, runId), runId)) if (turn.at >= from) yield turn;
     } catch (error) {
       onDamaged(error as Error);
     }
@@ -336,14 +337,28 @@ function hasUsage({ usage, usageUnknown }: { usage: Usage | null; usageUnknown?:
   return usage !== null || usageUnknown === true;
 }
 
-/** Without the entries that a fork copied: they count for the run they are from. */
-function usageIn(entries: readonly JournalEntry[]): UsedTurn[] {
+/**
+ * Without the entries that a fork copied: they count for the run they are from. Usage that the journal does not have is
+ * estimated from the run's own transcript.
+ */
+function usageIn(entries: readonly JournalEntry[], runId: string): UsedTurn[] {
   let spec: ResponseSpec | undefined;
-  return entries.flatMap(({ event }) => {
+  let state: ChartState | undefined;
+  let folded = 0;
+  const estimate = (at: number, items: readonly Item[]) => {
+    for (const entry of entries.slice(folded, at))
+      state =
+        entry.event.type === 'run.started' ? beginFold(entry.event) : state && foldEntry(state, entry, runId);
+    folded = at;
+    const { transcript = [] } = state?.context ?? {};
+    return estimateUsage({ transcript, tools: [] }, { items: [...items] });
+  };
+  return entries.flatMap(({ event }, at) => {
     if (event.type !== 'run.started' || event.forkOf === undefined) spec = specIn(event) ?? spec;
     if (spec?.caller === undefined) return [];
     const isCompaction = event.type === 'transcript.compacted' || event.type === 'compaction.failed';
     if (event.type !== 'turn.completed' && !(isCompaction && hasUsage(event))) return [];
-    return [{ caller: spec.caller.name, at: event.at, model: spec.model, usage: event.usage }];
+    const usage = event.usage ?? estimate(at, event.type === 'turn.completed' ? event.items : []);
+    return [{ caller: spec.caller.name, at: event.at, model: spec.model, usage }];
   });
 }

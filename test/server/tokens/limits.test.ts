@@ -32,7 +32,7 @@ type Options = {
 function makeGateway({ limits = {}, server, prices, host = new ManualHost(), store = memory() }: Options) {
   const turns = Array.from({ length: 20 }, () => used(60, 40));
   const gateway = new Gateway(
-    { fast: turns, slow: Array(20).fill(SLOW) },
+    { fast: turns, slow: Array(20).fill(SLOW), silent: Array(20).fill({ text: 'x'.repeat(400) }) },
     {
       host,
       store,
@@ -156,6 +156,18 @@ describe('tokens', () => {
     await host.advance(12 * 3_600_000);
     const tomorrow = makeGateway({ host, limits, store });
     expect((await tomorrow.send(A)).status).toBe(200);
+  });
+
+  test('of a model that does not say what it used are estimated, also after a restart', async () => {
+    const host = new ManualHost({ now: Date.UTC(2026, 5, 1, 12, 0) });
+    const limits = { tokens_per_day: 100 };
+    const { send, store } = makeGateway({ host, limits });
+    expect(await (await send(A, 'silent')).json()).toMatchObject({ usage: null });
+    expect((await send(A, 'silent')).status).toBe(429);
+    await host.advance(1_000);
+    const after = makeGateway({ host, limits, store });
+    expect((await after.send(A, 'silent')).status).toBe(429);
+    expect((await after.send(B, 'silent')).status).toBe(200);
   });
 
   test.each(OTHER_PATHS)('count for %s too, whose errors have their own form', async (path, expected) => {
