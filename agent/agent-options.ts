@@ -178,6 +178,8 @@ export type CompactionOptions = TrimOptions & {
   summarize: 'provider' | 'model' | Summarize;
   /** @internal The run compacts what it is given, and ends. */
   only?: true;
+  /** @internal Whether the model gets a tool that lists what was done. Default `true`. */
+  tellsLedger?: boolean;
 };
 
 /**
@@ -210,7 +212,7 @@ const LOOP_NAMES = optionNames<StorelessOptions>()(
   'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction finishers output retry version host watchers makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
-const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only');
+const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only tellsLedger');
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
 const OUTPUT_NAMES = optionNames<Exclude<OutputSchema, { '~standard': unknown }>>()(
   'schema name jsonSchema strict',

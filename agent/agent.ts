@@ -48,6 +48,7 @@ import {
   type StartArguments,
   type StartOptions,
 } from './begin-journal.ts';
+import { ledgerTool } from './ledger-tool.ts';
 import { type AgentListener, AgentListeners, type LastingListener } from './listening/agent-listeners.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
@@ -96,7 +97,8 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     this.#above = above;
     this.#host = options.host ?? systemHost;
     this.#inherited = new InheritedTranscripts(store);
-    this.#tools = new ToolConnection(definition.tools);
+    const tellsLedger = definition.compaction !== undefined && options.compaction?.tellsLedger !== false;
+    this.#tools = new ToolConnection([...definition.tools, ...(tellsLedger ? [ledgerTool(store)] : [])]);
     this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
       this.#place(agent),
     );

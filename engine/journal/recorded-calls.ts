@@ -3,7 +3,7 @@ import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { toolResults } from '../../machines/tool-results.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
-import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import type { JournalEntry, QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import { callsOf } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
@@ -14,11 +14,13 @@ import { RunBlobs } from './run-blobs.ts';
 
 /* The k-th call with a tool and input in a fork with `replayTools` plays the result of the k-th such call of its original. */
 
-/** `seq`: of the entry that has it. */
-type RecordedResult = CallResult & { seq: number };
+/** `seq`: of the entry that has it; `at`: its time. */
+type RecordedResult = CallResult & { seq: number; at: number };
 
 /** A call of a journal, with the input that it ran with. A rejected or unfinished call has no result. */
-type RecordedCall = { callId: string; digest: string; result?: RecordedResult };
+type RecordedCall = Pick<QualifiedCall, 'callId' | 'name' | 'input' | 'digest' | 'sideEffect'> & {
+  result?: RecordedResult;
+};
 
 /** What a fork plays for a call: the full output and the entry that it comes from, or why there is none. */
 export type PlayedCall =
@@ -30,17 +32,19 @@ export type PlayCall = (context: Context, call: Call) => Promise<PlayedCall>;
 
 /** Returns the calls of a journal in the order in which the model requested them. */
 export function listRecordedCalls(entries: readonly JournalEntry[]): RecordedCall[] {
-  const calls = new Map<string, RecordedCall & { name: string }>();
+  const calls = new Map<string, RecordedCall>();
   for (const { seq, event } of entries) {
-    for (const { callId, name, digest } of callsOf(event))
-      calls.set(callId, { ...calls.get(callId), callId, name, digest });
+    for (const { callId, name, input, digest, sideEffect } of callsOf(event))
+      calls.set(callId, { ...calls.get(callId), callId, name, input, digest, sideEffect });
     const call = 'callId' in event ? calls.get(event.callId) : undefined;
     if (call === undefined) continue;
     const result = resultIn(event);
-    if (result !== undefined) call.result = { seq, ...result };
+    if (result !== undefined) call.result = { seq, at: event.at, ...result };
     if (event.type === 'approval.decided' && event.decision.type === 'approve') {
       const { input } = event.decision;
-      if (input !== undefined) call.digest = digestCall(call.name, input);
+      if (input === undefined) continue;
+      call.input = input;
+      call.digest = digestCall(call.name, input);
     }
   }
   return [...calls.values()];

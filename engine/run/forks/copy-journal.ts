@@ -170,7 +170,7 @@ function playOwn(runId: string, entries: WholeJournal, decided: readonly string[
   return ({ callId, digest }, at, generation) => {
     const known = recorded.get(callId);
     if (known?.result === undefined || known.digest !== digest || decided.includes(callId)) return undefined;
-    const { seq, ...result } = known.result;
+    const { seq, at: _, ...result } = known.result;
     if (countRedactions(result.output) > 0) return undefined;
     return { type: 'tool.settled', at, generation, callId, ...result, played: { runId, seq } };
   };

@@ -120,10 +120,12 @@ function compactionFor(
   const isByProvider = models.every(
     ({ compact, provider }) => compact !== undefined && provider === models[0]?.provider,
   );
-  const how = { summarize: isByProvider ? 'provider' : 'model', ...own } as const;
+  // The clients of a request would get the calls of a tool of ours.
+  const how = { summarize: isByProvider ? 'provider' : 'model', ...own, tellsLedger: false } as const;
   if (compacts === true) return { ...how, at: 1, keep: 0, only: true };
   const at = thresholdIn(request);
-  return at === undefined ? own : { ...how, at: at ?? PART_OF_WINDOW };
+  if (at === undefined) return own && { ...own, tellsLedger: false };
+  return { ...how, at: at ?? PART_OF_WINDOW };
 }
 
 function instructionsOf(

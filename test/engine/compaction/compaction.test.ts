@@ -537,3 +537,46 @@ describe('createAgent', () => {
     expect(() => createAgent({ name: 'a', model, compaction })).toThrow(message);
   });
 });
+
+describe('the tool that reads the ledger', () => {
+  test('lists what was done in all runs of a chain, the latest first, page by page', async () => {
+    const paid: unknown[] = [];
+    const store = memory();
+    const host = new ManualHost();
+    const orders = Array.from({ length: 30 }, (_, at) => `A-${at}`);
+    const model = answerWith(({ transcript }, before) => {
+      const asked = textOf(transcript.findLast(item => item.type === 'message') as Item);
+      const isDone = transcript.at(-1)?.type === 'tool_result';
+      if (isDone) return { text: 'done', usage: usageOf(10) };
+      const questions: Record<string, { skip?: number }> = {
+        'What was done?': {},
+        'And before?': { skip: 25 },
+      };
+      const input = questions[asked];
+      if (input)
+        return { toolCalls: [{ callId: `list_${before}`, name: 'read_ledger', input }], usage: usageOf(10) };
+      const calls = orders.map(order => ({ callId: `pay_${order}`, name: 'refund', input: { order } }));
+      return { toolCalls: calls, usage: usageOf(10) };
+    });
+    const refund = makeTool('refund', { run: input => paid.push(input) });
+    const compaction = { at: 1_000_000, summarize: 'model' } as const;
+    const agent = createAgent({ name: 'shop', model, store, host, tools: [refund], compaction });
+    const first = await agent.start('Refund all.');
+    await host.settle(first.settled());
+    const listed = async (question: string, continues: string) => {
+      const run = await agent.start(question, { continues });
+      await host.settle(run.settled());
+      const item = run.context.transcript.find(({ type }) => type === 'tool_result');
+      return { id: run.id, output: item?.type === 'tool_result' ? item.output : null };
+    };
+    const latest = await listed('What was done?', first.id);
+    const earlier = await listed('And before?', latest.id);
+    expect(paid).toHaveLength(30);
+    expect(latest.output).toMatchObject({ total: 30, skip: 25 });
+    expect(earlier.output).toMatchObject({ total: 30 });
+    const tell = (output: unknown) => (output as { calls: { input: { order: string } }[] }).calls;
+    const told = [...tell(latest.output), ...tell(earlier.output)].map(({ input }) => input.order);
+    expect(told).toEqual(orders.toReversed());
+    expect(earlier.output).not.toHaveProperty('skip');
+  });
+});
