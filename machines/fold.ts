@@ -363,11 +363,12 @@ function approveCall(
   const status = call.executedBy === 'client' ? 'waiting' : 'ready';
   if (input === undefined) return changeCall(context, call.callId, { status });
   const digest = editDigest ?? call.digest;
-  const { reason: _, ...changed } = { ...call, input, digest };
+  const { reason: _, ...changed } = { ...call, input, digest, readDigest: digest };
   const repetition = digest === call.digest ? undefined : gateRepetition(context.ledger, changed);
   const edited = changeCall(context, call.callId, {
     input,
     digest,
+    ...(call.readDigest !== undefined && { readDigest: digest }),
     edited: true,
     ...(repetition === undefined ? { status } : { ...repetition, status: 'gated' }),
   });
@@ -494,7 +495,7 @@ function wasCounted({ executedBy, status }: Call): boolean {
 function editCall(context: Context, { callId, call }: Of<'call.edited'>): Context {
   const isAllowed = context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
   const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
-  const { reason: _, expiresAt: __, ...before } = findCall(context, callId) ?? call;
+  const { reason: _, expiresAt: __, readDigest: ___, ...before } = findCall(context, callId) ?? call;
   const calls = context.calls.map(one => (one.callId === callId ? ({ ...before } as Call) : one));
   const repetition = gateRepetition(context.ledger, call);
   const isGated = (call.gate && !isAllowed) || repetition !== undefined;

@@ -25,11 +25,17 @@ function wasBegun({ status, attempt }: Call): boolean {
   return attempt > 0 || !UNBEGUN.has(status);
 }
 
-function deedOf({ callId, name, digest, input, edited }: Call, outcome: Deed['outcome'], at: number): Deed {
+/** Says which deeds are equal. */
+function digestOfDeed({ digest, readDigest = digest }: QualifiedCall): string {
+  return readDigest;
+}
+
+function deedOf(call: Call, outcome: Deed['outcome'], at: number): Deed {
+  const { callId, name, input, edited } = call;
   return {
     callId,
     name,
-    digest,
+    digest: digestOfDeed(call),
     outcome,
     at,
     ...omitUndefined({ input: edited === true ? input : undefined }),
@@ -102,7 +108,7 @@ type Gate = Pick<QualifiedCall, 'gate' | 'reason'>;
 /** The gate of a call that equals a past deed; `undefined` for every other call. */
 export function gateRepetition({ past }: Ledger, call: QualifiedCall): Gate | undefined {
   if (call.sideEffect !== 'once' || call.repeatable === true || call.error !== undefined) return undefined;
-  const key = keyOf(call.digest);
+  const key = keyOf(digestOfDeed(call));
   const deed = Object.hasOwn(past, key) ? past[key] : undefined;
   if (deed === undefined) return undefined;
   const did = deed.outcome === 'unknown' ? 'may be done already' : 'already done';

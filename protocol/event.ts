@@ -57,6 +57,8 @@ const qualifiedCallSchema = lazyObject(() => ({
   input: contentJson,
   /** Binds decisions to this tool and this input. */
   digest: text,
+  /** The digest with the input as its tool reads it, with defaults and without unknown members, if that is another. */
+  readDigest: z.exactOptional(text),
   sideEffect: z.enum(['none', 'idempotent', 'once']),
   reconcilable: z.boolean(),
   executedBy: z.enum(['engine', 'client']),

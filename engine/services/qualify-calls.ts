@@ -1,7 +1,7 @@
 import { digestCall } from '../../protocol/content/digest.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
-import { assertBounded, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { assertBounded, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 
@@ -35,12 +35,24 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
     executedBy: tool.run === undefined ? 'client' : 'engine',
     gate: approval.required,
     ...omitUndefined({
+      readDigest: tool.sideEffect === 'once' ? digestRead(name, input, validation.value) : undefined,
       repeatable: tool.repeatable === true ? (true as const) : undefined,
       maxResultBytes: tool.maxResultBytes,
       reason: approval.reason,
       expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,
     }),
   };
+}
+
+/** Two inputs that the tool reads alike do the same. What JSON cannot represent is compared as it was written. */
+function digestRead(name: string, input: JsonValue, value: unknown): string | undefined {
+  if (value === input) return undefined;
+  try {
+    const digest = digestCall(name, toJson(value));
+    return digest === digestCall(name, input) ? undefined : digest;
+  } catch {
+    return undefined;
+  }
 }
 
 const INVALID = { sideEffect: 'none', reconcilable: false, executedBy: 'engine', gate: false } as const;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { createAgent } from '../../../agent/agent.ts';
 import type { CompactionOptions } from '../../../agent/agent-options.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
@@ -10,6 +11,7 @@ import { textOf, userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
+import { tool } from '../../../tools/tool.ts';
 import { eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
 
@@ -330,6 +332,41 @@ describe('the ledger', () => {
     expect(await agent.run('Refund them.')).toMatchObject({ status: 'finished' });
     expect(ran).toHaveLength(4);
     expect(textsOf(requests.at(-1))[1]).toContain('refund({"id":2}) → failed: ');
+  });
+
+  test.each([
+    [{ id: 1, currency: 'EUR' }, { id: 1 }],
+    [{ id: 1 }, { id: 1, currency: 'EUR' }],
+    [{ id: 1 }, { id: 1, note: 'which the tool does not know' }],
+    [
+      { id: 1, currency: 'USD' },
+      { currency: 'USD', id: 1.0 },
+    ],
+  ])('gates a call that its tool reads as one that was done: %j, %j', async (first, second) => {
+    const script = [first, { id: 2 }, second];
+    const agent = createAgent({
+      name: 'a',
+      model: answerWith(request => {
+        if (asksForSummary(request)) return { text: 'so far', usage: usageOf(1) };
+        const input = script.shift();
+        const usage = usageOf(script.length === 1 ? 3000 : 1);
+        if (input === undefined) return { text: 'done', usage };
+        return { toolCalls: [{ callId: `call_${script.length}`, name: 'pay', input }], usage };
+      }),
+      tools: [
+        tool({
+          name: 'pay',
+          description: 'pays',
+          input: z.object({ id: z.number(), currency: z.string().default('EUR') }),
+          run: () => 'paid',
+        }),
+      ],
+      compaction: { at: 2000, summarize: 'model' },
+    });
+    expect(await agent.run('go')).toMatchObject({
+      status: 'waiting',
+      approvals: [{ reason: expect.stringMatching(/^already done: pay/) }],
+    });
   });
 
   test.each(['constructor', 'toString', '__proto__'])('counts the calls of a tool named %s', async tool => {
