@@ -41,6 +41,9 @@ const OPENAI: ResponsesDialect = {
   customTools: 'client',
   reasons: isReasoningModel,
   appends: model => /(?:^|\/)(?:gpt-4\.1|gpt-[5-9]|o3)/.test(model),
-  searchesTools: model => /(?:^|\/)gpt-(?:5\.(?:[4-9]|\d\d)|[6-9])(?!.*nano)/.test(model),
+  searchesTools: model =>
+    /(?:^|\/)(?:gpt-|o)\d/.test(model)
+      ? /(?:^|\/)gpt-(?:5\.(?:[4-9]|\d\d)|[6-9])(?!.*nano)/.test(model)
+      : undefined,
   bindsReasoning: model => /(?:^|\/)gpt-[6-9]/.test(model),
 };

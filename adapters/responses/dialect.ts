@@ -23,8 +23,8 @@ export type ResponsesDialect = Endpoint & {
   bindsReasoning?(model: string): boolean;
   /** Whether the end of each message of the user is marked for the prompt cache. Default: `false`. */
   breakpoints?: boolean;
-  /** Whether the provider searches deferred tools for a model. Default: never. */
-  searchesTools?(model: string): boolean;
+  /** Whether the provider searches deferred tools for a model; `undefined` if that is unknown. Default: never. */
+  searchesTools?(model: string): boolean | undefined;
   /** How an output schema is enforced. Default: `native`. */
   structuredOutput?: 'native' | 'instructions';
 };

@@ -1,6 +1,7 @@
 import type { SetupChange } from '../../protocol/adapter.ts';
 import type { Item, ProviderItem } from '../../protocol/item.ts';
-import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { oncePer } from '../../protocol/once-per.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
 import { mergeOptions, nonEmpty, objectOf, objectsOf, pick } from '../turn/json-access.ts';
@@ -40,8 +41,10 @@ export function responsesBody(
   const toolInputs = convertOnce<ToolDefinition>(tools => toolsInput(tools, dialect));
   const undeclared = withoutDeclared();
   return (request, { stream }) => {
-    const { continuation, output, transcript } = request;
+    const { continuation, output } = request;
     const providerOptions = mergeOptions(shared, request.providerOptions);
+    const searches = dialect.searchesTools?.(model) !== false || hasSearch(providerOptions);
+    const transcript = searches ? request.transcript : withoutSearches(request.transcript);
     const tools = undeclared(
       request.tools,
       namesDeclaredIn(providerOptions.tools),
@@ -66,8 +69,7 @@ export function responsesBody(
     if (encryptedReasoning) own.include = ['reasoning.encrypted_content'];
     if (tools.length > 0) {
       const inputs = toolInputs(tools);
-      const hasSearch = objectsOf(providerOptions.tools).some(({ type }) => type === SEARCH.type);
-      own.tools = hasSearch ? inputs.filter(input => input !== SEARCH) : inputs;
+      own.tools = hasSearch(providerOptions) ? inputs.filter(input => input !== SEARCH) : inputs;
     }
     if (output)
       own.text = {
@@ -161,6 +163,26 @@ function isCustom({ custom }: ToolDefinition, { customTools }: ResponsesDialect)
 }
 
 const SEARCH: JsonObject = { type: 'tool_search' };
+
+function hasSearch({ tools }: JsonObject): boolean {
+  return objectsOf(tools).some(({ type }) => type === SEARCH.type);
+}
+
+/** The transcript without what another model's provider has searched: this model reads neither searches nor namespaces. */
+function withoutSearches(transcript: readonly Item[]): readonly Item[] {
+  if (!transcript.some(isSearch)) return transcript;
+  return transcript.filter(item => !isSearch(item)).map(withoutNamespace);
+}
+
+function isSearch(item: Item): boolean {
+  return item.type === 'provider_item' && /^tool_search_(?:call|output)$/.test(item.kind);
+}
+
+const withoutNamespace = oncePer((item: Item): Item => {
+  if (item.type !== 'tool_call' || !item.opaque || !isJsonObject(item.opaque.data)) return item;
+  const { namespace, ...data } = item.opaque.data;
+  return namespace === undefined ? item : { ...item, opaque: { ...item.opaque, data } };
+});
 
 /**
  * Deferred tools of a server are in a namespace, of which the model sees name and description: of other deferred functions

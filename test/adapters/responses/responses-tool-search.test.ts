@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
+import { responsesBody } from '../../../adapters/responses/request.ts';
+import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { ToolDefinition } from '../../../protocol/turn.ts';
 import { calling, request, result } from '../../support/adapters/requests.ts';
-import { body } from '../../support/adapters/wire/responses-request.ts';
+import { body, DIALECT } from '../../support/adapters/wire/responses-request.ts';
 
 /* In the documented form: https://developers.openai.com/api/docs/guides/tools-tool-search */
 
@@ -112,6 +114,39 @@ test('what the search has found goes back as it came, with the same tools, and a
     output[1],
     { type: 'function_call', call_id: 'call_1', name: 'pay', namespace: 'crm' },
     { type: 'function_call_output', call_id: 'call_1', output: 'paid' },
+  ]);
+});
+
+test('a model that does not search gets no searches of another, but the tools that they found', () => {
+  const found = { type: 'tool_search_output', tools: [{ type: 'function', name: 'pay' }] };
+  const kept = (data: JsonObject) => ({ opaque: { provider: 'openai', data } });
+  const transcript: Item[] = [
+    userMessage('go'),
+    { type: 'provider_item', kind: 'tool_search_call', ...kept({ item: { type: 'tool_search_call' } }) },
+    { type: 'provider_item', kind: 'tool_search_output', ...kept({ item: found }) },
+    { type: 'tool_call', callId: 'call_1', name: 'pay', arguments: '{}', ...kept({ namespace: 'crm' }) },
+    result('call_1', 'paid'),
+  ];
+  const bodyFor = (searches: boolean) =>
+    responsesBody(
+      { ...DIALECT, provider: 'openai', searchesTools: () => searches },
+      { model: 'm', store: false, encryptedReasoning: false, providerOptions: undefined },
+    )(request(transcript, { tools: [tool('read'), tool('pay')] }), { stream: false });
+  expect(bodyFor(false)).toMatchObject({
+    tools: [{ name: 'read' }, { name: 'pay' }],
+    input: [
+      { role: 'user' },
+      { type: 'function_call', name: 'pay' },
+      { type: 'function_call_output', call_id: 'call_1' },
+    ],
+  });
+  expect(JSON.stringify(bodyFor(false))).not.toContain('namespace');
+  expect(bodyFor(true).input).toMatchObject([
+    {},
+    { type: 'tool_search_call' },
+    found,
+    { namespace: 'crm' },
+    {},
   ]);
 });
 
