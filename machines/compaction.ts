@@ -188,5 +188,6 @@ function tellDeed({ name, input, output, outcome, at }: ToldDeed): string {
 
 /** A deed is one line: no content can begin another. */
 export function onOneLine(text: string): string {
-  return text.replaceAll(/\s*[\r\n\u2028\u2029]\s*/g, ' ');
+  const lines = text.split(/[\r\n\u2028\u2029]/).map(line => line.trim());
+  return lines.filter(line => line !== '').join(' ');
 }

@@ -44,8 +44,10 @@ function compile(schema: z.core.$ZodType): Check {
     }
     case 'array':
       return bounded(schema, listOf(compile(def.element)));
-    case 'record':
-      return value => isPlain(value) && isParsedAlike(schema, value);
+    case 'record': {
+      const member = compile(def.valueType);
+      return value => isPlain(value) && Object.values(value).every(member) && isParsedAlike(schema, value);
+    }
     case 'object':
       return def.catchall === undefined || def.catchall._zod.def.type === 'never' ? shape(def.shape) : never;
     case 'union':

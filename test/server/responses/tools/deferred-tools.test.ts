@@ -25,8 +25,11 @@ const { provider, gateway } = await gatewayOn(DialectProvider, {
   }),
 });
 
-const namesIn = ({ tools = [] }: JsonObject) =>
-  (tools as JsonObject[]).map(tool => tool.name ?? (tool.function as JsonObject).name);
+/** The tools that a request declares, and those that were appended to its input. */
+const namesIn = ({ tools = [], input = [] }: JsonObject) =>
+  [tools, ...(input as JsonObject[]).map(item => item.tools ?? [])]
+    .flatMap(declared => declared as JsonObject[])
+    .map(tool => tool.name ?? (tool.function as JsonObject).name);
 
 describe('a deferred function', () => {
   it.each([DIALECTS.chat, DIALECTS.anthropic, 'openai:gpt-4.1'])(
