@@ -213,7 +213,7 @@ describe('what was found', () => {
     expect(breaks).toContain('compaction');
     const { transcript } = lastOf(requests);
     expect(transcript.some(item => item.type === 'tool_call' && item.name === 'search_tools')).toBe(false);
-    expect(namesIn(lastOf(requests))).toEqual(['read', 'search_tools', 'send_mail']);
+    expect(namesIn(lastOf(requests))).toEqual(['read', 'read_ledger', 'search_tools', 'send_mail']);
   });
 
   test('by the search of a provider is offered by another one if it was called', async () => {
