@@ -123,8 +123,9 @@ export function beginJournal(
   definition: AgentDefinition,
   host: Host,
   input: string | readonly Item[],
-  { tools, sent = null, inherits, ...options }: ResolvedStart,
+  start: ResolvedStart,
 ): RunStarted {
+  const { tools, sent = null, inherits, ...options } = start;
   const { name, version, models, prices } = definition;
   if (models.length === 0) {
     throw new EngineError(

@@ -12,7 +12,7 @@ const openaiParameters = {
   safety_identifier: maybe(z.string()),
   prompt_cache_key: maybe(z.string()),
   prompt_cache_options: maybe(
-    openFields({
+    z.strictObject({
       mode: maybe(z.enum(['implicit', 'explicit'], 'expected "implicit" or "explicit"')),
       ttl: maybe(z.string()),
     }),
