@@ -1,7 +1,7 @@
 /** Parameters that several of the three APIs have. */
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitNull } from '../../../protocol/json.ts';
-import { maybe, object, openFields } from '../../fields.ts';
+import { fields, maybe, object, openFields } from '../../fields.ts';
 import type { ResponsesError } from '../../openai-error.ts';
 
 const openaiParameters = {
@@ -12,7 +12,7 @@ const openaiParameters = {
   safety_identifier: maybe(z.string()),
   prompt_cache_key: maybe(z.string()),
   prompt_cache_options: maybe(
-    z.strictObject({
+    fields({
       mode: maybe(z.enum(['implicit', 'explicit'], 'expected "implicit" or "explicit"')),
       ttl: maybe(z.string()),
     }),
