@@ -8,7 +8,7 @@ import { lazySchema } from '../schemas/lazy-schema.ts';
 /** The labels of a run, such as `{ user: '7', tenant: 'a' }`. */
 export type Labels = Readonly<Record<string, string>>;
 
-const MOST_LABELS = 16;
+export const MOST_LABELS = 16;
 const LONGEST_NAME = 64;
 const LONGEST_VALUE = 256;
 const LONGEST_TITLE = 200;

@@ -1,6 +1,7 @@
 import type { Hono } from 'hono';
 import type { GatewayService } from '../gateway/gateway-service.ts';
 import { failureOf, finishedResponse, respondWithEvents } from '../gateway/live/respond.ts';
+import { readSession } from '../gateway/request/client-session.ts';
 import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
@@ -25,7 +26,8 @@ export function createChatCompletionsApi(service: GatewayService, log: (line: st
 function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.post('/v1/chat/completions', async c => {
     const body = await readAnyBody(c);
-    const { request, includeUsage } = readChatRequest(body, model => service.models.providerOf(model));
+    const { request: read, includeUsage } = readChatRequest(body, model => service.models.providerOf(model));
+    const request = { ...read, ...readSession(c.req.raw.headers, body) };
     const how = { nameCall: callNames(request), includeUsage };
     const live = await service.answer(
       request,

@@ -27,7 +27,7 @@ export function readRequestKey(
   }
   const owner = Object.keys(labels).length > 0 ? { labels } : { name };
   const { verbatim = [], conversation = null } = request;
-  const content = { ...recordOf(request), verbatim, conversation, stream: null };
+  const content = { ...recordOf(request), verbatim, conversation, stream: null, session: null };
   return { key: hashOf(toJson({ owner, key, ...omitUndefined({ of }) })), body: hashOf(toJson(content)) };
 }
 

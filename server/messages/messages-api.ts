@@ -1,6 +1,7 @@
 import type { Context, Hono } from 'hono';
 import type { GatewayService } from '../gateway/gateway-service.ts';
 import { finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
+import { readSession } from '../gateway/request/client-session.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerError, ResponsesError } from '../openai-error.ts';
@@ -31,7 +32,8 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
   app.post('/v1/messages', async c => {
     const body = await readAnyBody(c);
-    const { request, thinking, toolName } = readMessageRequest(body, providerOf);
+    const { request: read, thinking, toolName } = readMessageRequest(body, providerOf);
+    const request = { ...read, ...readSession(c.req.raw.headers, body) };
     const nameCall = callNamer('toolu_', request.input);
     const how = { thinking, toolName, nameCall, requestId: requestIdOf(c) };
     const live = await service.answer(

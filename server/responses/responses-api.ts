@@ -4,6 +4,7 @@ import { frameOnce, KEEP_ALIVE_COMMENT } from '../../engine/events/streamed-body
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { GatewayService } from '../gateway/gateway-service.ts';
 import { DONE, finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
+import { readSession } from '../gateway/request/client-session.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError, describeResponsesError, invalid, notFound } from '../openai-error.ts';
 import { readAnyBody } from '../read-body.ts';
@@ -32,7 +33,8 @@ export function createResponsesApi(responses: Responses, log: (line: string) => 
 
 function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
   app.post('/v1/responses', async c => {
-    const request = readCreateBody(await readAnyBody(c));
+    const body = await readAnyBody(c);
+    const request = { ...readCreateBody(body), ...readSession(c.req.raw.headers, body) };
     const caller = c.get('caller');
     const key = c.req.header('idempotency-key');
     const live = await responses.create(request, caller, omitUndefined({ key }));

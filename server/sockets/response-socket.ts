@@ -4,6 +4,7 @@ import type { Caller } from '../../access/caller.ts';
 import type { Host } from '../../engine/host/host.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { ApiError } from '../error-envelope.ts';
+import { readSession } from '../gateway/request/client-session.ts';
 import { UnstoredChain } from '../gateway/runs/response-library.ts';
 import { describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
 import { BODY_LIMITS, parseBounded } from '../read-body.ts';
@@ -22,6 +23,7 @@ export type Socket = Pick<WebSocketLike, 'close'> & {
 type SocketOptions = {
   responses: Responses;
   caller: Caller;
+  headers: Headers;
   host: Host;
   /** Runs the handling of a message as a request of its own. */
   inRequest: InRequest;
@@ -100,10 +102,9 @@ export class ResponseSocket {
     try {
       const body = readRequest(text);
       if (typeof body.previous_response_id === 'string') previous = body.previous_response_id;
-      const { responses, caller } = this.#options;
-      this.#live = await responses.create(readCreateBody({ ...body, stream: true }), caller, {
-        chain: this.#chain,
-      });
+      const { responses, caller, headers } = this.#options;
+      const request = { ...readCreateBody({ ...body, stream: true }), ...readSession(headers, body) };
+      this.#live = await responses.create(request, caller, { chain: this.#chain });
       if (this.#isClosed) this.#live.leave();
       for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
       if (this.#live.end()?.status === 'failed') this.#chain.forget(previous);
@@ -205,6 +206,7 @@ export function socketRoute(options: {
           ...options,
           closing: ended === undefined ? closing : AbortSignal.any([closing, ended]),
           caller: c.get('caller'),
+          headers: c.req.raw.headers,
           inRequest: c.get('inRequest'),
         });
       },

@@ -14,6 +14,7 @@ import type { ChartState } from '../../../machines/step.ts';
 import type { Inheritance } from '../../../protocol/event.ts';
 import type { Item, ToolCallItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../../protocol/json.ts';
+import { type Labels, MOST_LABELS } from '../../../protocol/listing/label.ts';
 import { commandFor } from '../../../protocol/open/answer.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { Store } from '../../../protocol/store.ts';
@@ -36,6 +37,7 @@ import {
 } from '../live/response-feed.ts';
 import { assertNotOtherwise, type CallAnswer, type Plan } from '../plan/plan-request.ts';
 import type { CallOrigin } from '../plan/references.ts';
+import { sessionLabels } from '../request/client-session.ts';
 import { thresholdIn } from '../request/compaction-items.ts';
 import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
 import { clientTools, readDeclarations } from '../request/request-tools.ts';
@@ -152,7 +154,7 @@ export class RequestRuns {
     if (isStored) await asked.joined?.join(runId);
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
-      labels: asked.caller.labels,
+      labels: labelsFor(asked),
       launch: { model, request: toJson(spec) },
       inherits: inheritance,
       ...(isLinked ? { continues: before } : { sent }),
@@ -328,6 +330,12 @@ export class RequestRuns {
     live.add(feed, settled);
     return feed.attach();
   }
+}
+
+/** Those of the caller, which decide who sees the run, and of the client's session, if there is room. */
+function labelsFor({ caller, request }: CallersRequest): Labels {
+  const labels = { ...sessionLabels(request.session), ...caller.labels };
+  return Object.keys(labels).length > MOST_LABELS ? caller.labels : labels;
 }
 
 /** What the run has from its chain and from compactions in its input; its size, if it may have to be compacted. */

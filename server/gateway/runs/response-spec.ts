@@ -14,6 +14,7 @@ import {
   builtinKindOf,
   isBuiltinTool,
 } from '../../builtins/builtin-schemas.ts';
+import type { ClientSession } from '../request/client-session.ts';
 import type { RequestTool, RequestToolChoice } from '../request/request-tools.ts';
 import type { readShared, textOptions } from '../request/shared-parameters.ts';
 
@@ -35,6 +36,7 @@ export type RecordedRequest = {
   store?: boolean;
   stream?: boolean;
   background?: boolean;
+  session?: ClientSession;
   /** In the words of OpenAI's APIs. Providers that have them get them. */
   openai: OpenAIParameters;
 };

@@ -215,7 +215,8 @@ describe('a client that does not read', () => {
     const responses = new Responses(service, (id, caller) => conversations.open(id, caller));
     const inRequest = async (work: () => Promise<number>) => void (await work());
     const { closing } = service.live;
-    const options = { responses, caller: ANYONE, host, inRequest, closing, log: () => {} };
+    const headers = new Headers();
+    const options = { responses, caller: ANYONE, headers, host, inRequest, closing, log: () => {} };
     new ResponseSocket(socket, options).receive(JSON.stringify({ type: 'response.create', ...TALK }));
     await expect.poll(() => socket.sent.length).toBe(1);
     await expect.poll(async () => (await gateway.store.list({ status: 'running' })).runs.length).toBe(0);
