@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../protocol/json.ts';
-import { cut, type Encoder, event, interleave, type Random, type WrittenTurn } from './turn.ts';
+import { cut, type Encoder, event, interleave, type Random, SIGNATURE, type WrittenTurn } from './turn.ts';
 
 /** Anthropic's Messages API. At random, a block starts with text or with its full input. */
 export const anthropicMessages: Encoder = {
@@ -32,9 +32,10 @@ function usageOf({ usage }: WrittenTurn): JsonObject {
   };
 }
 
-function blocksOf({ reasoning, text, calls, searched }: WrittenTurn): JsonObject[] {
+function blocksOf({ reasoning, signature, text, calls, searched }: WrittenTurn): JsonObject[] {
   const blocks: JsonObject[] = [];
-  if (reasoning !== '') blocks.push({ type: 'thinking', thinking: reasoning, signature: 'c2ln' });
+  if (reasoning !== '' || signature !== undefined)
+    blocks.push({ type: 'thinking', thinking: reasoning, signature: signature ?? SIGNATURE });
   if (searched !== undefined) {
     const id = 'srvtoolu_1';
     blocks.push({ type: 'server_tool_use', id, name: 'web_search', input: { query: searched } });

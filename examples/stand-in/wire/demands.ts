@@ -1,6 +1,7 @@
 import { nonEmpty, objectOf, objectsOf } from '../../../adapters/turn/json-access.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import { promptProblem } from './harmony.ts';
+import { SIGNATURE } from './turn.ts';
 
 /**
  * Returns the provider's error for a request that does not return data the provider requires from earlier turns, or
@@ -43,15 +44,18 @@ export function missingFrom(body: JsonObject, provider: string): string | undefi
 function hasThinkingFirst({ content }: JsonObject): boolean {
   const blocks = objectsOf(content);
   if (!blocks.some(block => block.type === 'tool_use')) return true;
-  return blocks[0]?.type === 'thinking' && blocks[0].signature === 'c2ln';
+  return blocks[0]?.type === 'thinking' && blocks[0].signature === SIGNATURE;
 }
 
 /** The stand-in's own signature, and the one for calls that another model made. */
-const SIGNATURES: ReadonlySet<JsonValue | undefined> = new Set(['c2ln', 'skip_thought_signature_validator']);
+const SIGNATURES: ReadonlySet<JsonValue | undefined> = new Set([
+  SIGNATURE,
+  'skip_thought_signature_validator',
+]);
 
 /** A thought of an interaction goes back with its signature. */
 function isThoughtSigned({ type, signature }: JsonObject): boolean {
-  return type !== 'thought' || signature === 'c2ln';
+  return type !== 'thought' || signature === SIGNATURE;
 }
 
 function isSigned({ parts }: JsonObject): boolean {

@@ -1,5 +1,5 @@
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
-import { cut, type Encoder, event, type Random, type WrittenTurn } from './turn.ts';
+import { cut, type Encoder, event, type Random, SIGNATURE, type WrittenTurn } from './turn.ts';
 
 /** Gemini's generateContent. Calls are sent complete; the first has the signature. */
 export const geminiContent: Encoder = {
@@ -8,13 +8,13 @@ export const geminiContent: Encoder = {
   stream: (turn, random) => streamOf(turn, random).map(data => event(data)),
 };
 
-function partsOf({ reasoning, text, calls }: WrittenTurn): JsonObject[] {
+function partsOf({ reasoning, signature = SIGNATURE, text, calls }: WrittenTurn): JsonObject[] {
   const parts: JsonObject[] = [];
   if (reasoning !== '') parts.push({ text: reasoning, thought: true });
   if (text !== '') parts.push({ text });
   for (const [index, { id, name, arguments: written }] of calls.entries()) {
     const functionCall = { ...omitUndefined({ id }), name, args: JSON.parse(written) };
-    parts.push({ functionCall, ...(index === 0 ? { thoughtSignature: 'c2ln' } : {}) });
+    parts.push({ functionCall, ...(index === 0 ? { thoughtSignature: signature } : {}) });
   }
   return parts;
 }

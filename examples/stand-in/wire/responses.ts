@@ -22,12 +22,20 @@ export function responses(style: Partial<ResponsesStyle> = {}): Encoder {
   };
 }
 
-function itemsOf({ output, reasoning, text, refusal, calls, searched }: WrittenTurn): JsonObject[] {
+function itemsOf({
+  output,
+  reasoning,
+  signature,
+  text,
+  refusal,
+  calls,
+  searched,
+}: WrittenTurn): JsonObject[] {
   if (output !== undefined) return [...output];
   const items: JsonObject[] = [];
-  if (reasoning !== '') {
-    const summary = [{ type: 'summary_text', text: reasoning }];
-    items.push({ type: 'reasoning', id: 'rs_1', summary, encrypted_content: 'c2VjcmV0' });
+  if (reasoning !== '' || signature !== undefined) {
+    const summary = reasoning === '' ? [] : [{ type: 'summary_text', text: reasoning }];
+    items.push({ type: 'reasoning', id: 'rs_1', summary, encrypted_content: signature ?? 'c2VjcmV0' });
   }
   if (searched !== undefined) {
     const action = { type: 'search', query: searched };

@@ -8,6 +8,8 @@ export type WrittenCall = { id?: string; name: string; arguments: string };
 export type WrittenTurn = {
   model: string;
   reasoning: string;
+  /** What the client returns with the reasoning, or with the first call. With it there may be reasoning without text. */
+  signature?: string;
   text: string;
   /** The words of a refusal that is apart from the text; for Chat Completions and the Responses API. */
   refusal?: string;
@@ -28,6 +30,9 @@ export type Encoder = {
   whole(turn: WrittenTurn): JsonObject;
   stream(turn: WrittenTurn, random: Random): string[];
 };
+
+/** The signature of turns that have none of their own. */
+export const SIGNATURE = 'c2ln';
 
 /** Returns a number from 0 up to but not including 1. */
 export type Random = () => number;

@@ -1,0 +1,18 @@
+import { opencode } from '../clients/opencode.ts';
+import { pi } from '../clients/pi.ts';
+import { WIRES } from '../upstream/wires.ts';
+import { edits } from './edits.ts';
+import type { Scenario } from './scenario.ts';
+
+const CLIENTS = [
+  pi('pi-responses', 'openai-responses'),
+  pi('pi-chat', 'openai-completions'),
+  pi('pi-messages', 'anthropic-messages'),
+  opencode('opencode-responses', '@ai-sdk/openai'),
+  opencode('opencode-chat', '@ai-sdk/openai-compatible'),
+  opencode('opencode-messages', '@ai-sdk/anthropic'),
+];
+
+export const SCENARIOS: readonly Scenario[] = CLIENTS.flatMap(client =>
+  WIRES.map(({ name }) => edits(client, name)),
+);
