@@ -1,6 +1,6 @@
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import { invalid, type ResponsesError } from '../openai-error.ts';
+import { invalid, ResponsesError } from '../openai-error.ts';
 import {
   type BuiltinConfig,
   type BuiltinKind,
@@ -53,8 +53,17 @@ export class BuiltinTools {
       .filter(tool => provider === 'openai-responses' && this.#config[builtinKindOf(tool)]?.pass === true);
   }
 
-  assertSupported(asked: NamedTools, adapter: Provider): void {
-    for (const { backend } of this.#runHere(asked, adapter)) backend().check();
+  /** Those that cannot be had as they are declared, and why. */
+  lacking(asked: NamedTools, adapter: Provider): { tool: BuiltinTool; why: ResponsesError }[] {
+    return this.#runHere(asked, adapter).flatMap(({ tool, backend }) => {
+      try {
+        backend().check();
+        return [];
+      } catch (error) {
+        if (error instanceof ResponsesError) return [{ tool, why: error }];
+        throw error;
+      }
+    });
   }
 
   /** The tools that run here. Throws a `ResponsesError` for an option that the MCP server of a search does not have. */
@@ -76,7 +85,7 @@ export class BuiltinTools {
     return tools.flatMap((tool, at) => {
       if (!isBuiltinTool(tool) || passed.includes(tool)) return [];
       const backend = () => this.#backendOf(tool, member => names.tool(at, member));
-      return [{ kind: builtinKindOf(tool), backend }];
+      return [{ tool, kind: builtinKindOf(tool), backend }];
     });
   }
 
@@ -152,7 +161,7 @@ function assertFileSearch(
 
 function assertWebSearch(tool: WebSearchTool, named: Named): void {
   if (tool.external_web_access === false) throw unsupported(named('external_web_access'));
-  if (tool.search_content_types?.includes('image')) throw unsupported(named('search_content_types'));
+  if (tool.search_content_types?.includes('text') === false) throw unsupported(named('search_content_types'));
 }
 
 /** Each call runs in a new process, so containers and files are not supported. */

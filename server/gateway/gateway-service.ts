@@ -218,7 +218,7 @@ export class GatewayService {
 
   resolve(request: GatewayRequest): { request: GatewayRequest; model: string } {
     this.#assertBounded(request);
-    return { request, model: this.#agents.resolve(request) };
+    return this.#agents.resolve(request);
   }
 
   #assertBounded({ input: { length }, names: { input } }: GatewayRequest): void {

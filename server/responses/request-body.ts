@@ -55,6 +55,9 @@ const INCLUDABLE: readonly string[] = [
   'web_search_call.results',
 ];
 
+/** Coding agents declare a web search whether or not the server has one. */
+const DISPENSABLE = ['web_search'] as const;
+
 /** Unknown fields are ignored. Throws a `ResponsesError` with the path of the first problem. */
 export function readCreateBody(value: unknown): GatewayRequest {
   const parsed = createBody.safeParse(value);
@@ -98,6 +101,7 @@ export function readCreateBody(value: unknown): GatewayRequest {
     input: readItems(verbatim, 'input'),
     verbatim,
     names: OPENAI_NAMES,
+    dispensable: DISPENSABLE,
   };
 }
 

@@ -10,11 +10,13 @@ import type { ModelRequest } from '../../../protocol/turn.ts';
 import { estimateRequest } from '../../../text/estimate-usage.ts';
 import type { Admission } from '../../access/admission.ts';
 import { plainName } from '../../agent-names.ts';
+import { builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { BuiltinTools } from '../../builtins/builtin-tools.ts';
 import { invalid } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
 import { compactsContext, isUpstreamCompaction } from '../request/compaction-items.ts';
 import { type GatewayRequest, OPENAI, OPENAI_NAMES } from '../request/gateway-request.ts';
+import { isDemanded } from '../request/request-tools.ts';
 import type { RunResponses } from '../runs/response-library.ts';
 import {
   type Exposed,
@@ -43,6 +45,7 @@ export class GatewayAgents {
   readonly models: GatewayModels;
   readonly #servers: GatewayServers;
   readonly #builtins: BuiltinTools;
+  readonly #told = new Set<string>();
 
   constructor(options: GatewayAgentsOptions) {
     this.#options = options;
@@ -57,13 +60,32 @@ export class GatewayAgents {
     this.#builtins = new BuiltinTools(options.gateway.builtinTools, findTool, options.log);
   }
 
-  resolve(request: GatewayRequest): string {
+  /** The request as the model can carry it out. Throws a `ResponsesError` if it cannot. */
+  resolve(request: GatewayRequest): { request: GatewayRequest; model: string } {
     const model = this.models.resolve(request.model);
     const adapter = this.models.open(model);
     const base = this.#options.agents?.get(model);
     assertSupported(adapter, request, { models: base === undefined ? [adapter] : modelsOf(base) });
-    this.#builtins.assertSupported(request, adapter);
-    return model;
+    const { dispensable = [], tools } = request;
+    const lacking = this.#builtins.lacking(request, adapter);
+    const left = lacking.filter(({ tool }) => dispensable.includes(builtinKindOf(tool)));
+    const refused = lacking.find(
+      ({ tool }) => !left.some(one => one.tool === tool) || isDemanded([tool], request),
+    );
+    if (refused !== undefined) throw refused.why;
+    if (left.length === 0) return { request, model };
+    for (const { why } of left) this.#tell(`A tool was left out of a request. ${why.message}`);
+    return {
+      request: { ...request, tools: tools.filter(tool => !left.some(one => one.tool === tool)) },
+      model,
+    };
+  }
+
+  /** Once. */
+  #tell(line: string): void {
+    if (this.#told.has(line)) return;
+    this.#told.add(line);
+    this.#options.log(line);
   }
 
   /** `made`: the ids of the items that compactions left. The others of another provider only repeat what is there. */

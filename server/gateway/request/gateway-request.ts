@@ -1,5 +1,6 @@
 import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import type { BuiltinKind } from '../../builtins/builtin-schemas.ts';
 import { invalid } from '../../openai-error.ts';
 import type { ExposedTool, RecordedRequest } from '../runs/response-spec.ts';
 import { describeTool, type ToolNames } from './request-tools.ts';
@@ -15,6 +16,8 @@ export type GatewayRequest = RecordedRequest & {
   /** Where the model's last message is in the input: see `continued-run.ts`. */
   answered?: { from: number; to: number };
   names: { input: string; tool: ToolNames };
+  /** The built-in tools that are left out where they are not available, unless the choice of tools demands one. */
+  dispensable?: readonly BuiltinKind[];
 };
 
 export const OPENAI = 'openai-responses';
@@ -80,6 +83,7 @@ export function recordOf({
   providerOptions,
   answered,
   names,
+  dispensable,
   ...kept
 }: GatewayRequest): RecordedRequest {
   const addedTools = kept.addedTools?.map(describeTool);

@@ -283,6 +283,18 @@ function assertChoice(choice: RequestToolChoice | null | undefined, tools: reado
   }
 }
 
+/** Whether the choice makes the model call one of these tools. */
+export function isDemanded(
+  some: readonly RequestTool[],
+  { tools, toolChoice: choice }: { tools: readonly RequestTool[]; toolChoice?: RequestToolChoice },
+): boolean {
+  if (choice === undefined || choice === 'auto' || choice === 'none') return false;
+  if (choice === 'required') return tools.every(tool => some.includes(tool));
+  const chosen = choice.type === 'allowed_tools' ? choice.tools : [choice];
+  if (choice.type === 'allowed_tools' && choice.mode === 'auto') return false;
+  return chosen.every(wanted => some.some(tool => isChosen(tool, wanted)));
+}
+
 const CODES: Readonly<Record<string, string>> = {
   function: 'tool_choice_function_not_found',
   custom: 'tool_choice_function_not_found',

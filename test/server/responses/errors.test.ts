@@ -42,7 +42,7 @@ describe('the validation of a request', () => {
     ['top_logprobs', { top_logprobs: 2 }, 'top_logprobs', 'unsupported_parameter'],
     ['a penalty for a model without', { presence_penalty: 1 }, 'presence_penalty', 'unsupported_parameter'],
     ['context management', { context_management: [] }, 'context_management', 'invalid_value'],
-    ['tool type', { tools: [{ type: 'web_search' }] }, 'tools[0].type', 'unsupported_tool'],
+    ['tool type', { tools: [{ type: 'hologram' }] }, 'tools[0].type', 'unsupported_tool'],
     ['function name', { tools: [{ ...FUNCTION, name: 'a b' }] }, 'tools[0].name', 'invalid_value'],
     ['two functions', { tools: [FUNCTION, FUNCTION] }, 'tools[1].name', 'duplicate_function'],
     ['no label', { tools: [{ type: 'mcp' }] }, 'tools[0].server_label', 'missing_required_parameter'],

@@ -277,12 +277,6 @@ describe('a request is refused by name, before anything runs, for', () => {
       { param: 'tools[0].container.file_ids' },
     ],
     [
-      'a cached web',
-      () => desk.gateway,
-      { ...WEB, external_web_access: false },
-      { param: 'tools[0].external_web_access' },
-    ],
-    [
       'blocked domains',
       () => desk.gateway,
       { ...WEB, filters: { blocked_domains: ['a'] } },
