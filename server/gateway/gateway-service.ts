@@ -84,7 +84,7 @@ export class GatewayService {
     const { store, host, gateway, log } = options;
     this.#options = options;
     this.admission = new Admission({ host, ...gateway, recorded: from => recordedUsage(store, from, log) });
-    this.library = new ResponseLibrary(store);
+    this.library = new ResponseLibrary(store, { keepsUnstored: gateway.keepUnstored === true });
     this.#agents = new GatewayAgents({ ...options, admission: this.admission });
     const { admission, library, live } = this;
     this.runs = new RequestRuns({ ...options, library, live, agents: this.#agents, admission });

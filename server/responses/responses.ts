@@ -96,7 +96,10 @@ export class Responses {
       const unstored = findUnstored(live, runId, key);
       if (unstored !== undefined) return unstored;
       const found = findKeyed(await visible.loadAny(runId), key);
-      if (found === undefined) return { key, runId };
+      // A run that requests do not find may have the id.
+      const isFree = attempt >= MOST_ATTEMPTS || (await library.store.get(runId)) === undefined;
+      if (found === undefined && isFree) return { key, runId };
+      if (found === undefined) continue;
       if (attempt >= MOST_ATTEMPTS || !mayRetry(found)) return await runs.repeat(found, writeEvents);
     }
   }

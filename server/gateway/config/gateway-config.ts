@@ -116,8 +116,8 @@ export type WebhooksConfig = z.output<typeof webhooksConfig>;
 /**
  * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label,
  * `allowed_server_urls` (the server URLs that requests may use), `builtin_tools`, `prices` by `provider:model`,
- * `tokens`, `limits` and `cors` (who may use the server, and how much of it), and `webhooks` (who gets messages about
- * runs). Refuses unknown fields.
+ * `tokens`, `limits` and `cors` (who may use the server, and how much of it), `webhooks` (who gets messages about runs),
+ * and `keep_unstored` (whether runs of requests with `store: false` are kept). Refuses unknown fields.
  */
 export const gatewayConfigSchema = fields({
   models: z._default(z.record(z.string().min(1), z.string().min(1)), {}),
@@ -129,6 +129,11 @@ export const gatewayConfigSchema = fields({
   limits: z.exactOptional(serverLimits),
   cors: z.exactOptional(corsConfig),
   webhooks: z.exactOptional(webhooksConfig),
+  keep_unstored: z.exactOptional(
+    z.boolean().meta({
+      description: 'Keeps the runs of requests with "store": false, for the page. No request finds them.',
+    }),
+  ),
   $schema: z.exactOptional(z.string().meta({ description: 'Where the JSON Schema of this file is.' })),
 }).transform(({ $schema: _, ...config }) => camelCased(config));
 

@@ -7,6 +7,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import type { Usage } from '../../../protocol/turn.ts';
+import { memory } from '../../../stores/memory.ts';
 import { estimateUsage } from '../../../text/estimate-usage.ts';
 import type { UsedTurn } from '../../access/admission.ts';
 import { GatewayAnswer } from '../answer/answer.ts';
@@ -18,6 +19,7 @@ import {
   isAnswered,
   noteIn,
   RESPONSES,
+  type RecordedRequest,
   type ResponseHead,
   type ResponseSpec,
   specIn,
@@ -27,15 +29,25 @@ export type FoundResponse = { run: RunResponses; span: ItemSpan };
 
 const MOST_UNSTORED = 1_000;
 
-/** The runs of the gateway: stored, or waiting with `store: false` in memory. Requests use `seenBy`. */
+/**
+ * The runs of the gateway: stored, or begun with `store: false`. Those are in memory, or in the store if they are kept for
+ * the page. Either way requests find them only until they are forgotten. Requests use `seenBy`.
+ */
 export class ResponseLibrary {
   readonly store: Store;
+  readonly #keepsUnstored: boolean;
   readonly #unstored = new Map<string, Store>();
   /** For readers that come at the same time, as long as its journal is the same. */
   #loaded: { key: string; run: RunResponses | undefined } | null = null;
 
-  constructor(store: Store) {
+  constructor(store: Store, { keepsUnstored }: { keepsUnstored: boolean }) {
     this.store = store;
+    this.#keepsUnstored = keepsUnstored;
+  }
+
+  /** Where a run that begins with this request is. */
+  storeFor({ store }: Pick<RecordedRequest, 'store'>): Store {
+    return store === false && !this.#keepsUnstored ? memory() : this.store;
   }
 
   /** What the caller may refer to. `ownRunId` is an unstored run that the connection may use. */
@@ -59,6 +71,11 @@ export class ResponseLibrary {
 
   forgetUnstored(runId: string): void {
     this.#unstored.delete(runId);
+  }
+
+  /** Whether the run is only in the store for the page: requests must not find it. */
+  isForgotten({ runId, started }: RunResponses): boolean {
+    return this.isStored(runId) && specIn(started)?.request.store === false;
   }
 
   async load(runId: string): Promise<RunResponses | undefined> {
@@ -99,7 +116,7 @@ export class VisibleResponses {
   /** Also a run that only compacts. */
   async loadAny(runId: string): Promise<RunResponses | undefined> {
     const run = await this.#library.load(runId);
-    if (run === undefined) return undefined;
+    if (run === undefined || this.#library.isForgotten(run)) return undefined;
     const isSeen = ({ spec }: ItemSpan) => sees(this.#caller, spec.caller);
     if (!run.spans.some(isSeen)) return undefined;
     const spans = run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true }));
@@ -110,7 +127,7 @@ export class VisibleResponses {
   async findCompaction({ runId, count }: CompactionPlace) {
     const run = await this.#library.load(runId);
     const entry = run?.entries.filter(({ event }) => event.type === 'transcript.compacted')[count - 1];
-    if (run === undefined || entry === undefined) return undefined;
+    if (run === undefined || entry === undefined || this.#library.isForgotten(run)) return undefined;
     const span = run.spans.find(({ from, to }) => from <= entry.seq && entry.seq <= (to ?? entry.seq));
     if (span === undefined || span.deleted || span.spec.request.store === false) return undefined;
     if (!sees(this.#caller, span.spec.caller)) return undefined;
