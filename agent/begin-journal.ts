@@ -36,7 +36,7 @@ export type StartOptions<RunContext = unknown> = {
   labels?: Labels;
   /** The id of the chat that the run belongs to, which becomes its label `chat`. Default: that of the run it continues. */
   chat?: string;
-  /** The title of the run in lists, up to 200 characters. Default: the first line of the input. */
+  /** The title of the run in lists, up to 200 characters. Default: the first line of what the user said last in the input. */
   title?: string;
   /** Overrides the agent's limits. */
   limits?: Partial<Limits>;

@@ -81,19 +81,43 @@ export function readTitle(value: unknown): string {
   throw new EngineError('input-invalid', `The title is invalid: ${parsed.error.issues[0]?.message}.`);
 }
 
-/** The given title, else the first line of the user's first text, of up to 200 characters; empty if redacted. */
+/**
+ * The given title, else the first line of what the user said after the model's last answer, of up to 200 characters;
+ * empty if redacted. What clients add to the user's messages is no title, unless there is nothing else.
+ */
 export function titleOf({ title, input }: { title?: string; input: readonly Item[] }): string {
-  const text = title ?? firstText(input);
+  const text = title ?? wordsOfUser(input);
   return isRedaction(text) ? '' : firstLine(text);
 }
 
-function firstText(input: readonly Item[]): string {
+function wordsOfUser(input: readonly Item[]): string {
+  let first = '';
+  let said = '';
+  let isAnswered = false;
   for (const item of input) {
-    if (item.type !== 'message' || item.role !== 'user') continue;
-    for (const part of item.content) if (part.type === 'text' && part.text.trim() !== '') return part.text;
+    if (item.type !== 'message') continue;
+    isAnswered ||= item.role === 'assistant';
+    for (const part of item.role === 'user' ? item.content : []) {
+      if (part.type !== 'text' || part.text.trim() === '') continue;
+      first ||= part.text;
+      if ((said !== '' && !isAnswered) || isAdded(part.text)) continue;
+      said = part.text;
+      isAnswered = false;
+    }
   }
-  return '';
+  return said || first;
 }
+
+/** Whether a client wrote the text: one element, such as `<environment_context>…</environment_context>`, or a notice. */
+function isAdded(text: string): boolean {
+  const trimmed = text.trim();
+  const [, name] = /^<([A-Za-z][\w-]{0,63})[\s>]/.exec(trimmed) ?? [];
+  if (name !== undefined && trimmed.endsWith(`</${name}>`)) return true;
+  return NOTICES.some(notice => trimmed.startsWith(notice));
+}
+
+/** How the other texts of Claude Code and Codex begin that are not the user's. */
+const NOTICES = ['[Request interrupted by user', '# AGENTS.md instructions for '];
 
 function firstLine(text: string): string {
   const [line = ''] = text

@@ -29,7 +29,9 @@ const runSummaryFields = z.object({
   createdAt: z.number().meta({ description: 'ms since the epoch' }),
   updatedAt: z.number().meta({ description: 'ms since the epoch' }),
   seq: z.number().int().meta({ description: 'The sequence number of the last journal entry.' }),
-  title: z.string().meta({ description: 'The given title, else the first line of the input.' }),
+  title: z
+    .string()
+    .meta({ description: 'The given title, else the first line of what the user said last in the input.' }),
   labels: z.custom<Labels>().meta({ description: 'Strings by name.', type: 'object' }),
   state: z.string().meta({ description: 'The path of the current state, such as resting.awaitingApproval.' }),
   why: optional(z.string(), 'The reason for the last decision of the chart.'),

@@ -50,7 +50,7 @@ export const startBody = fields({
       .custom<JsonValue>(value => value !== undefined)
       .meta({ description: 'Strings by name, at most 16, such as { "user": "7" }.', type: 'object' }),
   ),
-  title: optional(z.string(), 'Default: the first line of the input.'),
+  title: optional(z.string(), 'Default: the first line of what the user said last in the input.'),
   stream: z.exactOptional(z.boolean()),
   runContext: optional(json, 'The run context, for an agent that requires one.'),
   requestId,
