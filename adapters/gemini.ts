@@ -1,5 +1,5 @@
 import type { Capabilities, ModelAdapter } from '../protocol/adapter.ts';
-import type { ProviderError } from '../protocol/error.ts';
+import { EngineError, type ProviderError } from '../protocol/error.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { InteractionReader } from './gemini/interaction.ts';
@@ -40,7 +40,16 @@ const NAMES: NamesOf<GeminiOptions> = { ...CONNECTION_NAMES, api: true, provider
  */
 export function gemini(options: GeminiOptions): ModelAdapter {
   refuseUnknownOptions('gemini', options, NAMES);
-  return options.api === 'interactions' ? interactionsAdapter(options) : contentAdapter(options);
+  const { api = 'generateContent', store } = options;
+  if (api === 'interactions') return interactionsAdapter(options);
+  if (api !== 'generateContent')
+    throw new EngineError(
+      'agent-invalid',
+      `expected api of gemini to be "generateContent" or "interactions", got ${JSON.stringify(api)}.`,
+    );
+  if (store !== undefined)
+    throw new EngineError('agent-invalid', 'store of gemini is an option of api: "interactions".');
+  return contentAdapter(options);
 }
 
 function interactionsAdapter(options: GeminiOptions): ModelAdapter {
@@ -59,7 +68,7 @@ function interactionsAdapter(options: GeminiOptions): ModelAdapter {
     send: (connection, request, { stream, signal }) =>
       connection.post('/interactions', bodyOf(request, { stream }), signal),
     again(error, { continuation, ...full }) {
-      return isPreviousMissing(error, continuationIn(continuation)?.id) ? full : undefined;
+      return isPreviousMissing(error, continuationIn(continuation).id) ? full : undefined;
     },
     reader: (request, context) => new InteractionReader(request, context),
     ending: 'interaction.completed or an error',

@@ -15,7 +15,7 @@ import { argumentText, toolCall } from '../turn/tool-calls.ts';
 import { finishReasons, TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { keepStep, summaryOf } from './steps.ts';
+import { type Continuation, keepStep, summaryOf } from './steps.ts';
 
 /** A step as far as it has arrived. `written`: the arguments of a call, if they were streamed. */
 type Slot = { step: JsonObject; written?: string; callIndex?: number; isSealed?: true };
@@ -28,9 +28,10 @@ type Slot = { step: JsonObject; written?: string; callIndex?: number; isSealed?:
  * I2 Pieces of a text are joined, and those of a sound; of every other member the last one counts. An empty one
  *    replaces nothing.
  * I3 A call is announced once, when its name is known.
+ * I4 A stream may end with an update of the status. What it used is in its last event that says so.
  */
 export class InteractionReader implements AnswerReader {
-  progress: 'open' | 'over' = 'open';
+  progress: 'open' | 'ended' | 'over' = 'open';
   readonly #request: ModelRequest;
   readonly #context: ProviderContext;
   #interaction: JsonObject = {};
@@ -59,13 +60,19 @@ export class InteractionReader implements AnswerReader {
   }
 
   *push(event: JsonObject, type: string): Generator<TurnDelta, void> {
+    const { total_usage: usage } = objectOf(event.metadata);
+    if (isJsonObject(usage)) this.#update({ usage });
     switch (nonEmpty(event.event_type) ?? type) {
       case 'interaction.completed':
         this.progress = 'over';
-        this.#interaction = { ...this.#interaction, ...objectOf(event.interaction) };
+        this.#update(objectOf(event.interaction));
         return;
       case 'interaction.created':
-        this.#interaction = { ...this.#interaction, ...objectOf(event.interaction) };
+        this.#update(objectOf(event.interaction));
+        return;
+      case 'interaction.status_update':
+        this.#update(pick(event, ['status', 'continuation_token', 'usage']));
+        if (nonEmpty(event.status) !== undefined && !RUNNING.has(event.status)) this.progress = 'ended';
         return;
       case 'error':
         throw errorFromBody(event, this.#context);
@@ -79,6 +86,10 @@ export class InteractionReader implements AnswerReader {
         this.#seal(this.#slotAt(event));
         return;
     }
+  }
+
+  #update(members: JsonObject): void {
+    this.#interaction = { ...this.#interaction, ...members };
   }
 
   #slotAt({ index }: JsonObject): Slot | undefined {
@@ -171,19 +182,14 @@ export class InteractionReader implements AnswerReader {
 
   #turn(interaction: JsonObject, steps: readonly Slot[]): ModelTurn {
     const status = nonEmpty(interaction.status);
-    switch (status) {
-      case undefined:
-        throw malformedStream('the interaction has no status', this.#context, interaction);
-      case 'failed':
-      case 'cancelled':
-        throw failedInteraction(interaction, this.#context);
-      case 'queued':
-      case 'in_progress':
-        throw unsupported(
-          `the interaction is still ${status}. Background interactions are not supported: remove the option background.`,
-          this.#context,
-        );
-    }
+    if (status === undefined)
+      throw malformedStream('the interaction has no status', this.#context, interaction);
+    if (status === 'failed' || status === 'cancelled') throw failedInteraction(interaction, this.#context);
+    if (RUNNING.has(status))
+      throw unsupported(
+        `the interaction is still ${status}. Background interactions are not supported: remove the option background.`,
+        this.#context,
+      );
     const reader = new StepReader(new TurnBuilder(this.#request));
     for (const slot of inCallOrder(steps)) {
       if (slot.step.type === 'function_call' && nonEmpty(slot.step.name) === undefined) {
@@ -195,13 +201,15 @@ export class InteractionReader implements AnswerReader {
     const hasCalls = turn.toolCalls.length > 0;
     const known = isRenamed ? undefined : continuationOf(interaction, status, { hasCalls });
     return turn.turn({
-      finishReason: finishReasonOf(interaction, status, { hasCalls, canResume: isJsonObject(known) }),
+      finishReason: finishReasonOf(interaction, status, { hasCalls, canResume: known?.token !== undefined }),
       usage: usageOf(interaction.usage),
       model: nonEmpty(interaction.model) ?? this.#context.model,
-      ...omitUndefined({ continuation: known }),
+      ...omitUndefined({ continuation: known?.token === undefined ? known?.id : known }),
     });
   }
 }
+
+const RUNNING: ReadonlySet<JsonValue | undefined> = new Set(['queued', 'in_progress']);
 
 /** The type of the step that a delta is part of, if it is not the delta's own. */
 const STEPS: ReadonlyMap<string, string> = new Map([
@@ -447,11 +455,9 @@ function continuationOf(
   { id, continuation_token: token }: JsonObject,
   status: string,
   { hasCalls }: { hasCalls: boolean },
-): JsonValue | undefined {
-  const known = nonEmpty(id);
-  const resumes = nonEmpty(token);
-  if (known === undefined) return undefined;
-  if (status === 'requires_continuation')
-    return resumes && !hasCalls ? { id: known, token: resumes } : undefined;
-  return status === 'completed' || status === 'requires_action' ? known : undefined;
+): Continuation | undefined {
+  const known = omitUndefined({ id: nonEmpty(id) });
+  if (status === 'completed' || status === 'requires_action') return known;
+  const resumes = status === 'requires_continuation' && !hasCalls ? nonEmpty(token) : undefined;
+  return resumes === undefined ? undefined : { ...known, token: resumes };
 }

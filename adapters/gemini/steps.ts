@@ -157,13 +157,12 @@ function keptBy(item: Item): Kept {
   });
 }
 
-/** What continues from a stored interaction: its id, with a token if the provider paused within its turn. */
-type Continuation = { id: string; token?: string };
+/** What continues an interaction: its id if it is stored, and a token if the provider paused within its turn. */
+export type Continuation = { id?: string; token?: string };
 
-export function continuationIn(value: JsonValue | undefined): Continuation | undefined {
+export function continuationIn(value: JsonValue | undefined): Continuation {
   const { id, token } = typeof value === 'string' ? { id: value } : objectOf(value);
-  const known = nonEmpty(id);
-  return known === undefined ? undefined : { id: known, ...omitUndefined({ token: nonEmpty(token) }) };
+  return omitUndefined({ id: nonEmpty(id), token: nonEmpty(token) });
 }
 
 /**
@@ -190,7 +189,8 @@ export function interactionBody(
     const { tools, transcript } = request;
     const options = mergeOptions(shared, request.providerOptions);
     const isStored = (options.store ?? store) !== false;
-    const added = isStored ? addedTo(request, model) : undefined;
+    const inputOf = (items: readonly Item[]) => growing.of(items).input;
+    const added = addedTo(request, { model, isStored, inputOf });
     const { opening, input } = added
       ? { opening: openingOf(transcript).map(textOf), input: undefined }
       : growing.of(transcript);
@@ -214,16 +214,25 @@ export function interactionBody(
   };
 }
 
-/** The members that continue a stored interaction; `undefined` if there is none, or nothing to continue it with. */
-function addedTo({ continuation, transcript }: ModelRequest, model: string): JsonObject | undefined {
-  const previous = continuationIn(continuation);
+/**
+ * The members that continue an interaction; `undefined` if there is none, or nothing to continue it with. A paused turn
+ * that is not stored is resumed with the input that it had.
+ */
+function addedTo(
+  { continuation, transcript }: ModelRequest,
+  about: { model: string; isStored: boolean; inputOf(items: readonly Item[]): JsonObject[] },
+): JsonObject | undefined {
+  const { id, token } = continuationIn(continuation);
   const from = transcript.findLastIndex(item => !isControl(item) && !closesTurn(item)) + 1;
-  if (previous === undefined || from === 0) return undefined;
+  if ((id ?? token) === undefined || from === 0) return undefined;
   const begin = transcript.findLastIndex((item, at) => at < from && closesTurn(item)) + 1;
-  const input = stepsOf(transcript.slice(begin), model, from - begin);
-  if (input.length > 0) return { previous_interaction_id: previous.id, input };
-  if (previous.token === undefined) return undefined;
-  return { previous_interaction_id: previous.id, continuation_token: previous.token };
+  const isKept = about.isStored && id !== undefined;
+  const input = stepsOf(transcript.slice(begin), about.model, from - begin);
+  if (input.length > 0) return isKept ? { previous_interaction_id: id, input } : undefined;
+  if (token === undefined) return undefined;
+  return isKept
+    ? { previous_interaction_id: id, continuation_token: token }
+    : { input: about.inputOf(transcript.slice(0, begin)), continuation_token: token };
 }
 
 /** As for `generateContent`, whose models refuse a conversation that does not begin with the user. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { type GeminiOptions, gemini } from '../../../adapters/gemini.ts';
 import { arrayOf, objectsOf } from '../../../adapters/turn/json-access.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -37,6 +38,17 @@ const system = (text: string): Item => ({
   type: 'message',
   role: 'system',
   content: [{ type: 'text', text }],
+});
+
+test.each([
+  [
+    { api: 'interaction' },
+    'expected api of gemini to be "generateContent" or "interactions", got "interaction"',
+  ],
+  [{ store: false }, 'store of gemini is an option of api: "interactions"'],
+])('the options %j are refused by name', (options, said) => {
+  const given = { model: 'gemini-3.8-flash', ...options } as GeminiOptions;
+  expect(() => gemini(given)).toThrow(said);
 });
 
 describe('a request', () => {
@@ -368,6 +380,21 @@ describe('a stored interaction', () => {
     });
     const whole = await bodyOf([userMessage('hi'), ...items]);
     expect(whole.input).toEqual([input('hi'), says('One, ')]);
+  });
+
+  test('that paused without being stored is resumed by its token, with the input that it had', async () => {
+    const paused = (text: string, token: string) =>
+      interaction([says(text)], { id: '', status: 'requires_continuation', continuation_token: token });
+    const { adapter, bodies } = answering(
+      [paused('One, ', 'token-1'), paused('two, ', 'token-2'), interaction([says('three.')], { id: '' })],
+      { store: false },
+    );
+    const agent = createAgent({ name: 'a', model: adapter });
+    const settled = await agent.run('hi', { stream: false });
+    expect(settled).toMatchObject({ text: 'One, two, three.', turns: 3 });
+    expect(bodies.map(body => body.input)).toEqual(Array.from({ length: 3 }, () => [input('hi')]));
+    expect(bodies.map(body => body.continuation_token)).toEqual([undefined, 'token-1', 'token-2']);
+    expect(bodies.map(body => body.previous_interaction_id)).toEqual([undefined, undefined, undefined]);
   });
 
   test('is sent whole if nothing is new', async () => {

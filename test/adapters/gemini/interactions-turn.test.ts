@@ -142,7 +142,8 @@ describe('the end of an interaction', () => {
     ['incomplete', { errors: [{ code: 'https://x.test/errors/prohibited_content' }] }, 'content_filter'],
     ['budget_exceeded', {}, 'length'],
     ['requires_continuation', { continuation_token: 't' }, 'pause'],
-    ['requires_continuation', { continuation_token: 't', id: '' }, 'length'],
+    ['requires_continuation', { continuation_token: 't', id: '' }, 'pause'],
+    ['requires_continuation', {}, 'length'],
     ['requires_continuation', { continuation_token: 't', steps: [call('c1')] }, 'length'],
     ['something_new', {}, 'unknown'],
   ];
@@ -189,6 +190,16 @@ describe('the end of an interaction', () => {
     }
   });
 
+  test.each([
+    ['requires_action', 'tool_calls'],
+    ['incomplete', 'length'],
+  ])('ends the stream with an update to %s, if nothing follows', async (status, expected) => {
+    const body = interaction([says('hi'), call('c1')], { status });
+    const update = { event_type: 'interaction.status_update', interaction_id: 'v1_1', status };
+    const cut = events(body, update).replace(/event: interaction\.completed.*/s, '');
+    expect((await stream(cut)).turn).toMatchObject({ finishReason: expected, text: 'hi' });
+  });
+
   test('of a body without a status is malformed', async () => {
     expect(await rejection(generate({ steps: [] }))).toMatchObject({ code: 'malformed-stream' });
   });
@@ -211,6 +222,32 @@ describe('usage', () => {
       cacheWriteTokens: null,
       reasoningTokens: 58,
     });
+  });
+
+  test.each([
+    [
+      'of its last event',
+      [],
+      { metadata: { total_usage: { total_input_tokens: 3, total_output_tokens: 2 } } },
+    ],
+    [
+      'of an update of its status',
+      [
+        {
+          event_type: 'interaction.status_update',
+          status: 'completed',
+          usage: { total_input_tokens: 3, total_output_tokens: 2 },
+        },
+      ],
+      {},
+    ],
+  ])('of a stream whose interaction has none is that %s', async (_, between, more) => {
+    const last = '"event_type":"interaction.completed"';
+    const text = events(interaction([says('hi')]), ...between).replace(
+      last,
+      `${last},${JSON.stringify({ ...more, event_id: 'e' }).slice(1, -1)}`,
+    );
+    expect((await stream(text)).turn.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 });
   });
 
   test('that is missing is unknown', async () => {
