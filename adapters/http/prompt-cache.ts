@@ -40,9 +40,15 @@ export function promptCacheMembers(of: string, cache: PromptCache = {}, ttls = V
   if (key !== undefined && (typeof key !== 'string' || key === ''))
     throw invalidCache(of, 'key', 'a non-empty string', key);
   const options: JsonObject = omitUndefined({ mode, ttl });
+  const hasOptions = Object.keys(options).length > 0;
+  if (hasOptions && retention !== undefined)
+    throw new EngineError(
+      'agent-invalid',
+      `promptCache of ${of} has retention, which is for models before gpt-5.6, and ${Object.keys(options).join(' and ')}, for later ones. OpenAI refuses both together: leave one of them out.`,
+    );
   return {
     ...omitUndefined({ prompt_cache_key: key, prompt_cache_retention: retention }),
-    ...(Object.keys(options).length > 0 ? { prompt_cache_options: options } : {}),
+    ...(hasOptions ? { prompt_cache_options: options } : {}),
   };
 }
 

@@ -285,21 +285,24 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
 });
 
 describe('the prompt cache', () => {
-  test('has its key, its lifetime and its retention in the body, which provider options can change', async () => {
-    const promptCache = { key: 'support', ttl: '12h', mode: 'implicit', retention: '24h' } as const;
+  test('has its key, its lifetime or its retention in the body, which provider options can change', async () => {
+    const promptCache = { key: 'support', ttl: '12h', mode: 'implicit' } as const;
     const bodies: JsonObject[] = [];
     const model = openaiResponses({
       ...sending(bodies),
       promptCache,
       providerOptions: { prompt_cache_options: { ttl: '30m' } },
     });
+    const older = openaiResponses({ ...sending(bodies), promptCache: { retention: '24h' } });
     await model.generate(request('hi'), calling());
+    await older.generate(request('hi'), calling());
     expect(bodies[0]).toMatchObject({
       prompt_cache_key: 'support',
-      prompt_cache_retention: '24h',
       prompt_cache_options: { mode: 'implicit', ttl: '30m' },
       input: [{ role: 'user', content: 'hi' }],
     });
+    expect(bodies[1]).toMatchObject({ prompt_cache_retention: '24h' });
+    expect(bodies[1]).not.toHaveProperty('prompt_cache_options');
   });
 
   test('explicit: every message of the user ends a cached beginning, and stays marked', async () => {
@@ -325,6 +328,10 @@ describe('the prompt cache', () => {
   test.each([
     [{ ttl: '24h' }, 'promptCache.ttl of openaiResponses to be "30m" or "12h", got "24h"'],
     [{ key: '' }, 'promptCache.key of openaiResponses to be a non-empty string'],
+    [
+      { ttl: '30m', retention: '24h' },
+      'promptCache of openaiResponses has retention, which is for models before',
+    ],
     [{ lifetime: '12h' }, 'lifetime'],
   ])('refuses %j by name', (promptCache, said) => {
     const options = { model: 'gpt-5.6', ...JSON.parse(JSON.stringify({ promptCache })) };
