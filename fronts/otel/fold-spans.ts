@@ -117,7 +117,7 @@ export class SpanFold {
       this.#candidate = { seq, at, claimed: this.#candidate?.claimed === true };
     if (this.#drive === null && ('generation' in event || this.#candidate?.claimed === true))
       if (isActive || 'generation' in event) this.#beginDrive(before.context.cost);
-    const spans = [...this.#takeReport(event, before, state), ...this.#matchBackoff(seq, at, state)];
+    const spans = [...this.#takeReport(seq, event, before, state), ...this.#matchBackoff(seq, at, state)];
     spans.push(...this.#matchWaits(seq, event, state));
     if (!isActive && this.#drive !== null) {
       spans.push(...this.#endCalls(at, hasEnded(state) ? 'cancelled' : 'interrupted'));
@@ -126,11 +126,14 @@ export class SpanFold {
     return spans;
   }
 
-  #takeReport(event: RunEvent, before: ChartState, state: ChartState): RunSpan[] {
+  #takeReport(seq: number, event: RunEvent, before: ChartState, state: ChartState): RunSpan[] {
     switch (event.type) {
       case 'turn.completed':
       case 'turn.failed':
         return [this.#makeChat(event, before, state)];
+      case 'transcript.compacted':
+      case 'compaction.failed':
+        return this.#makeSummary(seq, event, before, state);
       case 'tool.started':
         this.#startCall(event, state);
         return [];
@@ -177,6 +180,40 @@ export class SpanFold {
       },
       error: event.type === 'turn.failed' ? this.#describeFailure(event.error) : undefined,
     });
+  }
+
+  /** The call that asked a model for a summary. A function of the agent is no call of a model. */
+  #makeSummary(
+    seq: number,
+    event: Extract<RunEvent, { type: 'transcript.compacted' | 'compaction.failed' }>,
+    { context: before }: ChartState,
+    { context: after }: ChartState,
+  ): RunSpan[] {
+    const { usage, usageUnknown, startedAt, at } = event;
+    if (usage === null && usageUnknown !== true) return [];
+    const drive = this.#drive;
+    if (drive !== null) {
+      drive.modelCalls += 1;
+      drive.usage = addUsage(drive.usage, usage);
+    }
+    const error = event.type === 'compaction.failed' ? event.error : undefined;
+    const asked = askedAttributes(before);
+    return [
+      this.#makeSpan(this.#idOf(`compaction:${seq}`), {
+        parentSpanId: drive?.spanId,
+        name: `chat ${asked['gen_ai.request.model']}`,
+        kind: 'client',
+        start: startedAt,
+        end: at,
+        attributes: {
+          ...asked,
+          'agentchart.summary': true,
+          ...spentAttributes(usage, after.cost - before.cost),
+          ...omitUndefined({ 'error.type': error?.code }),
+        },
+        error: error && this.#describeFailure(error),
+      }),
+    ];
   }
 
   #describeFailure({ code, message }: { code: string; message: string }): string {
@@ -421,26 +458,40 @@ type Turned = Extract<RunEvent, { type: 'turn.completed' | 'turn.failed' }>;
 
 /** A model call. `before` is the context before it; `cost` is its cost, in the unit of the prices. */
 function chatAttributes(event: Turned, before: Context, cost: number): Attributes {
-  const asked = before.config.models[before.turn.model];
-  const provider = event.type === 'turn.completed' ? event.provider : asked?.provider;
   return {
-    'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': providerName(provider ?? 'unknown'),
-    'gen_ai.request.model': asked?.model ?? 'unknown',
+    ...askedAttributes(before),
+    ...(event.type === 'turn.completed' && { 'gen_ai.provider.name': providerName(event.provider) }),
     ...(isStreamed(before) && { 'gen_ai.request.stream': true }),
     'agentchart.turn': before.turn.number,
     'agentchart.attempt': before.turn.attempt,
     ...(event.broken && { 'agentchart.broken.by': event.broken.by }),
     ...(event.type === 'turn.failed'
-      ? { 'error.type': event.error.code, 'agentchart.retryable': event.retryable }
+      ? {
+          'error.type': event.error.code,
+          'agentchart.retryable': event.retryable,
+          'gen_ai.response.finish_reasons': ['error'],
+        }
       : {
           'gen_ai.response.model': event.model,
           'gen_ai.response.finish_reasons': [event.finishReason],
-          ...usageAttributes(event.usage),
-          ...usageParts(event.usage),
-          ...(cost > 0 && { 'agentchart.cost': cost }),
+          ...spentAttributes(event.usage, cost),
         }),
   };
+}
+
+/** What each call has of the model that the run asks next. */
+function askedAttributes({ config, turn, compaction }: Context): Attributes {
+  const { provider = 'unknown', model = 'unknown' } = config.models[turn.model] ?? {};
+  return {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': providerName(provider),
+    'gen_ai.request.model': model,
+    ...(compaction.count > 0 && { 'gen_ai.conversation.compacted': true }),
+  };
+}
+
+function spentAttributes(usage: Usage | null, cost: number): Attributes {
+  return { ...usageAttributes(usage), ...usageParts(usage), ...(cost > 0 && { 'agentchart.cost': cost }) };
 }
 
 /** The planning turns of a `separate` answer are not streamed. */
@@ -454,17 +505,15 @@ function chatContent(event: Turned, before: Context, instructions = before.param
     ...(instructions && {
       'gen_ai.system_instructions': JSON.stringify([{ type: 'text', content: instructions }]),
     }),
-    'gen_ai.input.messages': describeItems(before.transcript),
+    'gen_ai.input.messages': JSON.stringify(before.transcript.flatMap(describeItem)),
   };
   if (event.type === 'turn.failed') return input;
-  return { ...input, 'gen_ai.output.messages': describeItems(event.items) };
+  // A turn is one message, whatever it consists of.
+  const parts = event.items.flatMap(describeItem).flatMap(message => message.parts);
+  return { ...input, 'gen_ai.output.messages': JSON.stringify([{ role: 'assistant', parts }]) };
 }
 
-function describeItems(items: readonly Item[]): string {
-  return JSON.stringify(items.flatMap(describeItem));
-}
-
-function describeItem(item: Item): JsonValue[] {
+function describeItem(item: Item): { role: string; parts: JsonValue[] }[] {
   switch (item.type) {
     case 'message':
       return [{ role: item.role, parts: item.content.map(describePart) }];

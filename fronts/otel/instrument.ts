@@ -339,7 +339,6 @@ function makeSpanMetrics(meter: Meter): (span: RunSpan) => void {
   const tokens = ['input', 'output', 'cache_read.input', 'cache_write.input', 'reasoning.output'].map(
     kind => ({
       attribute: `gen_ai.usage.${kind}_tokens`,
-      isTotal: !kind.includes('.'),
       counter: meter.createCounter(`gen_ai.client.inference.usage.${kind}_tokens`, { unit: '{token}' }),
     }),
   );
@@ -359,10 +358,10 @@ function makeSpanMetrics(meter: Meter): (span: RunSpan) => void {
       case 'chat': {
         modelDuration.record(duration, pick(span, LABELS.chat));
         const labels = { ...pick(span, LABELS.tokens), ...ANY_MODALITY };
-        // A total is counted for each call, as 0 if the provider did not report it.
-        for (const { attribute, isTotal, counter } of tokens) {
+        // Each is counted for each call, as 0 if the provider did not report it.
+        for (const { attribute, counter } of tokens) {
           const used = attributes['agentchart.usage.estimated'] === true ? undefined : attributes[attribute];
-          if (typeof used === 'number' || isTotal) counter.add(Number(used ?? 0), labels);
+          counter.add(Number(used ?? 0), labels);
         }
         return;
       }

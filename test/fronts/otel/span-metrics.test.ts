@@ -49,6 +49,8 @@ test('a meter provider gets durations and tokens, with labels from the agent alo
     'gen_ai.client.inference.usage.input_tokens': 20,
     'gen_ai.client.inference.usage.output_tokens': 8,
     'gen_ai.client.inference.usage.cache_read.input_tokens': 6,
+    'gen_ai.client.inference.usage.cache_write.input_tokens': 0,
+    'gen_ai.client.inference.usage.reasoning.output_tokens': 0,
     'gen_ai.execute_tool.duration': 1,
     'agentchart.wait.duration': 1,
     'agentchart.runs': 1,
@@ -91,7 +93,13 @@ test('tokens that the provider did not report count as 0, also if the engine est
     .getMetrics()
     .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(one => one.metrics));
   const tokens = metrics.filter(({ descriptor }) => descriptor.name.includes('.usage.'));
-  expect(tokens.map(({ dataPoints }) => dataPoints.map(({ value }) => value))).toEqual([[0], [0]]);
+  expect(tokens.map(({ dataPoints }) => dataPoints.map(({ value }) => value))).toEqual([
+    [0],
+    [0],
+    [0],
+    [0],
+    [0],
+  ]);
   const [chat, drive] = spans();
   for (const span of [chat, drive])
     expect(span?.attributes).toMatchObject({

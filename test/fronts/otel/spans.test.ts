@@ -138,6 +138,66 @@ describe('the spans of a run', () => {
     expect(chats.map(({ attributes }) => attributes['gen_ai.system_instructions'])).toEqual([parts, parts]);
   });
 
+  test('with content, have a turn as one message', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const model = scripted([
+      { ...calls(['look', { a: 1 }]), text: 'Looking.', reasoning: 'Hm.' },
+      { text: 'done' },
+    ]);
+    const tools = [makeTool('look', { sideEffect: 'none' })];
+    await instrument(createAgent({ name: 'a', model, tools }), { tracerProvider, content: true }).run('go');
+    const [chat] = spans().filter(({ name }) => name.startsWith('chat'));
+    const written: unknown = JSON.parse(String(chat?.attributes['gen_ai.output.messages']));
+    expect(written).toMatchObject([
+      {
+        role: 'assistant',
+        parts: [
+          { type: 'reasoning', content: 'Hm.' },
+          { type: 'text', content: 'Looking.' },
+          { type: 'tool_call', name: 'look' },
+        ],
+      },
+    ]);
+  });
+
+  test('have the call that wrote a summary, and say which calls read a compacted transcript', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const usage = { inputTokens: 3_000, outputTokens: 4 };
+    const model = scripted({
+      turns: [
+        { ...calls('look'), usage: USAGE },
+        { ...calls('look'), usage },
+        { text: 'They looked.', usage: USAGE },
+        { text: 'done', usage: USAGE },
+      ],
+    });
+    const agent = createAgent({
+      name: 'a',
+      model,
+      tools: [makeTool('look', { sideEffect: 'none' })],
+      compaction: { at: 2_000, summarize: 'model' },
+    });
+    const settled = await instrument(agent, { tracerProvider }).run('go');
+    const chats = spans().filter(({ name }) => name === 'chat script');
+    expect(
+      chats.map(({ attributes }) => [
+        attributes['agentchart.summary'],
+        attributes['gen_ai.conversation.compacted'],
+        attributes['gen_ai.usage.input_tokens'],
+      ]),
+    ).toEqual([
+      [undefined, undefined, 10],
+      [undefined, undefined, 3_000],
+      [true, undefined, 10],
+      [undefined, true, 10],
+    ]);
+    const drive = spans().find(({ name }) => name === 'invoke_agent a');
+    expect(drive?.attributes).toMatchObject({
+      'agentchart.model_calls': 4,
+      'gen_ai.usage.input_tokens': settled.usage?.inputTokens,
+    });
+  });
+
   test('show retries, waits between them, and why a run failed', async () => {
     const { tracerProvider, spans } = recordSpans();
     const model = scripted({ turns: [{ error: { code: 'overloaded', times: 1 } }, { text: 'done' }] });
@@ -155,7 +215,10 @@ describe('the spans of a run', () => {
       tracerProvider: runs.tracerProvider,
     }).run('go');
     const [chat, drive] = runs.spans();
-    expect(chat).toMatchObject({ error: 'quota', attributes: { 'error.type': 'quota' } });
+    expect(chat).toMatchObject({
+      error: 'quota',
+      attributes: { 'error.type': 'quota', 'gen_ai.response.finish_reasons': ['error'] },
+    });
     expect(drive?.attributes).toMatchObject({ 'agentchart.run.status': 'failed', 'error.type': 'quota' });
   });
 
