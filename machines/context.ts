@@ -149,7 +149,7 @@ export type Context = {
   /** Why the engine quarantined the run; otherwise `null`. */
   quarantined: string | null;
   /** A cancel was requested: nothing new is started. */
-  cancelling: { deadline: number; by?: string; reason?: string } | null;
+  cancelling: { deadline: number; by?: string; reason?: string; afterCalls?: true } | null;
   /** The number of spending actions still allowed while paused. */
   steps: number;
   /** The limit that caused the closing call. */

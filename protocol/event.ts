@@ -261,7 +261,13 @@ export const inputEventSchema = lazyUnion(() => [
   input('params.changed', { params: runParamsSchema, by: optionalContent }),
   input('pause.requested', { by: optionalContent }),
   /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
-  input('cancel.requested', { by: optionalContent, reason: optionalContent, deadline: z.number() }),
+  input('cancel.requested', {
+    by: optionalContent,
+    reason: optionalContent,
+    deadline: z.number(),
+    /** Calls of tools that have started finish first. */
+    afterCalls: z.exactOptional(z.literal(true)),
+  }),
   input('step.requested', { by: optionalContent }),
   input('run.unpaused', { by: optionalContent }),
   /** The engine paused the run: several processes in a row died while they drove it, or an actor's snapshot could not be stored. */

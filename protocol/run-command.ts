@@ -13,6 +13,12 @@ import type { NamesOf } from './options/refuse-unknown.ts';
  */
 export type CommandOptions = { by?: string; requestId?: string };
 
+/**
+ * Options of `run.cancel`. `afterCalls`: calls of tools that have started finish first, for at most half an hour, and their
+ * results are kept. A model call is aborted at once either way.
+ */
+export type CancelOptions = CommandOptions & { reason?: string; afterCalls?: true };
+
 /** Options of `run.yield`. `graceMs`: how long model and tool calls in progress may take, in ms. Default 5,000. */
 export type YieldOptions = { graceMs?: number };
 
@@ -84,7 +90,7 @@ export type RunCommand =
   | ({ type: 'step' } & ContinueOptions)
   /** Keeps data of a surface with the run; see the event `run.noted`. */
   | { type: 'note'; note: JsonValue; by: string }
-  | ({ type: 'cancel'; reason?: string } & CommandOptions);
+  | ({ type: 'cancel' } & CancelOptions);
 
 const SENDER: NamesOf<CommandOptions> = { by: true, requestId: true };
 const OF_RUN: NamesOf<ContinueOptions> = { ...SENDER, runId: true };
@@ -105,6 +111,6 @@ export const COMMAND_MEMBERS: {
   pause: SENDER,
   unpause: OF_RUN,
   step: OF_RUN,
-  cancel: { ...SENDER, reason: true },
+  cancel: { ...SENDER, reason: true, afterCalls: true },
   note: { note: true, by: true },
 };

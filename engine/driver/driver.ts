@@ -7,18 +7,18 @@
 import { pendingServices } from '../../machines/snapshot.ts';
 import { hasEnded, isAtRest } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
-import type { Effect } from '../../protocol/effect.ts';
+import type { Effect, ServiceName } from '../../protocol/effect.ts';
 import { isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { CommandOptions } from '../../protocol/run-command.ts';
+import type { CancelOptions } from '../../protocol/run-command.ts';
 import type { RunEvents } from '../events/run-events.ts';
 import { SharedText } from '../events/shared-text.ts';
 import { POLL_MS, runSoon, settledWithin } from '../host/host.ts';
 import { findLiveAttempt } from '../journal/find-live-attempt.ts';
 import { playFrom } from '../journal/recorded-calls.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
-import { cancelRun } from '../log/command.ts';
+import { CALLS_MS, cancelRun } from '../log/command.ts';
 import type { AppendOutcome } from '../log/refusal.ts';
 import type { RunLog } from '../log/run-log.ts';
 import type { Snapshots } from '../log/snapshots.ts';
@@ -44,7 +44,7 @@ export type DriveOutcome = 'at-rest' | 'superseded' | 'yielded';
 /** Shared by all aborts: its stack trace is of no use. */
 const MOVED_ON = new Stopped('The run has moved on.');
 
-type Running = { generation: number; stop: Stop; done: Promise<void> };
+type Running = { service: ServiceName; generation: number; stop: Stop; done: Promise<void> };
 
 /**
  * Drives one run while this process holds its lease.
@@ -57,7 +57,8 @@ type Running = { generation: number; stop: Stop; done: Promise<void> };
  *    cannot be stopped from acting. The next driver's attempt has the same idempotency key, or a `once` call is in doubt there.
  * D3 A driver that lost its lease reports nothing more.
  * D4 Driving ends when the run rests or has ended, everything is durable, and no new input has arrived.
- * D5 A driver that yields starts nothing more. It releases the lease once what its services reported is durable.
+ * D5 A driver that yields starts nothing more. It releases the lease once what its services reported is durable. It does
+ *    not wait for a run that is cancelled after its calls: the next driver ends that.
  */
 export class Driver {
   readonly #options: DriverOptions;
@@ -69,7 +70,10 @@ export class Driver {
   readonly #outcome = Promise.withResolvers<DriveOutcome>();
   #isOver = false;
   readonly #yielding = new AbortController();
+  #isYielding = false;
   #cancelling: Promise<AppendOutcome> | null = null;
+  /** While a cancelled run waits for its calls: ends that wait. */
+  #endCalls: (() => void) | null = null;
   #endLooking = () => {};
   #isCommitScheduled = false;
   #isChecking = false;
@@ -114,22 +118,38 @@ export class Driver {
     return await this.#outcome.promise;
   }
 
-  async cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
+  async cancel(options: CancelOptions): Promise<AppendOutcome> {
     if (this.#isOver) return { type: 'driver-changed' };
+    if (options.afterCalls !== true) this.#endCalls?.();
     this.#cancelling ??= this.#cancel(options);
     return await this.#cancelling;
   }
 
-  async #cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
-    for (const { stop } of this.#running.values()) stop.abort(new Cancelled('The run was cancelled.'));
+  async #cancel(options: CancelOptions): Promise<AppendOutcome> {
+    if (options.afterCalls === true) await this.#finishCalls();
+    for (const { stop } of this.#running.values()) stop.abort(new Cancelled());
     await this.#servicesEnd(this.#options.graceMs);
     if (this.#isOver) return { type: 'driver-changed' };
     return await this.#log.append([state => cancelRun(state, options)]);
   }
 
+  /** Aborts what is no call of a tool, and waits for the calls that have started. */
+  async #finishCalls(): Promise<void> {
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    this.#endCalls = resolve;
+    this.#yielding.abort(new Cancelled(true));
+    const calls: Promise<void>[] = [];
+    for (const { service, stop, done } of this.#running.values())
+      if (service === 'toolBatch') calls.push(done);
+      else stop.abort(new Cancelled());
+    await Promise.race([ended, settledWithin(this.#options.host, CALLS_MS, calls)]);
+    this.#endCalls = null;
+  }
+
   /** Waits up to `graceMs` for calls in progress, then aborts the others. Resolves once the lease is released. */
   async yield(graceMs: number): Promise<void> {
-    if (!this.#yielding.signal.aborted) {
+    if (!this.#isYielding) {
+      this.#isYielding = true;
       this.#yielding.abort(new Yielding(graceMs));
       void this.#yield(graceMs).catch(error => this.#giveUp(error));
     }
@@ -139,7 +159,7 @@ export class Driver {
   async #yield(graceMs: number): Promise<void> {
     for (const { id, service } of pendingServices(this.#state)) if (service === 'timer') this.#stop(id);
     await this.#servicesEnd(graceMs);
-    if (this.#cancelling !== null) await this.#cancelling;
+    if (this.#cancelling !== null && this.#endCalls === null) await this.#cancelling;
     if (!this.#isOver) await this.#log.commit();
     this.#end('yielded');
   }
@@ -183,7 +203,12 @@ export class Driver {
       .then(() => this.#options.services[effect.service](scope))
       // A service throws because of a defect or a failed store: driving ends, and the run can be resumed.
       .catch(error => void (isThrown(error, Stopped) || stop.isStopped || this.#giveUp(error)));
-    this.#running.set(effect.id, { generation: effect.input.generation, stop, done });
+    this.#running.set(effect.id, {
+      service: effect.service,
+      generation: effect.input.generation,
+      stop,
+      done,
+    });
     this.#options.host.reach?.('effect.after');
   }
 
@@ -326,6 +351,7 @@ export class Driver {
 
   #close(): void {
     this.#isOver = true;
+    this.#endCalls?.();
     this.#endLooking();
     this.#lease.end();
     for (const id of [...this.#running.keys()]) this.#stop(id);

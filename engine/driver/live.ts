@@ -178,7 +178,7 @@ class LiveService {
     const { cancelling } = this.#context;
     if (cancelling === null || this.#isCancelling) return;
     this.#isCancelling = true;
-    this.#stop.abort(new Cancelled('The run was cancelled.'));
+    this.#stop.abort(new Cancelled());
     const graceMs = Math.min(GRACE_MS, cancelling.deadline - this.#parts.host.now());
     void settledWithin(this.#parts.host, graceMs, [this.#done]).then(() =>
       this.#send(describeCancel(this.#context, cancelling)),

@@ -15,7 +15,13 @@ import {
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
-import type { CallCommand, CommandOptions, Resolution, RunCommand } from '../../protocol/run-command.ts';
+import type {
+  CallCommand,
+  CancelOptions,
+  CommandOptions,
+  Resolution,
+  RunCommand,
+} from '../../protocol/run-command.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../host/host.ts';
@@ -110,7 +116,7 @@ export function makeInput(
       return state =>
         state.hasTag('rest')
           ? cancelRun(state, command)
-          : requestCancel(command, host.now() + graceMs + CANCEL_SLACK_MS);
+          : requestCancel(command, { now: host.now(), graceMs });
   }
 }
 
@@ -194,22 +200,26 @@ export function addItemIds(items: readonly Item[], host: Host): Item[] {
 
 export function cancelRun(
   { context }: ChartState,
-  { reason, by, requestId }: CommandOptions & { reason?: string },
+  { reason, by, requestId, afterCalls }: CancelOptions,
 ): Extract<Command, { type: 'run.cancelled' }> {
-  const request = recordRequest({ type: 'cancel', reason, by, requestId });
+  const request = recordRequest({ type: 'cancel', reason, by, requestId, afterCalls });
   return { ...describeCancel(context, omitUndefined({ reason, by })), ...request };
 }
 
 /** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */
-export const CANCEL_SLACK_MS = 2_000;
+const CANCEL_SLACK_MS = 2_000;
 
-/** The input that asks the driver to cancel the run. After `deadline`, ms since the epoch, any process may end it. */
+/** How long a run that is cancelled after its calls waits for them, in ms: as long as the slowest call of an MCP server. */
+export const CALLS_MS = 30 * 60_000;
+
+/** The input that asks the driver to cancel the run. After its `deadline`, ms since the epoch, any process may end it. */
 export function requestCancel(
-  { reason, by, requestId }: CommandOptions & { reason?: string },
-  deadline: number,
+  { reason, by, requestId, afterCalls }: CancelOptions,
+  { now, graceMs }: { now: number; graceMs: number },
 ): Command {
-  const request = recordRequest({ type: 'cancel', reason, by, requestId });
-  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by }), ...request };
+  const request = recordRequest({ type: 'cancel', reason, by, requestId, afterCalls });
+  const deadline = now + (afterCalls ? CALLS_MS : 0) + graceMs + CANCEL_SLACK_MS;
+  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by, afterCalls }), ...request };
 }
 
 export function stampCommand<Made extends Command>(command: Made, at: number): Made & { at: number } {

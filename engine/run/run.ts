@@ -10,6 +10,7 @@ import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type {
   AnswerOptions,
   ApproveOptions,
+  CancelOptions,
   CommandOptions,
   ContinueOptions,
   EditCallOptions,
@@ -349,10 +350,11 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /**
-   * Aborts the running work, waits for up to the grace time, and ends the run. If another process drives it, this
-   * requests the cancellation: the promise resolves once the request is durable, `settled()` once the run has ended.
+   * Aborts the running work, waits for up to the grace time, and ends the run. With `afterCalls`, calls that have started
+   * finish before, and nothing else begins. If another process drives it, this requests the cancellation: the promise
+   * resolves once the request is durable, `settled()` once the run has ended.
    */
-  async cancel(options: CommandOptions & { reason?: string } = {}): Promise<CommandResult> {
+  async cancel(options: CancelOptions = {}): Promise<CommandResult> {
     return await this.#cancel(commandOf({ type: 'cancel' }, options));
   }
 
@@ -419,13 +421,13 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return result;
   }
 
-  async #cancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
+  async #cancel(options: CancelOptions): Promise<CommandResult> {
     const result = await this.#requestCancel(options);
     if (result.accepted && hasEnded(this.#log.state)) await this.#children.cancel(this.context);
     return result;
   }
 
-  async #requestCancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
+  async #requestCancel(options: CancelOptions): Promise<CommandResult> {
     const outcome = await this.#supervisor.driver?.cancel(options);
     if (outcome?.type === 'appended') return { accepted: true };
     const result = await this.#supervisor.put([await endRun(this.#options, this.id, options)]);

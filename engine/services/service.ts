@@ -17,7 +17,7 @@ export interface ServiceScope {
   readonly host: Host;
   /** When the chart stops the service, the run is cancelled, or this process stops driving it. */
   readonly stop: Readonly<Pick<Stop, 'isStopped' | 'signal'>>;
-  /** Aborted when this process gives the run up: calls in progress may end, and no other begins. */
+  /** Aborted when this process gives the run up, or ends it after its calls: those in progress may end, and no other begins. */
   readonly yielding: AbortSignal;
   /** When the timer is due, in ms since the epoch. */
   readonly until: number | undefined;
@@ -87,7 +87,13 @@ export class Yielding extends Stopped {
   }
 }
 
-/** Thrown to end a service because its run was cancelled. */
+/** Thrown to end a service because its run was cancelled. `afterCalls`: calls that have started finish first. */
 export class Cancelled extends Stopped {
   override readonly name = 'Cancelled';
+  readonly afterCalls: boolean;
+
+  constructor(afterCalls = false) {
+    super('The run was cancelled.');
+    this.afterCalls = afterCalls;
+  }
 }

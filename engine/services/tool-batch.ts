@@ -455,7 +455,10 @@ async function settleUnlessStopped(child: RunHandle, signal: AbortSignal): Promi
   try {
     const settled = await Promise.race([child.settled(), stopped.promise]);
     if (settled !== 'stopped') return settled;
-    if (signal.reason instanceof Cancelled) await child.cancel({ reason: 'its parent run was cancelled' });
+    if (signal.reason instanceof Cancelled) {
+      const { afterCalls } = signal.reason;
+      await child.cancel({ reason: 'its parent run was cancelled', ...(afterCalls && { afterCalls }) });
+    }
     if (signal.reason instanceof Yielding) await child.yield(signal.reason);
     throw new Stopped('The call is no longer needed.');
   } finally {

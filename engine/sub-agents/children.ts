@@ -4,20 +4,13 @@ import { describeWaiting, partsOf } from '../../machines/settled.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { CommandOptions } from '../../protocol/run-command.ts';
+import type { CancelOptions } from '../../protocol/run-command.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import { loadRun } from '../journal/load-run.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
-import {
-  boundCommand,
-  CANCEL_SLACK_MS,
-  type Command,
-  cancelRun,
-  type MakeCommand,
-  requestCancel,
-} from '../log/command.ts';
+import { boundCommand, type Command, cancelRun, type MakeCommand, requestCancel } from '../log/command.ts';
 import { loadLog } from '../log/run-log.ts';
 import { describeSettled, listUnsettled, type Settled } from '../log/settled.ts';
 import {
@@ -157,14 +150,15 @@ export async function deliverToParent(
 export async function endRun(
   { store, host, isDead, graceMs }: Cancelling,
   runId: string,
-  options: CommandOptions & { reason?: string },
+  options: CancelOptions,
 ): Promise<MakeCommand> {
   const record = await store.get(runId);
   const isDrivenElsewhere = record !== undefined && isDriven(record, host.now(), isDead);
   return state => {
-    const deadline = state.context.cancelling?.deadline ?? host.now() + graceMs + CANCEL_SLACK_MS;
-    const leavesToDriver = isDrivenElsewhere && !isAtRest(state) && host.now() < deadline;
-    return leavesToDriver ? requestCancel(options, deadline) : cancelRun(state, options);
+    const now = host.now();
+    const isOverdue = now >= (state.context.cancelling?.deadline ?? Number.POSITIVE_INFINITY);
+    const leavesToDriver = isDrivenElsewhere && !isAtRest(state) && !isOverdue;
+    return leavesToDriver ? requestCancel(options, { now, graceMs }) : cancelRun(state, options);
   };
 }
 

@@ -6,7 +6,7 @@ import { digestOf } from '../../protocol/content/digest.ts';
 import type { Spent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
-import type { CommandOptions, RunCommand, YieldOptions } from '../../protocol/run-command.ts';
+import type { CancelOptions, RunCommand, YieldOptions } from '../../protocol/run-command.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { RunHappening } from '../events/run-events.ts';
 import type { CommandResult, SubmitResult } from '../log/refusal.ts';
@@ -177,7 +177,7 @@ export interface RunHandle {
   readonly context: Readonly<Context>;
   settled(): Promise<Settled>;
   submit(commands: readonly RunCommand[]): Promise<SubmitResult>;
-  cancel(options?: CommandOptions & { reason?: string }): Promise<CommandResult>;
+  cancel(options?: CancelOptions): Promise<CommandResult>;
   eventBatches(options: { after: number; follow: boolean }): AsyncGenerator<readonly RunHappening[]>;
   yield(options?: YieldOptions): Promise<void>;
 }
