@@ -1,13 +1,17 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../protocol/json.ts';
 import { oncePer } from '../protocol/once-per.ts';
-import type { Tool } from '../protocol/tool.ts';
+import { type Tool, toolDefinition } from '../protocol/tool.ts';
 
 /** The name of the search for deferred tools; no other tool of an agent that has it may have this name. */
 export const SEARCH_TOOL = 'search_tools';
 
-/** The results of one search, and the characters of each description. */
+/**
+ * The results of one search, the characters of each description, and those of their definitions together, which are in
+ * every later request.
+ */
 const MOST_FOUND = 8;
 const LONGEST_DESCRIPTION = 160;
+const MOST_DEFINED = 6_000;
 
 /** What is read of a query, and of each tool: in characters, in words, and in parameters. */
 const LONGEST_READ = 2_000;
@@ -77,15 +81,26 @@ function search(tools: readonly Tool[], query: JsonValue | undefined): JsonObjec
     for (const [at, fit] of fits.entries())
       scores[at] = (scores[at] ?? 0) + fit * Math.log(1 + tools.length / having);
   }
-  const best = tools
+  const fitting = tools
     .map((tool, at) => ({ tool, score: scores[at] ?? 0 }))
     .filter(({ score }) => score > 0)
     .toSorted((one, other) => other.score - one.score)
-    .slice(0, MOST_FOUND);
-  if (best.length === 0) return { tools: [], note: 'No tool fits. Search with other words.' };
-  return {
-    tools: best.map(({ tool: { name, description } }) => ({ name, description: shorten(description) })),
-  };
+    .slice(0, MOST_FOUND)
+    .map(({ tool }) => tool);
+  if (fitting.length === 0) return { tools: [], note: 'No tool fits. Search with other words.' };
+  const best = thatFitIn(MOST_DEFINED, fitting);
+  return { tools: best.map(({ name, description }) => ({ name, description: shorten(description) })) };
+}
+
+/** The first tool, and those after it whose definitions fit together with it. */
+function thatFitIn(characters: number, tools: readonly Tool[]): Tool[] {
+  let left = characters;
+  return tools.filter((tool, at) => {
+    const { length } = JSON.stringify(toolDefinition(tool));
+    if (at > 0 && length > left) return false;
+    left -= length;
+    return true;
+  });
 }
 
 function fitOf(word: string, tool: Tool): number {

@@ -48,8 +48,24 @@ describe('the search for deferred tools', () => {
     expect(search.finds?.('an error')).toEqual([]);
   });
 
+  it('finds the best, and others only while their definitions together stay small', () => {
+    const large = (name: string) => deferred(name, `Does a task. ${'x'.repeat(2_500)}`);
+    const tools = [
+      deferred('huge_task', 'x'.repeat(9_000)),
+      large('task_1'),
+      large('task_2'),
+      large('task_3'),
+    ];
+    expect(find('huge task', tools)).toEqual(['huge_task']);
+    expect(find('task', [...tools.slice(1), deferred('small_task')])).toEqual([
+      'task_1',
+      'task_2',
+      'small_task',
+    ]);
+  });
+
   it('finds at most eight, each described in a line', () => {
-    const tools = Array.from({ length: 500 }, (_, at) => deferred(`task_${at}`, 'x'.repeat(5_000)));
+    const tools = Array.from({ length: 500 }, (_, at) => deferred(`task_${at}`, 'x'.repeat(500)));
     const text = JSON.stringify(searchTool(tools).run?.({ query: 'task' }, createContext()));
     expect(find('task', tools)).toHaveLength(8);
     expect(text.length).toBeLessThan(2_000);

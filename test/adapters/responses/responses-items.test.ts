@@ -11,7 +11,7 @@ import { sse } from '../../support/adapters/replay-server.ts';
 import { calling, collect, request } from '../../support/adapters/requests.ts';
 import { body, input } from '../../support/adapters/wire/responses-request.ts';
 
-/** Items in the form of the types of openai@7.57.0: no traffic with them was recorded. */
+/** Items in the form of the types of openai@7.55.0: no traffic with them was recorded. */
 const PROGRAM = {
   type: 'program',
   id: 'cm_1',

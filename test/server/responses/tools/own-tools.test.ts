@@ -5,7 +5,7 @@ import { DIALECTS, DialectProvider } from '../../../support/responses/dialect-pr
 import { endOf, type Page, typesOf } from '../../../support/responses/gateway.ts';
 import { gatewayOn } from '../../../support/responses/gateway-on.ts';
 
-/** Tools and items that OpenAI's models know, in the form of the types of openai@7.57.0: no traffic was recorded. */
+/** Tools and items that OpenAI's models know, in the form of the types of openai@7.55.0: no traffic was recorded. */
 
 const USER = { role: 'user', content: 'Go.' };
 const model = DIALECTS.responses;
