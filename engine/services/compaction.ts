@@ -13,6 +13,7 @@ import { countUsage } from '../../text/estimate-usage.ts';
 import { listGroups } from '../../text/trim-transcript.ts';
 import { sleep } from '../host/host.ts';
 import type { CompactionDefinition } from './definition.ts';
+import { leaveOutUpTo, placeOf } from './grow-request.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { LONGEST_REASON_BYTES, type Service, type ServiceScope, Stopped } from './service.ts';
 
@@ -141,9 +142,10 @@ function spentOn(made: Pick<ModelTurn, 'usage' | 'items'>, request: ModelRequest
   return { usage, ...(usage === null && { usageUnknown: true as const }) };
 }
 
+/** The beginning of the next turn's request: the provider binds its reasoning to that, and has it in its cache. */
 async function askProvider(
-  { adapter, request }: PreparedTurn,
-  { before, stays }: Pick<ReturnType<typeof planCompaction>, 'before' | 'stays'>,
+  { adapter, request, sent, isFullHistory }: PreparedTurn,
+  { history, end, stays }: Pick<ReturnType<typeof planCompaction>, 'history' | 'end' | 'stays'>,
   context: Context,
   signal: AbortSignal,
 ): Promise<Made> {
@@ -154,10 +156,14 @@ async function askProvider(
       `The adapter of ${provider}:${model} cannot compact. Use summarize: 'model'.`,
     );
   const { continuation: _, ...whole } = request;
-  const asked = { ...whole, transcript: before };
+  // What `prepareTurn` chose was sent after another beginning.
+  const voidUpTo = isFullHistory ? placeOf(sent.voidTo, history) : history.length;
+  const asked = { ...whole, transcript: leaveOutUpTo(voidUpTo, history.slice(0, end), adapter) };
   const made = await adapter.compact(asked, { signal });
   const kept = new Set(stays.filter(isFromUser).map(textOf));
-  const items = made.items.filter(item => !isFromUser(item) || !kept.has(textOf(item)));
+  const items = made.items.filter(
+    item => !isFromUser(item) || !(kept.has(textOf(item)) || isLedger(context, item)),
+  );
   return { text: '', items, ...spentOn(made, asked, context) };
 }
 
@@ -172,7 +178,7 @@ function isLedger({ compaction: { items } }: Pick<Context, 'compaction'>, item: 
   return item.opaque?.provider === ENGINE && Array.isArray(item.opaque.data);
 }
 
-/** What a compaction replaces. `before` is all that comes before the kept end, with what is pinned there. */
+/** What a compaction replaces: of all items before `end`, those that do not stay. */
 function planCompaction(
   context: Context,
   inherited: readonly Item[],
@@ -201,7 +207,6 @@ function planCompaction(
     throw new EngineError('refused', 'There is nothing to compact: all items of the transcript are kept.');
   const from = inherited.length;
   const older = inherited.filter((_, place) => place >= end || keptPlaces.has(place));
-  const withoutLedger = history.slice(0, end).filter(item => !isLedger(context, item));
   const places = {
     upTo: Math.max(0, end - from),
     kept: kept.filter(place => place >= from).map(place => place - from),
@@ -210,7 +215,8 @@ function planCompaction(
   return {
     places,
     replaced,
-    before: withoutLedger,
+    history,
+    end,
     stays: keptPlaces.size === 0 ? [] : history.filter((_, place) => keptPlaces.has(place)),
   };
 }

@@ -116,7 +116,7 @@ function keepBeginning(wanted: Wanted, last: LastSent, setup: Setup): Grown | un
 function breakOff(wanted: Wanted, last: LastSent, setup: Setup, by: BreakCause): Grown {
   const { adapter, transcript } = wanted;
   const bound = transcript.findLast(item => isBound(item) && item.id !== undefined)?.id;
-  const known = last.voidTo === undefined ? -1 : transcript.findLastIndex(({ id }) => id === last.voidTo);
+  const known = placeOf(last.voidTo, transcript);
   const lost = transcript.filter(
     (item, at) => at > known && adapter.capabilities.bindsReasoning && isSealed(item, adapter.provider),
   );
@@ -146,11 +146,23 @@ function describeSent(
 }
 
 function leaveOutVoid({ adapter, transcript }: Wanted, voidTo: string | undefined): readonly Item[] {
-  const end = voidTo === undefined ? -1 : transcript.findLastIndex(({ id }) => id === voidTo);
-  if (end === -1) return transcript;
-  const { bindsReasoning } = adapter.capabilities;
+  return leaveOutUpTo(placeOf(voidTo, transcript), transcript, adapter);
+}
+
+/** The place of the item with this id; -1 without one. */
+export function placeOf(id: string | undefined, transcript: readonly Item[]): number {
+  return id === undefined ? -1 : transcript.findLastIndex(item => item.id === id);
+}
+
+/** The transcript without what was bound to an old beginning, in the items up to this place. */
+export function leaveOutUpTo(
+  place: number,
+  transcript: readonly Item[],
+  { capabilities: { bindsReasoning } }: Pick<ModelAdapter, 'capabilities'>,
+): readonly Item[] {
+  if (place === -1) return transcript;
   return transcript.flatMap((item, at) => {
-    if (at > end || !isBound(item)) return [item];
+    if (at > place || !isBound(item)) return [item];
     if (item.type !== 'reasoning') return [];
     return bindsReasoning ? [withoutSeal(item)] : [item];
   });

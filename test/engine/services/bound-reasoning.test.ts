@@ -164,6 +164,31 @@ describe.each(Object.entries(PROVIDERS))('%s', (name, provider) => {
       expect([...new Set(broken)]).toEqual(name === 'Anthropic' ? ['schema'] : []);
     });
 
+    test.each(['model', 'provider'] as const)(
+      'compactions by the %s cost the thoughts before them, and no others',
+      async summarize => {
+        const send = tool({
+          name: 'send',
+          description: 'Sends.',
+          input: z.object({ n: z.number() }),
+          run: () => 'sent',
+        });
+        const { standIn, run, store, settled, broken } = await play(
+          { tools: [...makeTools(), send], compaction: { at: 140, summarize } },
+          { turns: Array.from({ length: 12 }, () => 'send') },
+        );
+        expect(settled).toMatchObject({ status: 'finished' });
+        const events = (await store.read(run.id, 0)).map(({ event }) => event);
+        const made = events.flatMap(event => (event.type === 'transcript.compacted' ? [event] : []));
+        expect(events.filter(({ type }) => type === 'compaction.failed')).toEqual([]);
+        expect(made.length).toBeGreaterThan(1);
+        expect([standIn.refused, broken]).toEqual([[], made.map(() => 'compaction')]);
+        expect(made.at(-1)?.ledger.deeds.length).toBeGreaterThan(8);
+        const told = JSON.stringify(run.context.transcript).match(/<conversation-ledger>/g);
+        expect(told).toHaveLength(1);
+      },
+    );
+
     test('an edit costs the thoughts before it', async () => {
       const set = setUp(provider, { turns: ['look', 'pay', 'look'], stream });
       const run = await set.agentOf().start('Pay.');

@@ -12,8 +12,10 @@ import { typedEvents } from './fixtures/sse-body.ts';
  */
 export type BindingProvider = {
   fetch: typeof fetch;
-  /** Of each request: how many thoughts it has, how many tools, and its tool choice. */
+  /** Of each request for a turn: how many thoughts it has, how many tools, and its tool choice. */
   posts: { thoughts: number; tools: number; choice: JsonValue; model: JsonValue }[];
+  /** The requests for a summary. */
+  summaries: JsonObject[];
   /** Thoughts that came back after another beginning. */
   refused: string[];
 };
@@ -32,16 +34,27 @@ type Api = {
   /** All that the model reads of a body, in order, and the proofs of its thoughts with their places. */
   read(body: JsonObject): { blocks: readonly JsonValue[]; thoughts: { at: number; proof: JsonValue }[] };
   refusal?: JsonObject;
-  reply(body: JsonObject, turn: { number: number; proof: string; calls: string | undefined }): JsonObject;
+  /** Whether the request is for a summary, and whether its thoughts are checked. */
+  summarizes(path: string, body: JsonObject): 'checked' | 'unchecked' | undefined;
+  summary(body: JsonObject, number: number): JsonObject;
+  reply(body: JsonObject, turn: Turn): JsonObject;
   events(reply: JsonObject): JsonObject[];
 };
 
-function bindingProvider({ read, refusal, reply, events }: Api, script: BindingScript): BindingProvider {
+/** `tokens`: ten for each block of the request. */
+type Turn = { number: number; proof: string; calls: string | undefined; tokens: number };
+
+function bindingProvider(
+  { read, refusal, summarizes, summary, reply, events }: Api,
+  script: BindingScript,
+): BindingProvider {
   let turns = 0;
-  const provider: BindingProvider = { fetch: answer, posts: [], refused: [] };
+  const provider: BindingProvider = { fetch: answer, posts: [], summaries: [], refused: [] };
 
   async function answer(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
-    const body = objectOf(jsonIn(await new Request(input, init).text()));
+    const request = new Request(input, init);
+    const body = objectOf(jsonIn(await request.text()));
+    const asked = summarizes(new URL(request.url).pathname, body);
     if (script.overloaded?.includes(String(body.model)))
       return json({ error: { message: 'Overloaded' } }, 529);
     const { blocks, thoughts } = read(body);
@@ -49,15 +62,19 @@ function bindingProvider({ read, refusal, reply, events }: Api, script: BindingS
       ? (body.tool_choice.type ?? null)
       : (body.tool_choice ?? null);
     const { model = null } = body;
-    provider.posts.push({ thoughts: thoughts.length, tools: objectsOf(body.tools).length, choice, model });
+    if (asked === undefined)
+      provider.posts.push({ thoughts: thoughts.length, tools: objectsOf(body.tools).length, choice, model });
+    else provider.summaries.push(body);
     const proofOf = (count: number) => digest([model, blocks.slice(0, count)]);
-    const wrong = thoughts.filter(({ at, proof }) => proof !== proofOf(at));
+    const wrong = thoughts.filter(({ at, proof }) => asked !== 'unchecked' && proof !== proofOf(at));
     provider.refused.push(...wrong.map(({ at }) => `thought at ${at} of request ${provider.posts.length}`));
     if (wrong.length > 0 && refusal) return json(refusal, 400);
+    if (asked !== undefined) return json(summary(body, provider.summaries.length), 200);
     turns += 1;
     const wanted = script.turns[turns - 1] ?? 'say';
     const calls = wanted === 'say' || choice === 'none' ? undefined : wanted;
-    const replied = reply(body, { number: turns, proof: proofOf(blocks.length), calls });
+    const tokens = 10 * blocks.length;
+    const replied = reply(body, { number: turns, proof: proofOf(blocks.length), calls, tokens });
     if (body.stream !== true) return json(replied, 200);
     const headers = { 'content-type': 'text/event-stream' };
     return new Response(typedEvents(events(replied)), { headers });
@@ -94,7 +111,19 @@ export function bindingMessages(script: BindingScript): BindingProvider {
             'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.',
         },
       },
-      reply: ({ model = '' }, { number, proof, calls }) => ({
+      // https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
+      summarizes: (_, { compaction }) => (isJsonObject(compaction) ? 'checked' : undefined),
+      summary: ({ model = '' }, number) => ({
+        id: `msg_summary_${number}`,
+        type: 'message',
+        role: 'assistant',
+        model,
+        content: [{ type: 'compaction', content: `Summary ${number}.`, signature: `signed ${number}` }],
+        stop_reason: 'compaction',
+        stop_sequence: null,
+        usage: { input_tokens: 10, output_tokens: 5 },
+      }),
+      reply: ({ model = '' }, { number, proof, calls, tokens }) => ({
         id: `msg_${number}`,
         type: 'message',
         role: 'assistant',
@@ -107,7 +136,7 @@ export function bindingMessages(script: BindingScript): BindingProvider {
         ],
         stop_reason: calls === undefined ? 'end_turn' : 'tool_use',
         stop_sequence: null,
-        usage: { input_tokens: 10, output_tokens: 5 },
+        usage: { input_tokens: tokens, output_tokens: 5 },
       }),
       events: ({ content, stop_reason = null, usage = null, ...message }) => [
         { type: 'message_start', message: { ...message, content: [], stop_reason: null, usage } },
@@ -154,7 +183,18 @@ export function bindingResponses(script: BindingScript): BindingProvider {
         }
         return { blocks, thoughts };
       },
-      reply(body, { number, proof, calls }) {
+      // Its request has no tools, so its reasoning has another beginning than it was made after.
+      summarizes: path => (path.endsWith('/responses/compact') ? 'unchecked' : undefined),
+      summary: (body, number) => ({
+        id: `resp_summary_${number}`,
+        object: 'response.compaction',
+        output: [
+          ...inputOf(body).flatMap(item => wholeMessage(objectOf(item))),
+          { type: 'compaction', id: `cmp_${number}`, encrypted_content: `Summary ${number}.` },
+        ],
+        usage: { input_tokens: 10, output_tokens: 5, total_tokens: 15 },
+      }),
+      reply(body, { number, proof, calls, tokens }) {
         const { model = '' } = body;
         const id = `resp_${number}`;
         const output: JsonObject[] = [
@@ -177,7 +217,7 @@ export function bindingResponses(script: BindingScript): BindingProvider {
               },
         ];
         if (body.store !== false) stored.set(id, [...inputOf(body), ...output]);
-        const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+        const usage = { input_tokens: tokens, output_tokens: 5, total_tokens: tokens + 5 };
         return { id, object: 'response', status: 'completed', model, error: null, output, usage };
       },
       events: ({ output, ...response }) => [
@@ -191,6 +231,13 @@ export function bindingResponses(script: BindingScript): BindingProvider {
     },
     script,
   );
+}
+
+/** A message of the user as the API returns it. */
+function wholeMessage({ role, content = '' }: JsonObject): JsonObject[] {
+  if (role !== 'user') return [];
+  const parts = typeof content === 'string' ? [{ type: 'input_text', text: content }] : objectsOf(content);
+  return [{ type: 'message', role, status: 'completed', content: parts }];
 }
 
 /** An item without its id and status, which requests may leave out. */
