@@ -31,7 +31,7 @@ export type Setup = z.infer<typeof setupSchema>;
  * The request of a turn, for comparing the next one with it. `items`: how many items of the run's own transcript it had;
  * with a `digest`, how many of those that `prepareTurn` chose. `setup` is left out while it stays the same. `voidTo`: the
  * last item before the latest break whose reasoning or appended setup no longer counts. `cause`: what has changed the
- * transcript since.
+ * transcript since. `redactions`: how many values of its items had been redacted.
  */
 export const sentSchema = lazyObject(() => ({
   items: z.int(),
@@ -39,6 +39,7 @@ export const sentSchema = lazyObject(() => ({
   setup: z.exactOptional(setupSchema),
   voidTo: z.exactOptional(z.string()),
   cause: z.exactOptional(z.enum(['edit', 'compaction'])),
+  redactions: z.exactOptional(z.int()),
 }));
 export type SentRequest = z.infer<typeof sentSchema>;
 export type LastSent = SentRequest & { setup: Setup };

@@ -4,6 +4,7 @@ import { digestOf } from '../../protocol/content/digest.ts';
 import type { Item, ReasoningItem } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { oncePer } from '../../protocol/once-per.ts';
+import { countRedactions } from '../../protocol/redaction.ts';
 import type { BreakCause, Broken, Head, LastSent, SentRequest, Setup } from '../../protocol/sent.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
 import type { ToolDefinition } from '../../protocol/turn.ts';
@@ -64,21 +65,26 @@ export function growRequest(wanted: Wanted): Grown {
 function findCause(last: LastSent, { provider, model }: Setup, wanted: Wanted): BreakCause | undefined {
   if (last.setup.provider !== provider || last.setup.model !== model) return 'fallback';
   if (last.cause === 'compaction') return 'compaction';
+  if (redactionsIn(itemsOf(last, wanted)) > (last.redactions ?? 0)) return 'edit';
   return extendsLast(last, wanted) ? undefined : (last.cause ?? 'trim');
 }
 
 /** A run's own history only grows; a transcript that `prepareTurn` made is compared item by item. */
-function extendsLast(last: LastSent, { context, history, transcript }: Wanted): boolean {
+function extendsLast(last: LastSent, wanted: Wanted): boolean {
   const { digest, items: count } = last;
-  if (digest !== undefined) {
-    const items = readItems(transcript);
-    return items.length >= count && digestItems(items.slice(0, count)) === digest;
-  }
+  const { history, transcript } = wanted;
+  const before = itemsOf(last, wanted);
+  if (digest !== undefined) return before.length === count && digestItems(before) === digest;
   if (last.cause !== undefined) return false;
   if (transcript === history) return true;
-  const before = readItems(history.slice(0, history.length - context.transcript.length + count));
   const now = readItems(transcript);
-  return before.every((item, at) => item === now[at] || isSameItem(item, now[at]));
+  return readItems(before).every((item, at) => item === now[at] || isSameItem(item, now[at]));
+}
+
+/** The items that the last request had, as they are now. */
+function itemsOf({ digest, items }: LastSent, { context, history, transcript }: Wanted): readonly Item[] {
+  if (digest !== undefined) return readItems(transcript).slice(0, items);
+  return history.slice(0, history.length - context.transcript.length + items);
 }
 
 function headCause({ first, now = first, output }: Setup, setup: Setup, wanted: Wanted): BreakCause {
@@ -139,10 +145,10 @@ function describeSent(
   appended: readonly Item[],
   rest: { setup: Setup | undefined; voidTo: string | undefined },
 ): SentRequest {
-  if (transcript === history)
-    return { items: context.transcript.length + appended.length, ...omitUndefined(rest) };
+  const how = omitUndefined({ ...rest, redactions: redactionsIn(transcript) || undefined });
+  if (transcript === history) return { items: context.transcript.length + appended.length, ...how };
   const items = readItems([...transcript, ...appended]);
-  return { items: items.length, digest: digestItems(items), ...omitUndefined(rest) };
+  return { items: items.length, digest: digestItems(items), ...how };
 }
 
 function leaveOutVoid({ adapter, transcript }: Wanted, voidTo: string | undefined): readonly Item[] {
@@ -261,5 +267,11 @@ function isSameItem(item: Item, other: Item | undefined): boolean {
 function digestItems(items: readonly Item[]): string {
   return digestOf(items.map(digestItem));
 }
+
+function redactionsIn(items: readonly Item[]): number {
+  return items.reduce((sum, item) => sum + redactionsOf(item), 0);
+}
+
+const redactionsOf = oncePer((item: Item) => countRedactions(toJson(item)));
 
 const digestItem = oncePer((item: Item) => digestOf(toJson(item)));

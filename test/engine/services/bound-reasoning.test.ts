@@ -4,6 +4,7 @@ import { anthropic } from '../../../adapters/anthropic.ts';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
+import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Store } from '../../../protocol/store.ts';
@@ -201,6 +202,28 @@ describe.each(Object.entries(PROVIDERS))('%s', (name, provider) => {
       await set.host.settle(run.settled());
       expect([set.standIn.refused, await set.breaks(run)]).toEqual([[], ['edit']]);
       expect(thoughtsOf(set.standIn)).toEqual([0, 1, 0, 1]);
+    });
+
+    test('a redaction of what was sent costs the thoughts after it, in the run and in one that continues it', async () => {
+      const set = setUp(provider, { turns: ['look', 'pay', 'look'], stream });
+      const redact = async (runId: string, path: string) =>
+        await redactRun(set.store, runId, { paths: [path], host: set.host });
+      const run = await set.agentOf().start('Pay.');
+      await set.host.settle(run.settled());
+      await run.yield();
+      await redact(run.id, '/1/input/0/content/0/text');
+      const again = await set.agentOf({}, new ManualHost()).open(run.id);
+      await again.approve(again.context.calls[0]?.callId ?? '');
+      await set.host.settle(again.settled());
+      const settled = (await set.store.read(run.id, 0)).filter(({ event }) => event.type === 'tool.settled');
+      await redact(run.id, `/${settled.at(-1)?.seq}/output`);
+      const next = await set.agentOf().start('And?', { continues: run.id });
+      await set.host.settle(next.settled());
+      expect(set.standIn.refused).toEqual([]);
+      expect([await set.breaks(run), await set.breaks(next)]).toEqual([['edit'], ['edit']]);
+      const last = await set.agentOf().start('More?', { continues: next.id });
+      await set.host.settle(last.settled());
+      expect([set.standIn.refused, await set.breaks(last)]).toEqual([[], []]);
     });
 
     test('another model gets no thought of the first', async () => {
