@@ -1,11 +1,10 @@
-import { EngineError } from '../protocol/error.ts';
 import type { ToolResult } from '../protocol/finisher.ts';
 import type { Item, ToolResultItem } from '../protocol/item.ts';
 import { isTooDeep, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { findCall } from './calls.ts';
 import type { CallResult, Context } from './context.ts';
 
-/** Returns the results of all rounds so far, in transcript order, for citations and other post-processing. */
+/** Returns the results of all rounds in the transcript, in its order, for citations and other post-processing. */
 export function toolResults(context: {
   transcript: readonly Item[];
   edits: Readonly<Context['edits']>;
@@ -27,16 +26,13 @@ export function toolResults(context: {
   return results;
 }
 
-/** Returns the result of a call, from the current or an earlier round. Throws `call-unknown`. */
-export function findResult(context: Context, callId: string): CallResult {
+/** Returns the result of a call, from the current or an earlier round, unless a compaction replaced it. */
+export function findResult(context: Context, callId: string): CallResult | undefined {
   const open = findCall(context, callId)?.result;
   const item = context.transcript.findLast(
     (one): one is ToolResultItem => one.type === 'tool_result' && one.callId === callId,
   );
-  const result = open ?? item;
-  if (result !== undefined) return result;
-  const message = `Run ${context.runId} has no result for the call ${callId}.`;
-  throw new EngineError('call-unknown', message, { runId: context.runId, callId });
+  return open ?? item;
 }
 
 function parseInput(text: string): JsonValue {

@@ -1,6 +1,6 @@
 import { resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
-import { toolResults } from '../../machines/tool-results.ts';
+import { findResult, toolResults } from '../../machines/tool-results.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
 import type { JournalEntry, QualifiedCall, RunEvent } from '../../protocol/event.ts';
@@ -50,6 +50,29 @@ export function listRecordedCalls(entries: readonly JournalEntry[]): RecordedCal
   return [...calls.values()];
 }
 
+/** Returns the result of a call, also of one that a compaction replaced. Throws `call-unknown` without one. */
+export async function readResult(store: Store, context: Context, callId: string): Promise<CallResult> {
+  const { runId } = context;
+  const result =
+    findResult(context, callId) ??
+    (await listReplaced(store, context)).find(call => call.callId === callId)?.result;
+  if (result !== undefined) return result;
+  const message = `Run ${runId} has no result for the call ${callId}.`;
+  throw new EngineError('call-unknown', message, { runId, callId });
+}
+
+/** The run's own calls that compactions replaced. */
+async function listReplaced(
+  store: Store,
+  { runId, compaction, transcript, calls }: Context,
+): Promise<RecordedCall[]> {
+  if (compaction.count === 0) return [];
+  const present = new Set(transcript.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
+  for (const { callId } of calls) present.add(callId);
+  const recorded = listRecordedCalls(await readJournal(store, runId));
+  return recorded.filter(({ callId }) => !present.has(callId));
+}
+
 function resultIn(event: RunEvent): CallResult | undefined {
   switch (event.type) {
     case 'tool.settled':
@@ -79,7 +102,8 @@ export function playFrom(store: Store, host: Host): PlayCall {
     const none = (why: string) => ({ missing: `Not executed: ${why}. Retry executes the call.` });
     if (calls === null) return none(`run ${original}, whose results this fork plays, was deleted`);
     const equal = calls.filter(({ digest }) => digest === call.digest);
-    const place = countEarlier(context, call);
+    const replaced = (await listReplaced(store, context)).filter(({ digest }) => digest === call.digest);
+    const place = replaced.length + countEarlier(context, call);
     const result = equal[place]?.result;
     const which = place === 0 ? '' : `, which the fork makes for the ${place + 1}th time`;
     if (result === undefined)

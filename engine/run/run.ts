@@ -1,7 +1,6 @@
 import type { Context } from '../../machines/context.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { initial } from '../../machines/step.ts';
-import { findResult } from '../../machines/tool-results.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
 import type { RunStarted } from '../../protocol/event.ts';
@@ -39,6 +38,7 @@ import { followText } from '../events/shared-text.ts';
 import { momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { readPage } from '../journal/read-journal.ts';
+import { readResult } from '../journal/recorded-calls.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { Command, MakeCommand } from '../log/command.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from '../log/refusal.ts';
@@ -406,7 +406,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   /** The full result of a call. Throws `call-unknown` without one, `result-missing` if the store has only its head and tail. */
   async output(callId: string): Promise<JsonValue> {
-    const result = findResult(await this.#readContext(), callId);
+    const result = await readResult(this.#options.store, await this.#readContext(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
   }
 

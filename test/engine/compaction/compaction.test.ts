@@ -4,6 +4,7 @@ import { createAgent } from '../../../agent/agent.ts';
 import type { CompactionOptions } from '../../../agent/agent-options.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
+import { openResult } from '../../../engine/run/read-result.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -33,7 +34,7 @@ type Given = Partial<CompactionOptions> & {
   repeatable?: boolean;
   fails?: boolean;
   approval?: boolean;
-  output?: string;
+  output?: string | (() => string);
   tool?: string;
 };
 
@@ -69,7 +70,7 @@ function makeShop({
     run: input => {
       ran.push(input);
       if (fails === true) throw new Error('declined');
-      return output;
+      return typeof output === 'string' ? output : output();
     },
     approval,
     ...(repeatable === undefined ? {} : { repeatable }),
@@ -521,6 +522,38 @@ describe('a run that continues a compacted one', () => {
     const third = await agent.start('3', { continues: second.id });
     expect(await third.settled()).toMatchObject({ status: 'waiting' });
     expect(ran).toHaveLength(1);
+  });
+});
+
+describe('what a compaction replaced', () => {
+  test('is still read by the id of its call', async () => {
+    const { agent, store } = makeShop({ script: THREE, output: 'paid in full' });
+    const run = await agent.start('Refund them.');
+    await run.settled();
+    expect(await run.output('call_0')).toBe('paid in full');
+    const { page } = await openResult(store, run.id, 'call_0');
+    expect((await page(0, 100)).text).toBe('"paid in full"');
+    await expect(run.output('call_9')).rejects.toMatchObject({ code: 'call-unknown' });
+    await expect(openResult(store, run.id, 'call_9')).rejects.toMatchObject({ code: 'call-unknown' });
+  });
+
+  test('counts in a fork that plays results: an equal call has the next result', async () => {
+    const script: (object | string)[] = [{ id: 1 }, { id: 2 }, { id: 3 }, { id: 1 }, { id: 1 }, 'done'];
+    let paid = 0;
+    const { agent, store } = makeShop({
+      script: [...script, ...script],
+      repeatable: true,
+      output: () => `paid ${paid++}`,
+    });
+    const run = await agent.start('Refund them.');
+    await run.settled();
+    const fork = await run.fork({ at: 1, replayTools: true });
+    await fork.settled();
+    const outputsOf = async (id: string) =>
+      (await eventsOf(store, id)).flatMap(event => (event.type === 'tool.settled' ? [event.output] : []));
+    expect(await compacted(fork, store)).toHaveLength(1);
+    expect(await outputsOf(fork.id)).toEqual(['paid 0', 'paid 1', 'paid 2', 'paid 3', 'paid 4']);
+    expect(paid).toBe(5);
   });
 });
 
