@@ -1,5 +1,7 @@
+import { loadRun } from '../engine/journal/load-run.ts';
 import { readPages } from '../engine/journal/read-journal.ts';
 import { listRecordedCalls } from '../engine/journal/recorded-calls.ts';
+import { closeLedger } from '../machines/ledger.ts';
 import type { JournalEntry } from '../protocol/event.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
@@ -27,7 +29,7 @@ const INPUT: JsonObject = {
 
 /**
  * The tool with which a model reads all that was done in a run and in the runs that it continues: the calls with a side
- * effect that settled, the latest first. A compaction tells the model only the latest of them in full.
+ * effect that settled, or whose run ended before, the latest first. A compaction tells the model only the latest of them in full.
  */
 export function ledgerTool(store: Store): Tool {
   return {
@@ -61,11 +63,15 @@ async function listDeeds(store: Store, runId: string, { tool, skip }: JsonObject
   for (const record of (await store.chain(runId)).toReversed()) {
     const entries: JournalEntry[] = [];
     for await (const some of readPages(store, record.runId)) entries.push(...some.filter(isOfCall));
-    for (const call of listRecordedCalls(entries).toReversed()) {
-      if (call.sideEffect !== 'once' || call.result === undefined) continue;
-      if (tool !== undefined && call.name !== tool) continue;
+    const unknown =
+      record.runId === runId ? new Map<string, number>() : await findUnknown(store, record.runId);
+    for (const { callId, name, input, sideEffect, result } of listRecordedCalls(entries).toReversed()) {
+      const at = result?.at ?? unknown.get(callId);
+      if (sideEffect !== 'once' || at === undefined) continue;
+      if (tool !== undefined && name !== tool) continue;
       seen += 1;
-      if (seen > from && page.length < DEEDS_A_PAGE) page.push(describe(call.name, call.input, call.result));
+      if (seen <= from || page.length >= DEEDS_A_PAGE) continue;
+      page.push({ tool: name, input: quote(input), ...describe(result), at: new Date(at).toISOString() });
     }
   }
   const next = from + page.length < seen ? from + page.length : undefined;
@@ -76,18 +82,16 @@ function isOfCall({ event }: JournalEntry): boolean {
   return 'callId' in event || event.type === 'turn.completed' || event.type.endsWith('.edited');
 }
 
-function describe(
-  tool: string,
-  input: JsonValue,
-  { output, isError, at }: { output: JsonValue; isError: boolean; at: number },
-): JsonObject {
-  return {
-    tool,
-    input: quote(input),
-    outcome: isError ? 'failed' : 'done',
-    output: quote(output),
-    at: new Date(at).toISOString(),
-  };
+/** When an ended run stopped waiting for its begun calls, by their ids: nobody knows what became of them. */
+async function findUnknown(store: Store, runId: string): Promise<Map<string, number>> {
+  const { state } = await loadRun(store, runId);
+  const { fresh } = closeLedger(state.context);
+  return new Map(fresh.flatMap(({ callId, outcome, at }) => (outcome === 'unknown' ? [[callId, at]] : [])));
+}
+
+function describe(result: { output: JsonValue; isError: boolean } | undefined): JsonObject {
+  if (result === undefined) return { outcome: 'unknown' };
+  return { outcome: result.isError ? 'failed' : 'done', output: quote(result.output) };
 }
 
 function quote(value: JsonValue): JsonValue {

@@ -6,6 +6,7 @@ import { loadRun } from '../../../engine/journal/load-run.ts';
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import { openResult } from '../../../engine/run/read-result.ts';
 import type { Run } from '../../../engine/run/run.ts';
+import { InDoubt } from '../../../protocol/error.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { textOf, userMessage } from '../../../protocol/message.ts';
@@ -648,5 +649,33 @@ describe('the tool that reads the ledger', () => {
     const told = [...tell(latest.output), ...tell(earlier.output)].map(({ input }) => input.order);
     expect(told).toEqual(orders.toReversed());
     expect(earlier.output).not.toHaveProperty('skip');
+  });
+
+  test('lists a call of a cancelled run whose outcome nobody knows', async () => {
+    const store = memory();
+    const calls = [
+      { callId: 'pay', name: 'refund', input: {} },
+      { callId: 'list', name: 'read_ledger', input: {} },
+    ];
+    const model = answerWith(({ transcript }) => {
+      const call = transcript.at(-1)?.type === 'tool_result' ? undefined : calls.shift();
+      return call ? { toolCalls: [call] } : { text: 'done' };
+    });
+    const refund = makeTool('refund', {
+      run: () => {
+        throw new InDoubt('the line went dead');
+      },
+    });
+    const compaction = { at: 1_000_000, summarize: 'model' } as const;
+    const agent = createAgent({ name: 'shop', model, store, tools: [refund], compaction });
+    const first = await agent.start('Refund it.');
+    expect(await first.settled()).toMatchObject({ status: 'waiting' });
+    await first.cancel();
+    expect(await first.settled()).toMatchObject({ status: 'cancelled' });
+    const second = await agent.run('What was done?', { continues: first.id });
+    expect(second).toMatchObject({
+      status: 'finished',
+      results: [{ output: { total: 1, calls: [{ tool: 'refund', outcome: 'unknown' }] } }],
+    });
   });
 });
