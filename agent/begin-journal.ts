@@ -160,17 +160,19 @@ export function beginJournal(
       continues: options.continues,
       // A digest is of all items; else a count is of those of the run, and all that it inherits comes first.
       sent: sent === null ? undefined : { ...sent, items: sent.digest === undefined ? 0 : sent.items },
-      inherits: inherits && matters(inherits, config) ? inherits : undefined,
+      inherits: inherits && takenOver(inherits, config),
       launch: options.launch,
       parent: options.parent,
     }),
   };
 }
 
-/** Whether a run that inherits this may be compacted, or what it inherits was. */
-function matters({ tokens, ledger, items }: Inheritance, { compaction }: RunConfig): boolean {
-  if (items.length > 0 || Object.keys(ledger.counts).length > 0) return true;
-  return compaction !== undefined && (tokens > 0 || ledger.fresh.length > 0);
+/** What a run takes over: what was done only if it may be compacted, or if what it inherits was. */
+function takenOver(inherits: Inheritance, { compaction }: RunConfig): Inheritance | undefined {
+  const { tokens, ledger, items } = inherits;
+  const wasCompacted = items.length > 0 || Object.keys(ledger.counts).length > 0;
+  if (wasCompacted || (compaction !== undefined && ledger.fresh.length > 0)) return inherits;
+  return tokens > 0 ? { tokens, ledger: { fresh: [], past: {}, counts: {} }, items: [] } : undefined;
 }
 
 /** The labels that are given, else the inherited ones. A run without labels has none in its journal either. */

@@ -4,6 +4,7 @@ import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { Capabilities, ModelAdapter, SetupChange } from '../../../protocol/adapter.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
+import { BreakCosts } from '../../../protocol/listing/cost.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -190,5 +191,26 @@ describe('a request', () => {
       (await store.read(id, 0)).flatMap(({ event }) => (event.type === 'turn.completed' ? [event] : []));
     expect(breaksOf(await ofRun(same.id))).toEqual([null]);
     expect((await ofRun(changed.id))[0]?.broken).toMatchObject({ by: 'instructions' });
+  });
+
+  test('that breaks with the run that it continues costs the tokens of that run', async () => {
+    const usage = {
+      inputTokens: 1_200,
+      outputTokens: 100,
+      cachedInputTokens: 0,
+      cacheWriteTokens: null,
+      reasoningTokens: null,
+    };
+    const model = answerWith(() => ({ text: 'done', usage }));
+    const { agent, run, host, store } = await turnsOf({}, model);
+    const other = createAgent({ ...agent.options, instructions: 'Be loud.' });
+    const next = await other.start('again', { continues: run.id });
+    await host.settle(next.settled());
+    const costs = new BreakCosts();
+    const found = (await store.read(next.id, 0)).flatMap(({ event }) => {
+      costs.follow(event);
+      return event.type === 'turn.completed' ? [costs.take(event, undefined)] : [];
+    });
+    expect(found).toEqual([{ readAgain: 1_200, cost: null }]);
   });
 });
