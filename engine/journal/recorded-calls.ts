@@ -51,7 +51,11 @@ export function listRecordedCalls(entries: readonly JournalEntry[]): RecordedCal
 }
 
 /** Returns the result of a call, also of one that a compaction replaced. Throws `call-unknown` without one. */
-export async function readResult(store: Store, context: Context, callId: string): Promise<CallResult> {
+export async function readRecordedResult(
+  store: Store,
+  context: Context,
+  callId: string,
+): Promise<CallResult> {
   const { runId } = context;
   const result =
     findResult(context, callId) ??

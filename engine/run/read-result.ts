@@ -3,7 +3,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { isInsideCharacter, utf8Length } from '../../text/cut-text.ts';
 import { loadRun } from '../journal/load-run.ts';
-import { readResult } from '../journal/recorded-calls.ts';
+import { readRecordedResult } from '../journal/recorded-calls.ts';
 import { BLOB_PAGE_BYTES, capturesOf, RunBlobs } from '../journal/run-blobs.ts';
 
 /** The JSON text of a result, of any size. All offsets and lengths are in bytes of UTF-8. */
@@ -20,7 +20,7 @@ type ResultText = {
 /** Opens a result for reading in pages. Throws `run-unknown`, `call-unknown` without a result, and reading `result-missing`. */
 export async function openResult(store: Store, runId: string, callId: string): Promise<ResultText> {
   const { state } = await loadRun(store, runId);
-  const { output, isError, blob } = await readResult(store, state.context, callId);
+  const { output, isError, blob } = await readRecordedResult(store, state.context, callId);
   if (blob !== undefined) {
     const blobs = new RunBlobs({ store, host: {}, runId });
     const read = (offset: number, length: number) => blobs.read(blob, offset, length);

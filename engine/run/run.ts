@@ -38,7 +38,7 @@ import { followText } from '../events/shared-text.ts';
 import { momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { readPage } from '../journal/read-journal.ts';
-import { readResult } from '../journal/recorded-calls.ts';
+import { readRecordedResult } from '../journal/recorded-calls.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { Command, MakeCommand } from '../log/command.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from '../log/refusal.ts';
@@ -406,7 +406,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   /** The full result of a call. Throws `call-unknown` without one, `result-missing` if the store has only its head and tail. */
   async output(callId: string): Promise<JsonValue> {
-    const result = await readResult(this.#options.store, await this.#readContext(), callId);
+    const result = await readRecordedResult(this.#options.store, await this.#readContext(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
   }
 
