@@ -37,6 +37,7 @@ async function playOne({ name, scripts, play, ...options }: Scenario, command: s
   try {
     const found = await play(desk);
     if (desk.upstream.problems.length > 0) throw new Error('the upstream refused requests');
+    if (desk.upstream.lost.length > 0) throw new Error(`without reasoning: ${desk.upstream.lost.join('; ')}`);
     if (desk.upstream.paidTwice.length > 0) throw new Error(`paid twice: ${desk.upstream.paidTwice}`);
     console.log(`ok      ${name} (${Math.round(performance.now() - start)} ms): ${found}`);
     if (values.keep === true) keep(desk);

@@ -1,6 +1,7 @@
 import type { InputItem } from '../../../examples/stand-in/request.ts';
 import type { WrittenTurn } from '../../../examples/stand-in/wire/turn.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
+import { countTurns } from './wires.ts';
 
 export type WireName = 'openai' | 'openai-chat' | 'anthropic' | 'gemini' | 'deepseek' | 'ollama';
 
@@ -12,8 +13,6 @@ export type ModelRequest = {
   instructions: string;
   items: readonly InputItem[];
   tools: readonly OfferedTool[];
-  /** How many turns of the model the conversation has. */
-  turns: number;
 };
 
 /** `type` is `function`, or `custom` for a tool whose input is a text. */
@@ -46,12 +45,14 @@ export type ScriptedTurn = {
 
 /**
  * The turns of one conversation. Which one is next follows from the request alone, so that a repeated request gets the
- * same turn: with a list, the number of turns that the conversation has.
+ * same turn: `at` says how many there were. Without `at` it is the number of the model's turns; where a client may keep
+ * what an interrupted turn said, `countRounds` counts only those with calls.
  */
 export type Script = {
   name: string;
   /** Whether the script answers a request. Without it: each request that offers tools. */
   takes?: (request: ModelRequest) => boolean;
+  at?: (items: readonly InputItem[]) => number;
   turns: readonly OrFrom<ScriptedTurn>[];
 };
 
@@ -65,7 +66,7 @@ export function findTurn(
 ): { script: Script; at: number; turn: ScriptedTurn } {
   const takes = (script: Script) => script.takes?.(request) ?? request.tools.length > 0;
   const script = scripts.find(takes) ?? ASIDE;
-  const at = request.turns;
+  const at = (script.at ?? countTurns)(request.items);
   const turn = script.turns[at];
   if (script === ASIDE) return { script, at, turn: { text: 'A title' } };
   if (turn === undefined) throw new RangeError(`the script "${script.name}" has no turn ${at}`);

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { jsonIn } from '../../../adapters/turn/json-access.ts';
 import { parseBody } from '../../../examples/stand-in/wire/read-requests.ts';
-import { seeded } from '../../../examples/stand-in/wire/turn.ts';
+import { seeded, type WrittenTurn } from '../../../examples/stand-in/wire/turn.ts';
 import { messageOf } from '../../../protocol/error.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { canonicalJson, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { findTurn, type ModelRequest, type Script, type ScriptedTurn, writeTurn } from './script.ts';
-import { countTurns, WIRES, type Wire } from './wires.ts';
+import { WIRES, type Wire } from './wires.ts';
 
 /** A request as the upstream saw it. */
 export type Seen = ModelRequest & {
@@ -19,6 +20,10 @@ export type Seen = ModelRequest & {
   status: number;
   /** Why it was refused with 400: the script cannot go on, or what has to come back did not. */
   problem?: string;
+  /** The calls that came back without the reasoning of their turn. */
+  lost: string[];
+  /** How many came back with it. */
+  kept: number;
 };
 
 /**
@@ -32,6 +37,8 @@ export class Upstream {
   scripts: readonly Script[];
   readonly #server: ReturnType<typeof createServer>;
   readonly #troubles = new Map<string, number>();
+  /** What has to come back with a call. */
+  readonly #issued = new Map<string, { text?: string; signature?: string }>();
   readonly #waiting = new Set<() => void>();
 
   private constructor(server: ReturnType<typeof createServer>, scripts: readonly Script[]) {
@@ -56,6 +63,13 @@ export class Upstream {
   get paidTwice(): string[] {
     const paid = this.turns.filter(({ outcome }) => outcome === 'answered').map(keyOf);
     return [...new Set(paid.filter((key, at) => paid.indexOf(key) !== at))];
+  }
+
+  /** The requests that lacked reasoning of earlier turns. */
+  get lost(): string[] {
+    return this.turns.flatMap(({ script, turn, lost }) =>
+      lost.length === 0 ? [] : [`${script} ${turn}: ${lost.join(', ')}`],
+    );
   }
 
   get problems(): string[] {
@@ -88,9 +102,9 @@ export class Upstream {
     if (wire === undefined) return send(response, ...besides(path, body));
     const { items, tools, instructions } = wire.read(body);
     const { headers } = request;
-    const turns = countTurns(items);
-    const asked: ModelRequest = { wire: wire.name, headers, body, instructions, items, tools, turns };
-    const seen: Seen = { ...asked, path, script: '', turn: turns, outcome: 'open', status: 0 };
+    const asked: ModelRequest = { wire: wire.name, headers, body, instructions, items, tools };
+    const begun = { script: '', turn: 0, outcome: 'open', status: 0, kept: 0 } as const;
+    const seen: Seen = { ...asked, path, ...begun, lost: [] };
     this.seen.push(seen);
     response.on('close', () => {
       if (seen.outcome === 'open') seen.outcome = response.writableFinished ? 'answered' : 'left';
@@ -107,20 +121,18 @@ export class Upstream {
   async #play(wire: Wire, seen: Seen, response: ServerResponse): Promise<void> {
     const { script, at, turn } = findTurn(this.scripts, seen);
     Object.assign(seen, { script: script.name, turn: at });
-    const earlier = script.turns
-      .slice(0, at)
-      .map(given => (typeof given === 'function' ? given(seen) : given));
-    const key = (place: number) => `${script.name} ${place}`;
-    const missing = wire.missing(seen.body, earlier, key);
-    if (missing !== undefined) return refuse(response, wire, seen, 400, missing);
+    const problem = wire.refuses?.(seen.body) ?? this.#compare(wire, seen);
+    if (problem !== undefined) return refuse(response, wire, seen, 400, problem);
     const trouble = this.#nextTrouble(keyOf(seen), turn);
     if (trouble?.type === 'status') {
       const { status, retryAfterS } = trouble;
       if (retryAfterS !== undefined) response.setHeader('retry-after', String(retryAfterS));
       return refuse(response, wire, seen, status, 'the script says so');
     }
-    const signature = wire.sign(seen.body, key(at));
-    const written = writeTurn(turn, seen, { name: `${script.name}-${at}`, signature });
+    const name = `${script.name}-${at}`;
+    const signature = wire.sign?.(seen.body) ?? Buffer.from(`sealed ${name}`).toString('base64');
+    const written = writeTurn(turn, seen, { name, signature });
+    this.#issue(turn, written);
     seen.status = 200;
     if (!wire.streams(seen.path, seen.body)) {
       if (trouble === undefined) send(response, 200, wire.encoder.whole(written));
@@ -130,6 +142,33 @@ export class Upstream {
     const blocks = wire.encoder.stream(written, seeded(at + 1));
     if (trouble === undefined) response.end(blocks.join(''));
     else response.write(blocks.slice(0, Math.ceil(blocks.length / 2)).join(''));
+  }
+
+  /** Counts what came back with the calls of earlier turns. Returns the provider's complaint. */
+  #compare({ turns, returns, insists }: Wire, seen: Seen): string | undefined {
+    for (const turn of turns(seen.body)) {
+      const [call] = turn.calls;
+      const issued = call && this.#issued.get(keyOfCall(call));
+      const expected = returns === 'nothing' ? undefined : issued?.[returns];
+      if (call === undefined || returns === 'nothing' || expected === undefined) continue;
+      if (turn[returns] === expected) seen.kept += 1;
+      else if (turn[returns] !== undefined)
+        return `the reasoning of the call of ${call.name} came back changed`;
+      else if (insists) return `the reasoning of the call of ${call.name} must be passed back`;
+      else seen.lost.push(call.name);
+    }
+    return undefined;
+  }
+
+  #issue({ reasoning }: ScriptedTurn, { calls, signature }: WrittenTurn): void {
+    const [call] = calls;
+    if (call === undefined || signature === undefined) return;
+    const text = typeof reasoning === 'object' ? reasoning.text : undefined;
+    const given = jsonIn(call.arguments) ?? call.arguments;
+    this.#issued.set(keyOfCall({ name: call.name, arguments: given }), {
+      ...omitUndefined({ text }),
+      signature,
+    });
   }
 
   #nextTrouble(key: string, { trouble }: ScriptedTurn): ScriptedTurn['trouble'] {
@@ -146,6 +185,10 @@ export class Upstream {
 
 function keyOf({ script, turn }: Seen): string {
   return `${script} ${turn}`;
+}
+
+function keyOfCall({ name, arguments: given }: { name: string; arguments: JsonValue | undefined }): string {
+  return canonicalJson([name, given ?? null]);
 }
 
 /** Answers counts of tokens and lists of models. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { objectOf, objectsOf, textIn } from '../../../adapters/turn/json-access.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../../../adapters/turn/json-access.ts';
 import type { InputItem } from '../../../examples/stand-in/request.ts';
 import { anthropicMessages } from '../../../examples/stand-in/wire/anthropic.ts';
 import { chat } from '../../../examples/stand-in/wire/chat.ts';
@@ -15,7 +15,15 @@ import {
 import { responses } from '../../../examples/stand-in/wire/responses.ts';
 import type { Encoder } from '../../../examples/stand-in/wire/turn.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
-import type { OfferedTool, ScriptedTurn, WireName } from './script.ts';
+import type { OfferedTool, WireName } from './script.ts';
+
+/** A turn as a request returns it. */
+type ReturnedTurn = {
+  calls: readonly { name: string; arguments: JsonValue | undefined }[];
+  /** `undefined` if the request lacks it. */
+  text?: string | undefined;
+  signature?: string | undefined;
+};
 
 /** One API of a provider: how requests are read, answers written, and what has to come back. */
 export type Wire = {
@@ -26,19 +34,19 @@ export type Wire = {
   encoder: Encoder;
   read: (body: JsonObject) => Omit<StandInRequest, 'tools'> & { tools: OfferedTool[] };
   streams: (path: string, body: JsonObject) => boolean;
-  /** The signature of the next turn: what the provider wants back with it. */
-  sign: (body: JsonObject, key: string) => string;
-  /** The provider's complaint about what came back changed, or did not come back. */
-  missing: (
-    body: JsonObject,
-    turns: readonly ScriptedTurn[],
-    key: (at: number) => string,
-  ) => string | undefined;
+  /** The turns of the model in a request. */
+  turns: (body: JsonObject) => ReturnedTurn[];
+  /** What of the reasoning comes back with the calls of its turn. */
+  returns: 'signature' | 'text' | 'nothing';
+  /** Whether calls without it are refused. Other providers only think worse. */
+  insists?: true;
+  /** The signature of the next turn. Without it: any text. */
+  sign?: (body: JsonObject) => string;
+  /** What else the provider complains about. */
+  refuses?: (body: JsonObject) => string | undefined;
 };
 
 const streamField = (_: string, { stream }: JsonObject) => stream === true;
-const plainSignature = (_: JsonObject, key: string) => Buffer.from(`sealed ${key}`).toString('base64');
-const none = () => undefined;
 
 /** The wires by provider. The first whose path matches answers; `/deepseek` is before the other Chat Completions. */
 export const WIRES: readonly Wire[] = [
@@ -49,8 +57,9 @@ export const WIRES: readonly Wire[] = [
     encoder: responses(),
     read: readResponses,
     streams: streamField,
-    sign: plainSignature,
-    missing: missingReasoningItem,
+    turns: ({ input }) => itemTurns(objectsOf(input)),
+    returns: 'signature',
+    refuses: ({ input }) => misplacedReasoning(objectsOf(input)),
   },
   {
     name: 'deepseek',
@@ -59,8 +68,10 @@ export const WIRES: readonly Wire[] = [
     encoder: chat(),
     read: body => withFunctions(readChat(body)),
     streams: streamField,
-    sign: plainSignature,
-    missing: missingReasoningContent,
+    turns: chatTurns,
+    returns: 'text',
+    // https://api-docs.deepseek.com/guides/thinking_mode
+    insists: true,
   },
   {
     name: 'openai-chat',
@@ -69,8 +80,8 @@ export const WIRES: readonly Wire[] = [
     encoder: chat(),
     read: body => withFunctions(readChat(body)),
     streams: streamField,
-    sign: plainSignature,
-    missing: none,
+    turns: chatTurns,
+    returns: 'nothing',
   },
   {
     name: 'anthropic',
@@ -79,8 +90,10 @@ export const WIRES: readonly Wire[] = [
     encoder: anthropicMessages,
     read: body => withFunctions(readAnthropic(body)),
     streams: streamField,
-    sign: body => digest(prefixOf(body)),
-    missing: changedPrefix,
+    turns: messageTurns,
+    returns: 'signature',
+    sign: body => digest(prefixOf(body, objectsOf(body.messages).flatMap(blocksOf))),
+    refuses: changedPrefix,
   },
   {
     name: 'gemini',
@@ -89,8 +102,9 @@ export const WIRES: readonly Wire[] = [
     encoder: geminiContent,
     read: body => withFunctions(readGemini(body)),
     streams: path => path.includes(':stream'),
-    sign: plainSignature,
-    missing: missingSignature,
+    turns: contentTurns,
+    // https://ai.google.dev/gemini-api/docs/thought-signatures
+    returns: 'signature',
   },
   {
     name: 'ollama',
@@ -99,8 +113,8 @@ export const WIRES: readonly Wire[] = [
     encoder: ollamaChat,
     read: body => withFunctions(readOllama(body)),
     streams: (_, { stream }) => stream !== false,
-    sign: plainSignature,
-    missing: none,
+    turns: chatTurns,
+    returns: 'text',
   },
 ];
 
@@ -161,13 +175,17 @@ function turnOf(item: InputItem): string | undefined {
   return item.type === 'message' && item.role === 'assistant' ? '' : undefined;
 }
 
+/** How often the model has called tools, and something came back. What an interrupted turn said does not count. */
+export function countRounds(items: readonly InputItem[]): number {
+  return countTurns(items.filter(({ type }) => type !== 'message'));
+}
+
 function digest(value: JsonValue): string {
   return createHash('sha256').update(canonicalJson(value)).digest('base64');
 }
 
-/** System, tools and the blocks before the next turn, without cache marks. */
-function prefixOf({ system, tools, messages }: JsonObject): JsonValue {
-  return [withoutMarks(system ?? ''), withoutMarks(tools ?? []), objectsOf(messages).flatMap(blocksOf)];
+function prefixOf({ system, tools }: JsonObject, earlier: readonly JsonObject[]): JsonValue {
+  return [withoutMarks(system ?? ''), withoutMarks(tools ?? []), [...earlier]];
 }
 
 function blocksOf({ role, content }: JsonObject): JsonObject[] {
@@ -175,6 +193,7 @@ function blocksOf({ role, content }: JsonObject): JsonObject[] {
   return blocks.map(block => ({ role: role ?? '', ...objectOf(withoutMarks(block)) }));
 }
 
+/** Cache marks are not part of what a thinking block is bound to. */
 function withoutMarks(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutMarks);
   if (typeof value !== 'object' || value === null) return value;
@@ -183,96 +202,90 @@ function withoutMarks(value: JsonValue): JsonValue {
 }
 
 /**
- * "Preserved thinking": a thinking block is valid only while system, tools and all earlier messages are unchanged.
- * A message with calls begins with its thinking.
+ * A thinking block is valid only while system, tools and all earlier messages are unchanged.
  * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks
  */
-function changedPrefix(body: JsonObject, turns: readonly ScriptedTurn[]): string | undefined {
-  const messages = objectsOf(body.messages);
+function changedPrefix(body: JsonObject): string | undefined {
   const earlier: JsonObject[] = [];
-  let turn = -1;
-  for (const [index, message] of messages.entries()) {
-    const blocks = blocksOf(message);
-    const isReply = message.role === 'assistant';
-    if (isReply) turn += 1;
-    const calls = blocks.some(({ type }) => type === 'tool_use');
-    if (isReply && calls && turns[turn]?.reasoning !== undefined && blocks[0]?.type !== 'thinking')
-      return `messages.${index}.content.0.type: Expected \`thinking\`, but found \`${textIn(blocks[0]?.type)}\`.`;
-    for (const [at, block] of blocks.entries()) {
-      const head = [withoutMarks(body.system ?? ''), withoutMarks(body.tools ?? []), earlier];
-      if (block.type === 'thinking' && block.signature !== digest(head))
+  for (const [index, message] of objectsOf(body.messages).entries())
+    for (const [at, block] of blocksOf(message).entries()) {
+      if (block.type === 'thinking' && block.signature !== digest(prefixOf(body, earlier)))
         return `messages.${index}.content.${at}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation.`;
       earlier.push(block);
     }
-  }
   return undefined;
 }
 
-/** A reasoning item is as it was, and in its place: before the message or the calls of its turn. */
-function missingReasoningItem(
-  { input }: JsonObject,
-  turns: readonly ScriptedTurn[],
-  key: (at: number) => string,
-): string | undefined {
-  const items = objectsOf(input);
-  let turn = -1;
-  let reasoning: JsonObject | undefined;
-  let before: 'model' | 'other' = 'other';
-  for (const [index, item] of items.entries()) {
-    const place = `input[${index}]`;
-    if (item.type === 'reasoning') {
-      if (before === 'model') return `${place}: a reasoning item follows the text or calls of its turn.`;
-      reasoning = item;
-      continue;
-    }
-    const ofModel = item.role === 'assistant' || /^(?:function|custom_tool)_call$/.test(textIn(item.type));
-    if (ofModel && before === 'other') {
-      turn += 1;
-      const expected = turns[turn]?.reasoning !== undefined;
-      if (expected && item.type !== 'message' && reasoning === undefined)
-        return `${place}: the reasoning item of this call is missing.`;
-      if (
-        expected &&
-        reasoning !== undefined &&
-        reasoning.encrypted_content !== plainSignature({}, key(turn))
-      )
-        return `${place}: the encrypted content before it is not that of its turn.`;
-    }
-    if (!ofModel && reasoning !== undefined && before === 'other')
-      return `${place}: a reasoning item came without its required following item.`;
-    reasoning = undefined;
-    before = ofModel ? 'model' : 'other';
-  }
-  return undefined;
+function messageTurns({ messages }: JsonObject): ReturnedTurn[] {
+  return replies(messages).map(message => {
+    const blocks = blocksOf(message);
+    const [first] = blocks;
+    return {
+      calls: blocks
+        .filter(({ type }) => type === 'tool_use')
+        .map(({ name, input }) => ({ name: textIn(name), arguments: input })),
+      ...(first?.type === 'thinking' && { signature: textIn(first.signature) }),
+    };
+  });
 }
 
-/** https://api-docs.deepseek.com/guides/thinking_mode: turns with calls go back with their reasoning. */
-function missingReasoningContent(
-  { messages }: JsonObject,
-  turns: readonly ScriptedTurn[],
-): string | undefined {
-  const replies = objectsOf(messages).filter(({ role }) => role === 'assistant');
-  for (const [at, reply] of replies.entries()) {
-    const reasoning = turns[at]?.reasoning;
-    if (typeof reasoning !== 'object' || objectsOf(reply.tool_calls).length === 0) continue;
-    if (reply.reasoning_content !== reasoning.text)
-      return `The reasoning_content of the assistant message ${at} must be passed back to the API.`;
-  }
-  return undefined;
+/** Of Chat Completions and of Ollama, which names reasoning otherwise and has no texts of arguments. */
+function chatTurns({ messages }: JsonObject): ReturnedTurn[] {
+  return replies(messages).map(({ tool_calls, reasoning_content, thinking }) => ({
+    calls: objectsOf(tool_calls).map(call => {
+      const { name, arguments: written } = objectOf(call.function);
+      return { name: textIn(name), arguments: typeof written === 'string' ? jsonIn(written) : written };
+    }),
+    text: nonEmpty(reasoning_content ?? thinking),
+  }));
 }
 
-/** https://ai.google.dev/gemini-api/docs/thought-signatures: the first call of a turn has its signature. */
-function missingSignature(
-  { contents }: JsonObject,
-  turns: readonly ScriptedTurn[],
-  key: (at: number) => string,
-): string | undefined {
-  const replies = objectsOf(contents).filter(({ role }) => role === 'model');
-  for (const [at, reply] of replies.entries()) {
-    const call = objectsOf(reply.parts).find(({ functionCall }) => functionCall !== undefined);
-    if (call === undefined || turns[at]?.reasoning === undefined) continue;
-    if (call.thoughtSignature !== plainSignature({}, key(at)))
-      return `Function call is missing a thought_signature in functionCall parts, in turn ${at}.`;
+function contentTurns({ contents }: JsonObject): ReturnedTurn[] {
+  const turns = objectsOf(contents).filter(({ role }) => role === 'model');
+  return turns.map(({ parts }) => {
+    const calls = objectsOf(parts).filter(({ functionCall }) => functionCall !== undefined);
+    const signature = nonEmpty(calls[0]?.thoughtSignature);
+    return {
+      calls: calls.map(({ functionCall }) => {
+        const { name, args } = objectOf(functionCall);
+        return { name: textIn(name), arguments: args };
+      }),
+      // What Google documents for calls of another model.
+      signature: signature === 'skip_thought_signature_validator' ? undefined : signature,
+    };
+  });
+}
+
+function replies(messages: JsonValue | undefined): JsonObject[] {
+  return objectsOf(messages).filter(({ role }) => role === 'assistant');
+}
+
+const OF_MODEL = /^(?:function|custom_tool)_call$/;
+
+function itemTurns(items: readonly JsonObject[]): ReturnedTurn[] {
+  const turns: { calls: { name: string; arguments: JsonValue | undefined }[]; signature?: string }[] = [];
+  let isOpen = false;
+  for (const item of items) {
+    const isCall = OF_MODEL.test(textIn(item.type));
+    const ofModel = isCall || item.type === 'reasoning' || item.role === 'assistant';
+    if (ofModel && !isOpen) turns.push({ calls: [] });
+    isOpen = ofModel;
+    const turn = turns.at(-1);
+    if (turn === undefined) continue;
+    if (item.type === 'reasoning') turn.signature = textIn(item.encrypted_content);
+    const written = textIn(item.arguments ?? item.input);
+    if (isCall) turn.calls.push({ name: textIn(item.name), arguments: jsonIn(written) ?? written });
+  }
+  return turns;
+}
+
+/** A reasoning item comes before the text and the calls of its turn. */
+function misplacedReasoning(items: readonly JsonObject[]): string | undefined {
+  for (const [index, { type }] of items.entries()) {
+    if (type !== 'reasoning') continue;
+    const ofModel = (item?: JsonObject) => item?.role === 'assistant' || OF_MODEL.test(textIn(item?.type));
+    if (ofModel(items[index - 1])) return `input[${index}]: reasoning follows the text or calls of its turn.`;
+    if (!ofModel(items[index + 1])) return `input[${index}]: reasoning without its required following item.`;
   }
   return undefined;
 }
