@@ -2,7 +2,6 @@ import type { Hono } from 'hono';
 import type { GatewayService } from '../gateway/gateway-service.ts';
 import { failureOf, finishedResponse, respondWithEvents } from '../gateway/live/respond.ts';
 import { readSession } from '../gateway/request/client-session.ts';
-import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError } from '../openai-error.ts';
@@ -10,7 +9,7 @@ import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { readChatRequest } from './chat-request.ts';
-import { CHAT_CHUNKS, ChatWriter, type NameCall } from './chat-writer.ts';
+import { CHAT_CHUNKS, ChatWriter } from './chat-writer.ts';
 
 export function createChatCompletionsApi(service: GatewayService, log: (line: string) => void): MountedApi {
   return {
@@ -28,7 +27,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     const body = await readAnyBody(c);
     const { request: read, includeUsage } = readChatRequest(body, model => service.models.providerOf(model));
     const request = { ...read, ...readSession(c.req.raw.headers, body) };
-    const how = { nameCall: callNames(request), includeUsage };
+    const how = { nameCall: callNamer('call_', request.input), includeUsage };
     const live = await service.answer(
       request,
       c.get('caller'),
@@ -39,11 +38,4 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     if (end.status === 'cancelled') throw failureOf(end);
     return c.json(whole);
   });
-}
-
-/** Calls of a stored response are named after it. An unstored one cannot be continued: its calls keep their ids. */
-function callNames({ store, input }: GatewayRequest): NameCall {
-  if (store === false) return ({ callId }) => callId;
-  const name = callNamer('call_', input);
-  return (_, responseId, place) => name(responseId, place);
 }

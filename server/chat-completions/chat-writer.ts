@@ -19,13 +19,11 @@ import {
   refusalIn,
 } from '../gateway/answer/answer-event.ts';
 import { DONE, failureOf, type StreamFormat } from '../gateway/live/respond.ts';
+import type { callNamer } from '../gateway/runs/continued-run.ts';
 import type { ResponseHead } from '../gateway/runs/response-spec.ts';
 import { describeResponsesError } from '../openai-error.ts';
 
 type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;
-
-/** The id of a call for the client. `place` counts the calls of the response from 0. */
-export type NameCall = (call: { callId: string }, responseId: string, place: number) => string;
 
 type Citation = NonNullable<ChatCompletionMessage['annotations']>[number];
 
@@ -73,7 +71,7 @@ type Text = { kind: 'message' | 'reasoning'; text: string; refusal: string; item
 export class ChatWriter implements AnswerWriter<Completion> {
   readonly #head: ResponseHead;
   readonly #emit: (wire: ChatWire) => void;
-  readonly #nameCall: NameCall;
+  readonly #nameCall: ReturnType<typeof callNamer>;
   readonly #includeUsage: boolean;
   readonly #texts = new Map<string, Text>();
   readonly #calls: ChatCompletionMessageToolCall[] = [];
@@ -86,7 +84,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
   constructor(
     head: ResponseHead,
     emit: (wire: ChatWire) => void,
-    { nameCall, includeUsage }: { nameCall: NameCall; includeUsage: boolean },
+    { nameCall, includeUsage }: { nameCall: ReturnType<typeof callNamer>; includeUsage: boolean },
   ) {
     this.#head = head;
     this.#emit = emit;
@@ -176,7 +174,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
   #give({ call, as }: { call: PlacedCall; as: string }): void {
     const isCustom = as === 'custom_tool_call';
     const index = this.#calls.length;
-    const id = this.#nameCall(call, this.#head.id, index);
+    const id = this.#nameCall(this.#head.id, index);
     const { name } = call;
     const written = isCustom ? (argumentOf(call, 'input') ?? call.arguments) : call.arguments || '{}';
     if (isCustom) {

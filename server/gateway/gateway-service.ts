@@ -50,7 +50,8 @@ export type RequestConversation = {
 
 type AnswerOptions = Pick<CallersRequest, 'chain' | 'once'> & { conversation?: RequestConversation };
 
-type Asked = CallersRequest & { conversation?: RequestConversation };
+/** `ownRunId`: a run, maybe an unstored one, that the request may continue. */
+type Asked = CallersRequest & { conversation?: RequestConversation; ownRunId?: string };
 
 type Planned = {
   plan: Plan & { given?: number };
@@ -97,10 +98,11 @@ export class GatewayService {
     write: MakeWriter<Wire, Whole>,
     how: AnswerOptions = {},
   ): Promise<LiveResponse<Wire, Whole>> {
-    const continuation = await continuationOf(request, this.library.seenBy(caller));
+    const continuation = await continuationOf(request, ownRunId => this.library.seenBy(caller, ownRunId));
     if (continuation !== undefined) {
+      const { runId: ownRunId } = continuation;
       try {
-        return await this.#carryOut({ ...this.resolve(continuation), caller }, write);
+        return await this.#carryOut({ ...this.resolve(continuation.request), caller, ownRunId }, write);
       } catch (error) {
         // Refused before anything was done, for example because a person has answered the call.
         if (!(error instanceof ResponsesError)) throw error;
@@ -124,9 +126,10 @@ export class GatewayService {
     return conversation === undefined ? await alone() : await this.#mutex.run(conversation.id, alone);
   }
 
-  async #plan({ request, caller, chain, conversation }: Asked): Promise<Planned> {
+  async #plan({ request, caller, chain, conversation, ownRunId }: Asked): Promise<Planned> {
     const context = await conversation?.read();
-    const plan = await planRequest(request, this.library.seenBy(caller, chain?.runId), context);
+    const library = this.library.seenBy(caller, ownRunId ?? chain?.runId);
+    const plan = await planRequest(request, library, context);
     return { plan, ...omitUndefined({ join: context?.join }) };
   }
 

@@ -10,6 +10,7 @@ import { digestOf } from '../../../protocol/content/digest.ts';
 import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { argumentsIn } from '../answer/answer-event.ts';
+import { readResponseId } from '../answer/wire-ids.ts';
 import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-request.ts';
 import { eventsOf, type FoundResponse, type VisibleResponses } from './response-library.ts';
 import { isCustomTool } from './response-spec.ts';
@@ -35,18 +36,21 @@ function digestOfHistory(input: readonly InputItem[]): string {
   return digestOf(toJson(input.map(item => (item.type === 'sent' ? item.items : item)))).slice(0, 12);
 }
 
-/** `undefined` if the history before the calls that the request answers, or the calls themselves, are not the run's. */
+/**
+ * The request as one that continues a run, which may be one that is not stored: who has the id of a call and the history
+ * before it has made them. `undefined` if this history or the calls themselves are not the run's.
+ */
 export async function continuationOf(
   request: GatewayRequest,
-  library: VisibleResponses,
-): Promise<GatewayRequest | undefined> {
+  libraryFor: (ownRunId: string | undefined) => VisibleResponses,
+): Promise<{ request: GatewayRequest; runId: string } | undefined> {
   const { input, answered = { from: 0, to: 0 } } = request;
   const asked = input.slice(answered.from, answered.to).filter(item => item.type === 'sent');
   const calls = asked.flatMap(callsIn);
   const named = readCallId(calls[0]?.callId ?? '');
   if (named === undefined || named.history !== digestOfHistory(input.slice(0, answered.from)))
     return undefined;
-  const found = await library.find(named.responseId);
+  const found = await libraryFor(readResponseId(named.responseId)?.runId).find(named.responseId);
   if (found === undefined) return undefined;
   const made = givenIn(found);
   // A streamed text begins with the texts of failed attempts, which are not stored.
@@ -63,7 +67,8 @@ export async function continuationOf(
   }
   if (ids.size !== made.calls.length) return undefined;
   const answers = input.slice(answered.to).map(item => (item.type === 'sent' ? withIds(item, ids) : item));
-  return { ...request, input: answers, previousResponseId: named.responseId };
+  const continued = { ...request, input: answers, previousResponseId: named.responseId };
+  return { request: continued, runId: found.run.runId };
 }
 
 function callsIn({ items, tool }: SentItem): ClientCall[] {

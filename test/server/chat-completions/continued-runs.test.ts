@@ -112,6 +112,24 @@ describe('a request that answers the calls of a response', () => {
     await next.close();
   });
 
+  it('continues a run that is not stored, as long as its server runs', async () => {
+    const before = await runs();
+    const body = { model: 'both', tools: TOOLS, store: false };
+    const first = await ask('both', { store: false });
+    const messages = [GO, ...answered(first)];
+    expect(messageOf(await complete(gateway, { ...body, messages })).content).toBe('Both.');
+    expect(await runs()).toBe(before);
+  });
+
+  it('leads to no response that was not stored', async () => {
+    const first = await ask('ask', { store: false });
+    const [, key] = /^call_([a-z0-9]+)_0_/.exec(first.tool_calls?.[0]?.id ?? '') ?? [];
+    expect(key).toBeDefined();
+    const next = { model: 'ask', input: 'go on', previous_response_id: `resp_${key}` };
+    expect(await gateway.refused(next)).toMatchObject({ code: 'previous_response_not_found' });
+    expect((await gateway.send('GET', `/resp_${key}`)).status).toBe(404);
+  });
+
   it('sent again continues in a copy of the run', async () => {
     const before = await runs();
     const body = { model: 'ask', tools: TOOLS, messages: [GO, ...answered(await ask('ask'))] };
@@ -164,13 +182,11 @@ describe('a request starts a run of its own', () => {
     expect(next.tool_calls).toMatchObject([{ function: { arguments: '{"n":2}' } }]);
   });
 
-  it('if the response was not stored: its calls keep the ids of the provider', async () => {
-    const before = await runs();
+  it('if the response was not stored, and its server has ended', async () => {
     const first = await ask('ask', { store: false });
-    expect(first.tool_calls).toMatchObject([{ id: 'call_0_0' }]);
-    const messages = [GO, ...answered(first)];
-    const body = { model: 'ask', tools: TOOLS, messages, store: false };
-    expect(messageOf(await complete(gateway, body)).tool_calls).toHaveLength(1);
-    expect(await runs()).toBe(before);
+    const next = new Gateway(SCRIPTS, { store: gateway.store });
+    const body = { model: 'both', tools: TOOLS, messages: [GO, ...answered(first)], store: false };
+    expect(messageOf(await complete(next, body)).tool_calls).toHaveLength(1);
+    await next.close();
   });
 });
