@@ -1,4 +1,11 @@
-import type { Item, MessageItem, Opaque, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type {
+  Item,
+  MessageItem,
+  Opaque,
+  ReasoningItem,
+  ToolCallItem,
+  ToolResultItem,
+} from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { withBreakpoint } from '../http/prompt-cache.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
@@ -175,20 +182,20 @@ function replayableReasoning(
   { provider, reasoningReplay }: InputOptions,
 ): Set<string> {
   const keys = new Set<string>();
-  let follower = '';
+  let follower = { key: '', ofModel: false };
   for (const item of items.toReversed()) {
     const kept = 'opaque' in item ? keptFrom(provider, item.opaque) : undefined;
     if (item.type !== 'reasoning') {
-      follower = wireKeyOf(item, kept);
+      follower = { key: wireKeyOf(item, kept), ofModel: !closesTurn(item) };
       continue;
     }
     const source = kept?.item;
-    const isReplayable =
-      source !== undefined && isReadable(source, reasoningReplay) && kept?.before === follower;
-    if (isReplayable && follower !== '') {
-      follower = keyOf(source);
-      keys.add(follower);
-    } else follower = '';
+    const fits =
+      kept?.before === ANY ? follower.ofModel : follower.key !== '' && kept?.before === follower.key;
+    if (fits && source !== undefined && isReadable(source, reasoningReplay)) {
+      follower = { key: keyOf(source), ofModel: true };
+      keys.add(follower.key);
+    } else follower = { key: '', ofModel: false };
   }
   return keys;
 }
@@ -310,7 +317,7 @@ function idsOf(transcript: readonly Item[], type: 'tool_call' | 'tool_result'): 
  *   refuses a call that had them without them;
  * - `after`: the key of the reasoning that the item followed. The provider refuses the item's id without that
  *   reasoning;
- * - `before`: for reasoning, the key of the item that must follow it.
+ * - `before`: for reasoning, the key of the item that must follow it, or `ANY`.
  */
 export type Kept = {
   item?: JsonObject;
@@ -324,6 +331,16 @@ export type Kept = {
   after?: string;
   before?: string;
 };
+
+/** As `before`: what follows has lost the id that would name it. */
+const ANY = '*';
+
+/** Reasoning for a client that keeps the history without ids: it belongs before what the client returns after it. */
+export function withoutFollower(item: ReasoningItem): ReasoningItem {
+  const { opaque } = item;
+  if (!isJsonObject(opaque?.data) || opaque.data.before === undefined) return item;
+  return { ...item, opaque: { ...opaque, data: { ...opaque.data, before: ANY } } };
+}
 
 const TEXTS = ['id', 'as', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
 

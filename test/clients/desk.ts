@@ -29,7 +29,7 @@ type DeskOptions = {
   /** More of the gateway's configuration. */
   config?: JsonObject;
   /** What the client works on: file names and contents. */
-  files?: Readonly<Record<string, string>>;
+  files?: Readonly<Record<string, string | Uint8Array>>;
 };
 
 /**
@@ -187,7 +187,7 @@ export class Desk implements AsyncDisposable {
     };
   }
 
-  #write(name: string, content: string): void {
+  #write(name: string, content: string | Uint8Array): void {
     const file = join(this.folder, name);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, content);

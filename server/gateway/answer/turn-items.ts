@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { withoutFollower } from '../../../adapters/responses/input.ts';
 import { isKnownItem } from '../../../adapters/responses/item-kinds.ts';
 import {
   type Item,
@@ -225,7 +226,7 @@ export function openSeal(content: unknown): ReasoningItem[] | undefined {
     const text = Buffer.from(content.slice(SEAL.length), 'base64url').toString('utf8');
     if (isTooDeep(text)) return undefined;
     const items = reasoningItems.parse(JSON.parse(text));
-    return items.every(item => item.type === 'reasoning') ? items : undefined;
+    return items.every(item => item.type === 'reasoning') ? items.map(withoutFollower) : undefined;
   } catch {
     return undefined;
   }

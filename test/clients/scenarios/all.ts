@@ -2,6 +2,7 @@ import { opencode } from '../clients/opencode.ts';
 import { pi } from '../clients/pi.ts';
 import { WIRES } from '../upstream/wires.ts';
 import { edits } from './edits.ts';
+import { long } from './long.ts';
 import type { Scenario } from './scenario.ts';
 
 const CLIENTS = [
@@ -14,5 +15,5 @@ const CLIENTS = [
 ];
 
 export const SCENARIOS: readonly Scenario[] = CLIENTS.flatMap(client =>
-  WIRES.map(({ name }) => edits(client, name)),
+  WIRES.flatMap(({ name }) => [edits(client, name), long(client, name)]),
 );

@@ -10,7 +10,7 @@ export type Scenario = {
   client: Client;
   wire: WireName;
   config?: JsonObject;
-  files?: Readonly<Record<string, string>>;
+  files?: Readonly<Record<string, string | Uint8Array>>;
   /** Written once the folder of the client is known. */
   scripts: (desk: Desk) => readonly Script[];
   /** Throws if something is not as it should be. Returns what was found, in a few words. */
