@@ -158,6 +158,18 @@ export const COMMANDS = {
     '--log <format>': 'text, or json for one line per request (default: $AGENTCHART_LOG, or text)',
     '--config-schema': 'print the JSON Schema of the configuration file and exit',
   },
+  code: {
+    summary: 'start Codex or Claude Code on any model',
+    description:
+      'Start an installed coding agent against a gateway of its own on this machine: every request is a run, which the page shows. The settings of the agent are used and not changed; it needs no sign-in. Its arguments follow --, as in: agentchart code claude --model openai:gpt-5 -- -p "Fix the tests". Ends with its exit code.',
+    '<client>': 'codex or claude',
+    '[args...]': 'arguments for the agent, after --',
+    '--model <model>':
+      "model for the agent, such as openai:gpt-5, or an alias of the configuration (default: $AGENTCHART_MODEL, or the agent's own with its provider's API key)",
+    '--port <port>': preset('0', number('port of the gateway and its page; 0 picks a free one', PORT)),
+    '--db <file>': DB,
+    '--config <file>': 'JSON file with models, MCP servers and prices, as for `serve`',
+  },
   worker: {
     summary: 'drive the runs of a store',
     description:

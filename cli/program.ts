@@ -53,6 +53,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
   add('fork', async () => (await import('./commands/fork.ts')).forkCommand);
   add('migrate', async () => (await import('./commands/migrate.ts')).migrateCommand);
   add('serve', async () => (await import('./commands/serve.ts')).serve);
+  add('code', async () => (await import('./commands/code.ts')).code);
   add('worker', async () => (await import('./commands/worker.ts')).worker);
   add('mcp', async () => (await import('./commands/mcp.ts')).mcpCommand);
   add('approve', async () => (await import('./commands/change.ts')).approve);
@@ -126,6 +127,7 @@ Example:
   $ agentchart resume run_1f                                  # resume a run whose process was killed
   $ agentchart serve --agent refund.ts                        # the same in a browser and over HTTP
   $ agentchart mcp --agent refund.ts                          # the agent as a tool of MCP clients
+  $ agentchart code claude                                    # Claude Code on this model, every request a run
 
 An agent module has an agent as its default export: export default createAgent({ name, instructions, tools }).
 Without --agent, run uses an assistant without tools. A run remembers its agent module and model.

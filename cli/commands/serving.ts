@@ -5,7 +5,6 @@ import type { Store } from '../../protocol/store.ts';
 import type { AccessRecord } from '../../server/access/request-record.ts';
 import type { RunsApp } from '../../server/app.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
-import { EXIT } from '../exit-codes.ts';
 import { untilInterrupted } from '../process-end.ts';
 import { formatSafeJson } from '../render/format.ts';
 import { Output } from '../render/output.ts';
@@ -79,7 +78,7 @@ export async function shutDown({
   await serving.close();
   if (kept > 0)
     log.problem(`${kept} runs could not be handed over: the store does not answer. Their leases expire.`);
-  setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
+  setTimeout(() => process.exit(), EXIT_GRACE_MS).unref();
   await store.close();
   await Promise.allSettled(closing.map(each => each.close()));
 }

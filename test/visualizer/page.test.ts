@@ -275,6 +275,18 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
   });
 
+  test('a link with the token signs in, and the address does not keep it', async () => {
+    await api.close();
+    api = await ServedRuns.listen(demo.agents, { token: 'token-of-the-link' });
+    const path = await startAtRest('refunds');
+    const { page } = await visit(`${path}#token=token-of-the-link`);
+    await page.locator('#state-resting-awaitingApproval.current').waitFor();
+    expect(page.url()).toBe(`${api.url}${path}`);
+    const other = await visit(`${path}#token=wrong`);
+    await other.page.getByText('Wrong token').waitFor();
+    expect(other.page.url()).toBe(`${api.url}${path}`);
+  });
+
   inAll('an unknown run is reported as unknown', async () => {
     const { page } = await visit('/runs/run_nobody');
     await page.getByRole('heading', { name: 'Run not found' }).waitFor();

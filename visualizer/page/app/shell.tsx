@@ -110,9 +110,23 @@ const NAMES: Readonly<Record<string, string>> = {
   ' ': 'Space',
 };
 
+/** The token of a link, which is in no request; taken out of the address. */
+function takeLinkedToken(): string {
+  const [, token = ''] = /^#token=([\w-]+)$/.exec(location.hash) ?? [];
+  if (token !== '') history.replaceState(null, '', location.pathname + location.search);
+  return token;
+}
+
+const linkedToken = takeLinkedToken();
+
 export function SignIn() {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    field.current?.focus();
+    if (field.current === null || linkedToken === '') return;
+    field.current.value = linkedToken;
+    field.current.form?.querySelector('button')?.click();
+  }, []);
   const signIn = async (): Promise<string | null> => {
     try {
       await requestServer('/session', { token: field.current?.value ?? '' });
