@@ -106,6 +106,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'plan/references.ts',
       'request/client-session.ts',
       'request/compaction-items.ts',
+      'request/field-table.ts',
       'request/gateway-request.ts',
       'request/request-tools.ts',
       'request/shared-parameters.ts',

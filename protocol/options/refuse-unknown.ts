@@ -48,7 +48,7 @@ const LONGEST_NAME = 64;
 export function describeUnknown(what: string, name: string, known: readonly string[], of?: string): string {
   const shown = name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name;
   const unknown = `unknown ${what} ${JSON.stringify(shown)}${of === undefined ? '' : ` of ${of}`}`;
-  const meant = name.length > LONGEST_NAME ? undefined : findMeant(name, known);
+  const meant = findMeant(name, known);
   if (meant !== undefined) return `${unknown}; did you mean ${JSON.stringify(meant)}?`;
   return `${unknown}; expected one of ${known.join(', ')}`;
 }
@@ -119,7 +119,8 @@ const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
 };
 
 /** What another library's name is called here, else the nearest known name; `undefined` if none is near. */
-function findMeant(name: string, known: readonly string[]): string | undefined {
+export function findMeant(name: string, known: readonly string[]): string | undefined {
+  if (name.length > LONGEST_NAME) return undefined;
   const folded = fold(name);
   const hints = Object.entries(NAMES_ELSEWHERE).filter(([, names]) =>
     names.split(' ').map(fold).includes(folded),

@@ -5,7 +5,6 @@ import { readSession } from '../gateway/request/client-session.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError } from '../openai-error.ts';
-import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { readChatRequest } from './chat-request.ts';
@@ -24,7 +23,7 @@ export function createChatCompletionsApi(service: GatewayService, log: (line: st
 
 function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.post('/v1/chat/completions', async c => {
-    const body = await readAnyBody(c);
+    const body = await service.fields.readBody(c, 'chat');
     const { request: read, includeUsage } = readChatRequest(body, model => service.models.providerOf(model));
     const request = { ...read, ...readSession(c.req.raw.headers, body) };
     const how = { nameCall: callNamer('call_', request.input), includeUsage };

@@ -23,6 +23,7 @@ import {
   readShared,
   samplingOptions,
   sharedParameters,
+  takesNoEffort,
   tokens,
 } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing } from '../openai-error.ts';
@@ -182,9 +183,28 @@ const bias = z
   .record(z.string(), z.number())
   .transform(tokens => (Object.keys(tokens).length === 0 ? null : tokens));
 
+/** How clients of other providers of this API turn thinking on and off. */
+const thinkingOptions = {
+  reasoning: maybe(z.object({ effort: maybe(z.string()), enabled: maybe(z.boolean()) })),
+  thinking: maybe(
+    z.union(
+      [z.string(), z.object({ type: maybe(z.string()) })],
+      'expected { "type": "enabled" }, { "type": "disabled" } or an effort',
+    ),
+  ),
+  enable_thinking: maybe(z.boolean()),
+  chat_template_kwargs: maybe(
+    z.object({
+      enable_thinking: maybe(z.boolean()),
+      thinking: maybe(z.boolean()),
+      reasoning_effort: maybe(z.string()),
+    }),
+  ),
+};
+
 const LIST_OF_MESSAGES = 'expected a list of at least one message';
 
-export const chatBody = z.looseObject({
+export const chatBody = z.object({
   messages: z.array(message, LIST_OF_MESSAGES).min(1, LIST_OF_MESSAGES).max(MOST_MESSAGES),
   tools: maybe(z.array(tool).max(MOST_TOOLS)),
   tool_choice: maybe(toolChoice),
@@ -202,33 +222,17 @@ export const chatBody = z.looseObject({
   stop: maybe(stop),
   seed: maybe(z.int()),
   logit_bias: maybe(bias),
-  stream_options: maybe(z.looseObject({ include_usage: maybe(z.boolean()) })),
+  top_k: maybe(z.int().nonnegative()),
+  ...thinkingOptions,
+  stream_options: maybe(z.object({ include_usage: maybe(z.boolean()) })),
   ...sharedParameters,
 });
 
 type Parsed = z.infer<typeof chatBody>;
 
-/** Refused, because ignoring them would change the result, except for the values that have no effect. */
-const UNSUPPORTED: Readonly<Record<string, (value: unknown) => boolean>> = {
-  n: value => value === 1,
-  logprobs: value => value === false,
-  top_logprobs: value => value === 0,
-  modalities: value => Array.isArray(value) && value.every(kind => kind === 'text'),
-  audio: () => false,
-  moderation: () => false,
-  functions: () => false,
-  function_call: () => false,
-};
-
-const INSTEAD: Readonly<Record<string, string>> = {
-  functions: ' It is deprecated: send "tools".',
-  function_call: ' It is deprecated: send "tool_choice".',
-};
-
 /**
- * Throws a `ResponsesError` with the path of the first problem. Fields that OpenAI does not define, and hints that do not
- * change the result (`prediction`), are ignored. The response is stored unless the client sends `store: false`, so that
- * its run survives the process.
+ * Throws a `ResponsesError` with the path of the first problem. The response is stored unless the client sends
+ * `store: false`, so that its run survives the process.
  */
 export function readChatRequest(
   value: unknown,
@@ -238,7 +242,7 @@ export function readChatRequest(
   const { settings, openai, ...shared } = readShared(body);
   const messages = readMessages(body.messages);
   const tools = [...(body.tools ?? []).map(readChatTool), ...webSearchOf(body)];
-  const { stop, seed, logit_bias, tool_choice: toolChoice } = body;
+  const { stop, seed, logit_bias, top_k, tool_choice: toolChoice } = body;
   const tool: ToolNames = (at, member) => {
     const type = body.tools?.[at]?.type;
     return type === undefined ? 'web_search_options' : `tools[${at}].${type}.${member}`;
@@ -248,7 +252,7 @@ export function readChatRequest(
     ...shared,
     ...messages,
     ...omitNull({ toolChoice }),
-    providerOptions: samplingOptions({ stop, seed, logit_bias }, providerOf(shared.model), name =>
+    providerOptions: samplingOptions({ stop, seed, logit_bias, top_k }, providerOf(shared.model), name =>
       invalid(name, 'unsupported_parameter', `'${name}' is not supported for this model.`),
     ),
     tools,
@@ -256,7 +260,7 @@ export function readChatRequest(
       ...settings,
       ...omitNull({
         maxOutputTokens: limitOf(body),
-        reasoningEffort: body.reasoning_effort,
+        reasoningEffort: effortOf(body, () => providerOf(shared.model)),
       }),
     },
     openai,
@@ -272,12 +276,7 @@ function readBody(value: unknown): Parsed {
   const [issue] = parsed.error?.issues ?? [];
   if (issue !== undefined && !isGiven(value, issue.path)) throw missing(describeIssue(issue).param);
   if (!parsed.success) throw describeIssue(issue);
-  const body = parsed.data;
-  for (const [field, hasNoEffect] of Object.entries(UNSUPPORTED)) {
-    if (body[field] == null || hasNoEffect(body[field])) continue;
-    throw invalid(field, 'unsupported_parameter', `"${field}" is not supported.${INSTEAD[field] ?? ''}`);
-  }
-  return body;
+  return parsed.data;
 }
 
 function isGiven(value: unknown, path: readonly PropertyKey[]): boolean {
@@ -302,6 +301,17 @@ function webSearchOf({ web_search_options: options }: Parsed): RequestTool[] {
   return [
     readTool({ type: 'web_search', search_context_size, user_location: location }, 'web_search_options'),
   ];
+}
+
+function effortOf(body: Parsed, providerOf: () => string): string | undefined {
+  const { reasoning_effort, reasoning, thinking, enable_thinking, chat_template_kwargs: template } = body;
+  const named = reasoning_effort ?? reasoning?.effort ?? template?.reasoning_effort;
+  const effort = named ?? (typeof thinking === 'string' ? thinking : undefined);
+  if (effort !== undefined) return effort;
+  const isOff =
+    [reasoning?.enabled, enable_thinking, template?.enable_thinking, template?.thinking].includes(false) ||
+    (typeof thinking === 'object' && thinking?.type === 'disabled');
+  return isOff && takesNoEffort(providerOf()) ? 'none' : undefined;
 }
 
 /** The limit that counts has to be valid. */

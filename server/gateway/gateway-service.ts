@@ -23,6 +23,7 @@ import {
   transcriptFor,
 } from './plan/plan-request.ts';
 import type { GatewayRequest } from './request/gateway-request.ts';
+import { RequestFields } from './request/read-fields.ts';
 import { continuationOf } from './runs/continued-run.ts';
 import { type CallersRequest, RequestRuns } from './runs/request-runs.ts';
 import { type FoundResponse, ResponseLibrary, recordedUsage } from './runs/response-library.ts';
@@ -78,6 +79,7 @@ export class GatewayService {
   readonly live = new LiveResponses();
   readonly #options: GatewayServiceOptions;
   readonly runs: RequestRuns;
+  readonly fields: RequestFields;
   readonly #agents: GatewayAgents;
   readonly #mutex = new KeyedMutex();
 
@@ -87,6 +89,7 @@ export class GatewayService {
     this.admission = new Admission({ host, ...gateway, recorded: from => recordedUsage(store, from, log) });
     this.library = new ResponseLibrary(store, { keepsUnstored: gateway.keepUnstored === true });
     this.#agents = new GatewayAgents({ ...options, admission: this.admission });
+    this.fields = new RequestFields({ providerOf: model => this.models.providerOf(model), log });
     const { admission, library, live } = this;
     this.runs = new RequestRuns({ ...options, library, live, agents: this.#agents, admission });
   }

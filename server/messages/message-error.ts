@@ -3,10 +3,8 @@ import type * as z from 'zod';
 import type { JsonObject } from '../../protocol/json.ts';
 import { asSentence } from '../../protocol/options/refuse-unknown.ts';
 import type { AnswerEnd } from '../gateway/answer/answer-event.ts';
+import { NO_THREADS } from '../gateway/request/field-table.ts';
 import { describeResponsesError, invalid, type ResponsesError } from '../openai-error.ts';
-
-/** Anthropic's tool runner asks for a thread first, and sends the whole history when it is refused with this code. */
-export const NO_THREADS = 'thread_unsupported_request';
 
 /** One more is documented than the SDK's type has: https://platform.claude.com/docs/en/api/errors */
 type ErrorType = SdkErrorType | 'request_too_large';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
-import { fields, maybe, object, openFields } from '../fields.ts';
+import { maybe, object, openFields } from '../fields.ts';
 import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
 import {
   assertTools,
@@ -12,9 +12,8 @@ import {
   readTool,
   type ToolNames,
 } from '../gateway/request/request-tools.ts';
-import { samplingOptions } from '../gateway/request/shared-parameters.ts';
-import { invalid } from '../openai-error.ts';
-import { describeProblem, invalidAt, NO_THREADS } from './message-error.ts';
+import { samplingOptions, takesNoEffort } from '../gateway/request/shared-parameters.ts';
+import { describeProblem, invalidAt } from './message-error.ts';
 import { message, readMessages } from './message-input.ts';
 import { isWebSearch } from './web-search.ts';
 
@@ -70,17 +69,18 @@ const prompt = {
   thinking: maybe(thinking),
   cache_control: maybe(object),
   output_config: maybe(
-    fields({
+    z.object({
       effort: maybe(z.enum(['low', 'medium', 'high', 'xhigh', 'max'])),
       format: maybe(format),
+      task_budget: maybe(object),
     }),
   ),
   output_format: maybe(format),
 };
 
-const countBody = fields(prompt);
+const countBody = z.object(prompt);
 
-export const messageBody = fields({
+export const messageBody = z.object({
   ...prompt,
   max_tokens: z.int().positive(),
   stream: maybe(z.boolean()),
@@ -107,8 +107,6 @@ type ProviderOf = (model: string) => string;
 
 /** Throws a `ResponsesError` with the path of the first problem, such as `messages.3.content.0`. */
 export function readMessageRequest(value: unknown, providerOf: ProviderOf): MessageRequest {
-  if (isJsonObject(value) && value.thread != null)
-    throw invalid('thread', NO_THREADS, 'thread: Threads are not supported. Send all messages.');
   const body = parse(messageBody, value);
   const { request: prompt, provider } = readPrompt(body, providerOf);
   const { temperature, top_p: topP, max_tokens: maxOutputTokens, service_tier } = body;
@@ -137,7 +135,7 @@ function parse<Schema extends typeof messageBody | typeof countBody>(
   schema: Schema,
   value: unknown,
 ): z.infer<Schema> {
-  // A field that is `null` counts as absent, also one that this server does not know.
+  // A field that is `null` counts as absent.
   const parsed = schema.safeParse(isJsonObject(value) ? omitNull(value) : value);
   if (!parsed.success) throw describeProblem(parsed.error.issues[0]);
   return parsed.data as z.infer<Schema>;
@@ -265,10 +263,6 @@ const BUDGETS: readonly (readonly [effort: string, most: number])[] = [
   ['medium', 16_384],
 ];
 
-/** Providers whose adapters translate the effort `none` for every model. OpenAI's older models refuse it. */
-const TAKE_NONE: readonly string[] =
-  'gemini gemini-interactions groq mistral deepseek openrouter ollama'.split(' ');
-
 /**
  * For providers other than Anthropic, which gets `thinkingOptions`. `output_config.effort` counts first, with `high` for
  * the efforts above; then a thinking budget, by its size. `disabled` is the effort `none` where every model takes it.
@@ -288,14 +282,15 @@ function effortOf(effort: string | null | undefined): string | undefined {
 }
 
 function budgetEffort(thinking: Prompt['thinking'], provider: string): string | undefined {
-  if (thinking?.type === 'disabled') return TAKE_NONE.includes(provider) ? 'none' : undefined;
+  if (thinking?.type === 'disabled') return takesNoEffort(provider) ? 'none' : undefined;
   if (thinking?.type !== 'enabled') return undefined;
   return BUDGETS.find(([, most]) => thinking.budget_tokens <= most)?.[0] ?? 'high';
 }
 
 function thinkingOptions({ thinking, output_config: config }: Prompt): JsonObject {
+  const how: JsonObject = omitNull({ effort: config?.effort, task_budget: config?.task_budget });
   return omitUndefined({
     thinking: thinking ?? undefined,
-    output_config: config?.effort == null ? undefined : { effort: config.effort },
+    output_config: Object.keys(how).length === 0 ? undefined : how,
   });
 }

@@ -5,7 +5,6 @@ import { readSession } from '../gateway/request/client-session.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerError, ResponsesError } from '../openai-error.ts';
-import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeInterruption, describeMessageError, describeMessageFailure } from './message-error.ts';
@@ -31,7 +30,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     await next();
   });
   app.post('/v1/messages', async c => {
-    const body = await readAnyBody(c);
+    const body = await service.fields.readBody(c, 'messages');
     const { request: read, thinking, toolName } = readMessageRequest(body, providerOf);
     const request = { ...read, ...readSession(c.req.raw.headers, body) };
     const nameCall = callNamer('toolu_', request.input);
@@ -48,7 +47,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
     return c.json(whole);
   });
   app.post('/v1/messages/count_tokens', async c => {
-    const body = await readAnyBody(c);
+    const body = await service.fields.readBody(c, 'messages');
     const request = readCountRequest(body, providerOf);
     const tokens = await service.countInput(request, c.get('caller'));
     return c.json({ input_tokens: tokens });

@@ -21,7 +21,6 @@ export const createBody = z.object({
   tool_choice: maybe(toolChoice),
   max_tool_calls: maybe(z.number().int().nonnegative()),
   max_output_tokens: maybe(tokens),
-  top_logprobs: maybe(z.number().int().min(0).max(20)),
   text: maybe(textOptions),
   reasoning: maybe(openFields({ effort: maybe(z.string()), summary: maybe(z.string()) })),
   include: maybe(z.array(z.string())),
@@ -39,7 +38,6 @@ export const createBody = z.object({
   truncation: maybe(z.enum(['auto', 'disabled'])),
   background: maybe(z.boolean()),
   conversation: maybe(z.union([z.string().min(1), openFields({ id: z.string().min(1) })])),
-  prompt: z.exactOptional(z.unknown()),
 });
 
 type Parsed = z.infer<typeof createBody>;
@@ -58,12 +56,11 @@ const INCLUDABLE: readonly string[] = [
 /** Coding agents declare a web search whether or not the server has one. */
 const DISPENSABLE = ['web_search'] as const;
 
-/** Unknown fields are ignored. Throws a `ResponsesError` with the path of the first problem. */
+/** Throws a `ResponsesError` with the path of the first problem. */
 export function readCreateBody(value: unknown): GatewayRequest {
   const parsed = createBody.safeParse(value);
   if (!parsed.success) throw describeIssue(parsed.error.issues[0]);
   const body = parsed.data;
-  if (body.prompt != null) throw invalid('prompt', 'unsupported_parameter', '"prompt" is not supported.');
   if (body.background === true && body.store === false)
     throw invalid('background', 'background_requires_store', "'background' requires 'store' to be true.");
   const { text, reasoning, context_management, truncation, conversation } = body;
@@ -75,8 +72,6 @@ export function readCreateBody(value: unknown): GatewayRequest {
   assertIncludable(body.include ?? []);
   const tools = (body.tools ?? []).map((tool, at) => readTool(tool, `tools[${at}]`));
   assertTools(tools, body.tool_choice, OPENAI_NAMES.tool);
-  if ((body.top_logprobs ?? 0) !== 0)
-    throw invalid('top_logprobs', 'unsupported_parameter', "'top_logprobs' is not supported for this model.");
   const verbatim = itemsIn(body.input);
   const { settings, openai, ...shared } = readShared(body);
   return {

@@ -7,7 +7,6 @@ import { DONE, finishedResponse, respondWithEvents, type StreamFormat } from '..
 import { readSession } from '../gateway/request/client-session.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError, describeResponsesError, invalid, notFound } from '../openai-error.ts';
-import { readAnyBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { readCreateBody } from './request-body.ts';
@@ -33,7 +32,7 @@ export function createResponsesApi(responses: Responses, log: (line: string) => 
 
 function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
   app.post('/v1/responses', async c => {
-    const body = await readAnyBody(c);
+    const body = await responses.service.fields.readBody(c, 'responses');
     const request = { ...readCreateBody(body), ...readSession(c.req.raw.headers, body) };
     const caller = c.get('caller');
     const key = c.req.header('idempotency-key');
@@ -46,12 +45,12 @@ function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
     return c.json((await finishedResponse(c, live)).whole);
   });
   app.post('/v1/responses/input_tokens', async c => {
-    const request = readCreateBody(await readAnyBody(c));
+    const request = readCreateBody(await responses.service.fields.readBody(c, 'responses'));
     const tokens = await responses.countInput(request, c.get('caller'));
     return c.json({ object: 'response.input_tokens', input_tokens: tokens });
   });
   app.post('/v1/responses/compact', async c => {
-    const value = await readAnyBody(c);
+    const value = await responses.service.fields.readBody(c, 'compact');
     const key = c.req.header('idempotency-key');
     const { live, result } = await responses.compact(value, c.get('caller'), omitUndefined({ key }));
     return c.json(await result((await finishedResponse(c, live)).whole));

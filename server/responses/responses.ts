@@ -8,6 +8,7 @@ import { readItemId, readResponseId, responseIdOf } from '../gateway/answer/wire
 import type { GatewayService, RequestConversation } from '../gateway/gateway-service.ts';
 import type { LiveResponse, LiveResponses, MakeWriter } from '../gateway/live/response-feed.ts';
 import { compactionItem, isKeptByCompaction } from '../gateway/request/compaction-items.ts';
+import { compactedMembers } from '../gateway/request/field-table.ts';
 import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
 import { mayRetry, type UnstoredChain } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
@@ -145,22 +146,8 @@ export class Responses {
   }
 }
 
-const MEMBERS = [
-  'model',
-  'input',
-  'previous_response_id',
-  'instructions',
-  'prompt_cache_key',
-  'prompt_cache_options',
-  'prompt_cache_retention',
-  'service_tier',
-];
-
 function readCompactBody(value: unknown): GatewayRequest {
-  const given = Object.entries(isJsonObject(value) ? value : {}).filter(
-    ([name, member]) => member !== null && MEMBERS.includes(name),
-  );
-  const body = Object.fromEntries(given);
+  const body = isJsonObject(value) ? compactedMembers(value) : {};
   if (body.model === undefined) throw missing('model');
   const asked = readCreateBody(body);
   if (asked.input.length > 0 || asked.previousResponseId !== undefined) return asked;

@@ -103,6 +103,7 @@ export class ResponseSocket {
       const body = readRequest(text);
       if (typeof body.previous_response_id === 'string') previous = body.previous_response_id;
       const { responses, caller, headers } = this.#options;
+      responses.service.fields.check('responses', body);
       const request = { ...readCreateBody({ ...body, stream: true }), ...readSession(headers, body) };
       this.#live = await responses.create(request, caller, { chain: this.#chain });
       if (this.#isClosed) this.#live.leave();

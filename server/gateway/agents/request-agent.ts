@@ -13,7 +13,8 @@ import { searchTool } from '../../../tools/search-tools.ts';
 import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { invalid, missing } from '../../openai-error.ts';
 import { compactsContext, thresholdIn } from '../request/compaction-items.ts';
-import { type GatewayRequest, OPENAI } from '../request/gateway-request.ts';
+import { isTakenBy } from '../request/field-table.ts';
+import { type GatewayRequest, OPENAI, OPENAI_CHAT } from '../request/gateway-request.ts';
 import {
   type ChosenTool,
   clientTools,
@@ -208,17 +209,6 @@ function outputOf({ text }: RecordedRequest): OutputFormat | undefined {
   return { name, schema, ...omitUndefined({ strict: strict ?? undefined }) };
 }
 
-const TAKE_PENALTIES: readonly string[] = [
-  'openai-chat',
-  'groq',
-  'mistral',
-  'deepseek',
-  'openrouter',
-  'cerebras',
-  'harmony',
-  'vllm',
-];
-
 export function assertSupported(
   { provider, capabilities }: ModelAdapter,
   request: GatewayRequest,
@@ -227,8 +217,6 @@ export function assertSupported(
   const { openai, tools, names, input, store } = request;
   const unsupported = (param: string) =>
     invalid(param, 'unsupported_parameter', `'${param}' is not supported for this model.`);
-  for (const param of ['presence_penalty', 'frequency_penalty'] as const)
-    if ((openai[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw unsupported(param);
   for (const [at, tool] of tools.entries())
     if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
       throw unsupported(names.tool(at, 'format'));
@@ -263,17 +251,18 @@ function optionsFor(
     ...known
   }: { request: RecordedRequest; passed: readonly BuiltinTool[]; exposed: Exposed },
 ): JsonObject {
-  const { presence_penalty, frequency_penalty, metadata: _, user: __, ...named } = request.openai;
-  if (TAKE_PENALTIES.includes(provider)) return omitUndefined({ presence_penalty, frequency_penalty });
-  if (provider !== OPENAI) return {};
-  const { context_management, ...others } = named;
-  const openai =
-    thresholdIn(request) === undefined ? { ...others, ...omitUndefined({ context_management }) } : others;
+  const { context_management, truncation, ...named } = request.openai;
   const { reasoningSummary: summary, text } = request;
+  const verbosity = text?.verbosity ?? undefined;
+  const taken = Object.fromEntries(Object.entries(named).filter(([name]) => isTakenBy(provider, name)));
+  if (provider === OPENAI_CHAT) return { ...taken, ...omitUndefined({ verbosity }) };
+  if (provider !== OPENAI) return taken;
+  const compacts = thresholdIn(request) === undefined ? context_management : undefined;
   return {
     ...(summary === undefined ? {} : { reasoning: { summary } }),
-    ...(text?.verbosity == null ? {} : { text: { verbosity: text.verbosity } }),
-    ...openai,
+    ...(verbosity === undefined ? {} : { text: { verbosity } }),
+    ...taken,
+    ...omitUndefined({ truncation, context_management: compacts }),
     ...passedOptions(request, passed, { ...known, toolSearch }),
   };
 }

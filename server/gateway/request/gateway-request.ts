@@ -21,6 +21,7 @@ export type GatewayRequest = RecordedRequest & {
 };
 
 export const OPENAI = 'openai-responses';
+export const OPENAI_CHAT = 'openai-chat';
 
 export const OPENAI_NAMES: GatewayRequest['names'] = {
   input: 'input',

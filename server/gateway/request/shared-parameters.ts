@@ -85,6 +85,10 @@ const PROVIDERS: Readonly<Record<string, { readonly [Name in SamplingOption]?: s
   'gemini-interactions': { stop: 'generation_config.stop_sequences', seed: 'generation_config.seed' },
 };
 
+export function providersWith(name: SamplingOption): string[] {
+  return Object.keys(PROVIDERS).filter(provider => PROVIDERS[provider]?.[name] !== undefined);
+}
+
 /** As members of the provider's request body. Throws what `refuse` returns for an option that it does not have. */
 export function samplingOptions(
   values: { readonly [Name in SamplingOption]?: JsonValue | undefined },
@@ -101,4 +105,12 @@ export function samplingOptions(
     options[member] = inner === undefined ? value : { ...(before as JsonObject), [inner]: value };
   }
   return options;
+}
+
+/** Providers whose adapters translate the effort `none` for every model. OpenAI's older models refuse it. */
+const TAKE_NONE: readonly string[] =
+  'anthropic gemini gemini-interactions groq mistral deepseek openrouter ollama'.split(' ');
+
+export function takesNoEffort(provider: string): boolean {
+  return TAKE_NONE.includes(provider);
 }
