@@ -59,10 +59,10 @@ const NAMES: NamesOf<AnthropicOptions> = {
 export function anthropic(options: AnthropicOptions): ModelAdapter {
   refuseUnknownOptions('anthropic', options, NAMES);
   const { model, nativeOutput, providerOptions, display } = options;
-  const conversationOf = growingConversation();
   const planFor = (request: ModelRequest) =>
     planOf(request, { model, nativeOutput, providerOptions, display });
   const family = familyOf(model);
+  const conversationOf = growingConversation(family);
   const bodyFor = (request: ModelRequest, context: ProviderContext, { stream }: { stream: boolean }) => {
     const body = bodyOf(request, planFor(request), { model, stream, conversationOf });
     assertAccepted(body, family, context);

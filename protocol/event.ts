@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
 import { breakpointsSchema, matchedSchema } from './debugger/breakpoint.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
-import type { JsonValue } from './json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { labelsSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
 import { contentSchema, isContentOf } from './schemas/content.ts';
@@ -28,6 +28,7 @@ const optionalText = lazySchema(() => z.exactOptional(text));
 const contentText = lazySchema(() => contentSchema(z.string()));
 const optionalContent = lazySchema(() => z.exactOptional(contentText));
 const contentJson = lazySchema(() => contentSchema(json));
+const appliedEdit = lazySchema(() => z.custom<JsonObject>(isJsonObject));
 /** If present, `output` holds only the head and the tail of a larger result. */
 const blob = lazySchema(() => z.exactOptional(blobSchema));
 const continuation = lazyObject(() => ({
@@ -293,6 +294,8 @@ export const reportEventSchema = lazyUnion(() => [
     usage: z.nullable(usageSchema),
     /** Ids of items sent without their opaque data, as another provider's, and of those that the provider left out. */
     dropped: z.exactOptional(z.array(text)),
+    /** What was cleared from the request, because it asked for that: `applied_edits` of Anthropic's API. */
+    appliedEdits: z.exactOptional(z.array(appliedEdit)),
     sent: z.exactOptional(sentSchema),
     /** Changed instructions and tools in the provider's form: sent after the transcript, of which they are a part from now on. */
     appended: z.exactOptional(z.array(itemSchema)),

@@ -110,8 +110,8 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   readonly subAgent?: { readonly name: string };
   /** Only for tools of a tool server. */
   readonly origin?: ToolOrigin;
-  /** The model finds the tool by a search before it sees it. */
-  readonly deferred?: boolean;
+  /** The model finds the tool by a search before it sees it; `client`: a search that the caller has as one of the tools. */
+  readonly deferred?: boolean | 'client';
   /** Only for the search for deferred tools: the names of those that a result has found. */
   finds?(output: JsonValue): string[];
   validate(input: JsonValue): Validation | Promise<Validation>;

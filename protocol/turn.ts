@@ -41,8 +41,11 @@ export type ToolDefinition = {
    * adapters it is a function of `inputSchema`, which has the text as `input`. A call's arguments are `{ input }`.
    */
   custom?: { format?: JsonObject };
-  /** Only for adapters with `toolSearch`: the provider keeps the tool out of the prompt until the model has found it. */
-  deferred?: boolean;
+  /**
+   * Only for adapters with `toolSearch`: the provider keeps the tool out of the prompt until the model has found it, with
+   * the provider's search, or with one of the tools (`client`), whose results refer to it.
+   */
+  deferred?: boolean | 'client';
   /** Of a deferred tool: the label of its tool server, if it has one. */
   server?: string;
 };
@@ -94,7 +97,8 @@ export type ToolCall = {
 /**
  * The result of one model call. `items` are its transcript items, in the provider's order; `text` and `reasoning` are
  * their joined readable parts; `usage` is `null` if the provider did not report it. `dropped` has the ids of items of the
- * transcript that the provider says it left out of what the model read.
+ * transcript that the provider says it left out of what the model read, `appliedEdits` what it says it cleared because the
+ * request asked for that, in Anthropic's form.
  */
 export type ModelTurn = {
   text: string;
@@ -105,6 +109,7 @@ export type ModelTurn = {
   model: string;
   continuation?: JsonValue;
   dropped?: string[];
+  appliedEdits?: JsonObject[];
   items: Item[];
 };
 

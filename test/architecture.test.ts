@@ -104,6 +104,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'live/response-feed.ts',
       'plan/input-items.ts',
       'plan/references.ts',
+      'request/clear-context.ts',
       'request/client-session.ts',
       'request/compaction-items.ts',
       'request/field-table.ts',

@@ -80,7 +80,7 @@ function nameTools(groups: readonly Group[]): Map<string, Tool> {
   const tools = new Map<string, Tool>();
   const owners = new Map<string, string>();
   const all = groups.flatMap(group => group.tools);
-  const hasSearch = all.some(({ deferred }) => deferred);
+  const hasSearch = all.some(isSearchedHere);
   if (hasSearch) owners.set(SEARCH_TOOL, 'the search for deferred tools');
   const exposedName = uniqueToolNames(all, hasSearch ? [SEARCH_TOOL] : []);
   for (const { from, tools: group } of groups) {
@@ -98,8 +98,12 @@ function nameTools(groups: readonly Group[]): Map<string, Tool> {
       tools.set(name, name === tool.name ? tool : { ...tool, name });
     }
   }
-  if (hasSearch) tools.set(SEARCH_TOOL, searchTool([...tools.values()].filter(({ deferred }) => deferred)));
+  if (hasSearch) tools.set(SEARCH_TOOL, searchTool([...tools.values()].filter(isSearchedHere)));
   return tools;
+}
+
+function isSearchedHere({ deferred }: Tool): boolean {
+  return deferred === true;
 }
 
 async function settleAll(closing: readonly Promise<void>[]): Promise<void> {

@@ -19,11 +19,12 @@ import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { resultsByCall } from '../turn/tool-calls.ts';
 import { changedInstructions } from '../turn/transcript.ts';
+import type { ModelFamily } from './model-family.ts';
 
-export function growingConversation(): (transcript: readonly Item[]) => Input {
+export function growingConversation(reads: Reads): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
     make(items, { hasPrevious }) {
-      const builder = new ConversationBuilder(items, hasPrevious);
+      const builder = new ConversationBuilder(items, { ...reads, hasPrevious });
       for (const item of items) builder.add(item);
       return builder.end();
     },
@@ -33,7 +34,7 @@ export function growingConversation(): (transcript: readonly Item[]) => Input {
       const names = ids.flatMap(id => nonEmpty(id) ?? []);
       return names.every(name => legalCallId(name) === name && !name.endsWith('_')) ? names : undefined;
     },
-    joins: (last, next) => last.role === next.role,
+    joins: (last, next) => last.role === next.role || (last.role === 'system' && next.role === 'user'),
   });
   return transcript => growing.of(fromSummary(transcript));
 }
@@ -57,6 +58,9 @@ function isSummary(block: JsonObject | undefined): boolean {
   return block?.type === 'compaction' && nonEmpty(block.signature) !== undefined && block.content !== null;
 }
 
+/** What the model reads that others do not. */
+type Reads = Pick<ModelFamily, 'midConversationSystem' | 'toolSearch'>;
+
 type Message = { role: 'user' | 'assistant' | 'system'; content: JsonObject[] };
 
 /**
@@ -68,17 +72,20 @@ type Message = { role: 'user' | 'assistant' | 'system'; content: JsonObject[] };
  *    error result. A result without a call is omitted.
  * M3 Only signed thinking of this provider is sent back, and never as the last block of a message.
  * M4 No text and no message is empty.
+ * M5 An instruction in the conversation is a message of the role `system` only directly after one of the user and before
+ *    one of the assistant, and only for models that read it there; elsewhere it is a framed text of the user.
  */
 class ConversationBuilder {
   readonly #system: string[] = [];
   readonly #messages: Message[] = [];
   readonly #results: ReadonlyMap<string, ToolResultItem[]>;
   readonly #ids = new Set<string>();
-  readonly #hasPrevious: boolean;
+  readonly #reads: Reads & { hasPrevious: boolean };
   #open: { callId: string; result: JsonObject }[] = [];
+  #instruction: Message | undefined;
 
-  constructor(transcript: readonly Item[], hasPrevious: boolean) {
-    this.#hasPrevious = hasPrevious;
+  constructor(transcript: readonly Item[], reads: Reads & { hasPrevious: boolean }) {
+    this.#reads = reads;
     this.#results = resultsByCall(transcript);
   }
 
@@ -120,8 +127,20 @@ class ConversationBuilder {
     }
     const text = content.map(part => (part.type === 'text' ? part.text : '')).join('');
     if (text === '') return;
-    if (this.#messages.length === 0 && !this.#hasPrevious) this.#system.push(text);
-    else this.#pushUser([{ type: 'text', text: `<system>\n${text}\n</system>` }]);
+    if (this.#messages.length === 0 && !this.#reads.hasPrevious) this.#system.push(text);
+    else this.#pushInstruction(text);
+  }
+
+  #pushInstruction(text: string): void {
+    this.#endTurn();
+    const last = this.#messages.at(-1);
+    if (!this.#reads.midConversationSystem || last === undefined || last.role === 'assistant')
+      return this.#pushUser([framed(text)]);
+    if (last.role === 'user') {
+      this.#instruction = { role: 'system', content: [] };
+      this.#messages.push(this.#instruction);
+    }
+    this.#messages.at(-1)?.content.push({ type: 'text', text });
   }
 
   /** Adds an assistant message. If its text was edited since, the original block is not used. */
@@ -169,7 +188,9 @@ class ConversationBuilder {
       input: inputOf(item),
     });
     const id = textIn(block.id);
-    const answer = result ? resultBlock(id, result) : failure(id, 'There is no result for this call.');
+    const answer = result
+      ? resultBlock(id, result, this.#reads)
+      : failure(id, 'There is no result for this call.');
     this.#push(block);
     const { toolset_name } = block;
     this.#open.push({ callId: item.callId, result: { ...answer, ...omitUndefined({ toolset_name }) } });
@@ -200,6 +221,11 @@ class ConversationBuilder {
   #pushUser(blocks: readonly JsonObject[]): void {
     if (blocks.length === 0) return;
     this.#endTurn();
+    const instruction = this.#instruction;
+    if (instruction !== undefined && instruction === this.#messages.at(-1)) {
+      this.#messages.pop();
+      this.#messages.at(-1)?.content.push(...instruction.content.map(({ text }) => framed(textIn(text))));
+    }
     const last = this.#messages.at(-1);
     if (last?.role === 'user') last.content.push(...blocks);
     else this.#messages.push({ role: 'user', content: [...blocks] });
@@ -230,7 +256,14 @@ function inputOf({ arguments: text }: ToolCallItem): JsonObject {
   return isJsonObject(input) ? input : {};
 }
 
-function resultBlock(id: string, result: ToolResultItem): JsonObject {
+function framed(instruction: string): JsonObject {
+  return { type: 'text', text: `<system>\n${instruction}\n</system>` };
+}
+
+function resultBlock(id: string, result: ToolResultItem, { toolSearch }: Reads): JsonObject {
+  const references = toolSearch ? objectsOf(result.output) : [];
+  if (references.length > 0 && references.every(({ type }) => type === 'tool_reference'))
+    return { type: 'tool_result', tool_use_id: id, content: references };
   const parts = partsOfResult(result, readsMedia);
   const text = textOfParts(parts);
   if (result.isError) return failure(id, text);

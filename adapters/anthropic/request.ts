@@ -6,6 +6,7 @@ import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { isObjectSchema, LOST_KEYWORDS, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
 import { acceptedForm, BUDGETS, LEAST_BUDGET, thinksIn, withoutThinking } from './accepted-form.ts';
+import { type CacheMarks, markMessages, marksIn, markTools, systemInput } from './cache-marks.ts';
 import { keepBlock, keptBlock, waitingContainer } from './messages.ts';
 import { familyOf, type ModelFamily } from './model-family.ts';
 
@@ -20,20 +21,20 @@ export function bodyOf(
   plan: Plan,
   { model, stream, conversationOf }: BodyOptions,
 ): JsonObject {
-  const tools = toolsInput(request, plan);
-  const { opening, input: messages } = conversationOf(
+  const tools = markTools(toolsInput(request, plan), plan.marks);
+  const { opening, input: conversation } = conversationOf(
     withSearches(request.transcript, [...tools, ...objectsOf(plan.providerOptions.tools)], plan.family),
   );
-  const { instructions: written, output } = request;
-  const own = plan.output.type === 'words' && output ? withOutputSchema(written, output) : written;
-  const instructions = [own ?? '', ...opening].filter(text => text !== '').join('\n\n');
+  const { instructions = '', output } = request;
+  const schema = plan.output.type === 'words' && output ? [withOutputSchema(undefined, output)] : [];
+  const messages = markMessages(conversation, plan.marks);
   const merged = mergeOptions(
     mergeOptions(
       {
         model,
         max_tokens: plan.maxTokens,
         ...omitUndefined({
-          system: instructions || undefined,
+          system: systemInput(instructions, [...schema, ...opening], plan.marks),
           container: waitingContainer(request.transcript),
         }),
         messages,
@@ -129,7 +130,7 @@ function toolInputs(
   strictFormOf: (tool: ToolDefinition) => JsonObject | undefined,
 ): JsonObject[] {
   const inputs = tools.map(tool => toolInput(tool, strictFormOf(tool)));
-  return tools.some(({ deferred }) => deferred) ? [...inputs, SEARCH] : inputs;
+  return tools.some(({ deferred }) => deferred === true) ? [...inputs, SEARCH] : inputs;
 }
 
 function toolInput(
@@ -206,6 +207,7 @@ type OutputPlan =
 type Plan = {
   family: ModelFamily;
   providerOptions: JsonObject;
+  marks: CacheMarks | undefined;
   maxTokens: number;
   thinking: JsonObject;
   mayForce: boolean;
@@ -214,7 +216,8 @@ type Plan = {
 
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const family = familyOf(options.model);
-  const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
+  const merged = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
+  const { cache_marks: _, ...providerOptions } = merged;
   const maxTokens = request.settings.maxOutputTokens ?? defaultMaxTokens(family, providerOptions);
   // A forced call is written without thinking, also by models that accept both.
   const isUnthinking = family.forcedChoice === 'unthinking' && forcesCall(request);
@@ -227,7 +230,7 @@ export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const mayForce = family.forcedChoice === 'always' || (family.forcedChoice === 'unthinking' && !thinks);
   const native = options.nativeOutput ?? family.nativeOutput;
   const output = outputPlan(request, { native, mayForce });
-  return { family, providerOptions, maxTokens, thinking, mayForce, output };
+  return { family, providerOptions, marks: marksIn(merged), maxTokens, thinking, mayForce, output };
 }
 
 function forcesCall({ tools, toolChoice }: Pick<ModelRequest, 'tools' | 'toolChoice'>): boolean {

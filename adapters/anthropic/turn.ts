@@ -75,6 +75,14 @@ function usageOf(usage: JsonObject): Usage | null {
   });
 }
 
+function editsOf({ context_management: done }: JsonObject): JsonObject[] | undefined {
+  const edits = objectsOf(objectOf(done).applied_edits);
+  return edits.length === 0 ? undefined : edits.slice(0, MOST_EDITS);
+}
+
+/** A request lists a few. */
+const MOST_EDITS = 100;
+
 /** The tokens written to caches: their sum, else the counts of the caches by their lifetime. */
 function cacheWriteIn({ cache_creation_input_tokens: sum, cache_creation }: JsonObject): number {
   if (typeof sum === 'number') return countIn(sum);
@@ -143,7 +151,7 @@ export class MessageReader implements AnswerReader {
         return;
       case 'message_delta':
         setKnown(this.#ending, objectOf(event.delta));
-        setKnown(this.#ending, pick(event, ['input_transformations']));
+        setKnown(this.#ending, pick(event, ['input_transformations', 'context_management']));
         setKnown(this.#usage, objectOf(event.usage));
         return;
       case 'message_stop':
@@ -186,7 +194,7 @@ export class MessageReader implements AnswerReader {
       finishReason: finishReasonOf(message, { hasCalls: turn.toolCalls.length > 0 }),
       usage: usageOf(objectOf(message.usage)),
       model: nonEmpty(message.model) ?? this.#context.model,
-      ...omitUndefined({ dropped: this.#dropped(message) }),
+      ...omitUndefined({ dropped: this.#dropped(message), appliedEdits: editsOf(message) }),
     });
   }
 

@@ -44,7 +44,7 @@ export class TurnBuilder {
     this.items.push({ type: 'provider_item', kind, opaque });
   }
 
-  turn(ending: Pick<ModelTurn, 'finishReason' | 'usage' | 'model' | 'continuation' | 'dropped'>): ModelTurn {
+  turn(ending: Omit<ModelTurn, 'text' | 'reasoning' | 'toolCalls' | 'items'>): ModelTurn {
     const { text, reasoning, toolCalls, items } = this;
     return { text, reasoning, toolCalls, ...ending, items };
   }

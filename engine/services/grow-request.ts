@@ -197,7 +197,7 @@ function headOf({ instructions = '', ownInstructions, tools }: Wanted): Head {
   const head: Head = {
     instructions: digestOf(instructions),
     tools: digestTools(tools),
-    names: [...tools.keys()],
+    names: [...tools.values()].filter(isInPrompt).map(({ name }) => name),
     ...omitUndefined({ text: instructions === (ownInstructions ?? '') ? undefined : instructions }),
   };
   latestHeads.set(tools, { instructions, ownInstructions, head });
@@ -215,13 +215,15 @@ function textOf({ instructions: digest, text }: Head, wanted: Wanted) {
 /** The tools of a head; `undefined` if the agent no longer has all of them as they were. */
 function toolsOf({ names, tools: digest }: Head, allTools: ToolMap): ToolMap | undefined {
   if (digestTools(allTools) === digest) return allTools;
-  const tools = new Map(
-    names.flatMap(name => {
-      const tool = allTools.get(name);
-      return tool === undefined ? [] : [[name, tool] as const];
-    }),
-  );
+  const listed = names.flatMap(name => allTools.get(name) ?? []);
+  const others = [...allTools.values()].filter(tool => !isInPrompt(tool));
+  const tools = new Map([...listed, ...others].map(tool => [tool.name, tool]));
   return digestTools(tools) === digest ? tools : undefined;
+}
+
+/** A tool that is searched by the client is not part of the prompt, so it may come and go. */
+function isInPrompt({ deferred }: Tool): boolean {
+  return deferred !== 'client';
 }
 
 function changeOf(
@@ -230,7 +232,7 @@ function changeOf(
   first: Head,
   { instructions = '', tools }: Wanted,
 ): SetupChange | undefined {
-  const more = [...tools.values()].filter(({ name }) => !held.names.includes(name));
+  const more = [...tools.values()].filter(tool => isInPrompt(tool) && !held.names.includes(tool.name));
   const added = more.filter(({ name }) => !first.names.includes(name)).map(toolDefinition);
   const restored = more.map(({ name }) => name).filter(name => first.names.includes(name));
   const removed = held.names.filter(name => !tools.has(name));
@@ -246,12 +248,14 @@ function changeOf(
 /** Whether the change adds deferred tools, or turns tools off or on among deferred ones: only a new head can do that. */
 function touchesDeferred({ added = [], restored = [], removed = [] }: SetupChange, held: ToolMap): boolean {
   if (added.some(({ deferred }) => deferred)) return true;
-  return restored.length + removed.length > 0 && [...held.values()].some(({ deferred }) => deferred);
+  return restored.length + removed.length > 0 && [...held.values()].some(({ deferred }) => deferred === true);
 }
 
 export const definitionsOf = oncePer((tools: ToolMap) => [...tools.values()].map(toolDefinition));
 
-const digestTools = oncePer((tools: ToolMap) => digestOf([...tools.values()].map(digestDefinition)));
+const digestTools = oncePer((tools: ToolMap) =>
+  digestOf([...tools.values()].filter(isInPrompt).map(digestDefinition)),
+);
 
 const digestDefinition = oncePer((tool: Tool) => digestOf(toJson(toolDefinition(tool))));
 

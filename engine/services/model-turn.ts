@@ -152,6 +152,7 @@ async function completeTurn(
     ...omitUndefined({
       appended: appended.length === 0 ? undefined : [...appended],
       dropped: dropped.length === 0 ? undefined : dropped,
+      appliedEdits: turn.appliedEdits,
       broken,
       captured,
       continuation: continuation || undefined,

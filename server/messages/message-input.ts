@@ -1,11 +1,19 @@
 /** Anthropic's messages, and what they are as the input of a request. */
 import * as z from 'zod';
+import { keepBlock } from '../../adapters/anthropic/messages.ts';
 import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
-import { maybe, openFields, orText } from '../fields.ts';
+import { fields, maybe, openFields, orText } from '../fields.ts';
 import { type ItemPlace, itemIdOf } from '../gateway/answer/wire-ids.ts';
-import { type GatewayRequest, outputOf, type SentItem, sent } from '../gateway/request/gateway-request.ts';
+import { readCompactionPlace } from '../gateway/request/compaction-items.ts';
+import {
+  type GatewayRequest,
+  type InputItem,
+  outputOf,
+  type SentItem,
+  sent,
+} from '../gateway/request/gateway-request.ts';
 import { invalidAt } from './message-error.ts';
 import { readThinking } from './thinking-proof.ts';
 import { searchItemOf } from './web-search.ts';
@@ -74,11 +82,18 @@ type ContentBlock = z.infer<typeof textBlock> | z.infer<typeof image> | z.infer<
 
 const toolUse = openFields({ type: z.literal('tool_use'), id: name, name, input: z.optional(z.unknown()) });
 const searchUse = openFields({ type: z.literal('server_tool_use'), name: z.optional(z.unknown()) });
+const toolReference = openFields({ type: z.literal('tool_reference'), tool_name: name });
 const toolResult = openFields({
   type: z.literal('tool_result'),
   tool_use_id: z.string().catch(''),
-  content: maybe(orText(listOf(contentBlock))),
+  content: maybe(orText(listOf(oneOf([textBlock, image, document, toolReference])))),
   is_error: z.optional(z.unknown()),
+});
+
+const compaction = openFields({
+  type: z.literal('compaction'),
+  content: maybe(z.string()),
+  encrypted_content: maybe(z.string()),
 });
 
 /** An entry that is no block at all makes all of a content invalid. */
@@ -91,8 +106,10 @@ function contentOf<Block extends z.ZodType>(block: Block) {
   return orText(blocks);
 }
 
-/** A message that is valid for one turn, or changes the effort, would mean something else without it. */
-const absent = z.optional(z.unknown()).refine(value => value == null, 'This field is not supported.');
+/** A message that is valid for one turn would mean something else without it. */
+const never = z
+  .optional(z.unknown())
+  .refine(value => value == null || value === 'never', 'This field is not supported.');
 
 export const message = z.discriminatedUnion(
   'role',
@@ -104,8 +121,8 @@ export const message = z.discriminatedUnion(
     openFields({
       role: z.literal('system'),
       content: contentOf(contentBlock),
-      clear_at: absent,
-      output_config: absent,
+      clear_at: never,
+      output_config: maybe(fields({ effort: maybe(z.string()) })),
     }),
     openFields({
       role: z.literal('assistant'),
@@ -117,6 +134,7 @@ export const message = z.discriminatedUnion(
           toolUse,
           searchUse,
           openFields({ type: z.literal('web_search_tool_result') }),
+          compaction,
         ]),
       ),
     }),
@@ -126,17 +144,21 @@ export const message = z.discriminatedUnion(
       isJsonObject(input) ? 'Invalid option: expected one of "user"|"assistant"|"system"' : undefined,
   },
 );
-type Message = z.infer<typeof message>;
+export type Message = z.infer<typeof message>;
 type AnswerBlock = Extract<Message, { role: 'assistant' }>['content'][number];
 type ToolResult = z.infer<typeof toolResult>;
 
-export function readMessages(messages: readonly Message[]): Pick<GatewayRequest, 'input' | 'answered'> {
+export function readMessages(
+  messages: readonly Message[],
+  { isForAnthropic }: { isForAnthropic: boolean },
+): Pick<GatewayRequest, 'input' | 'answered'> {
   if (messages.every(({ role }) => role === 'system'))
     throw invalidAt('messages', 'at least one message is required');
   assertPaired(messages);
   const read = messages.map((each, at) => {
     const place = `messages.${at}.content`;
-    const items = each.role === 'assistant' ? readAnswer(each.content, place) : readInput(each);
+    const items =
+      each.role === 'assistant' ? readAnswer(each.content, { place, isForAnthropic }) : readInput(each);
     const mayBeEmpty = each.role === 'assistant' && (each.content.length > 0 || at === messages.length - 1);
     if (items.length > 0 || mayBeEmpty) return items;
     throw invalidAt(place, 'a message must have content that is not empty');
@@ -188,8 +210,52 @@ function readInput({ role, content }: Exclude<Message, { role: 'assistant' }>): 
 }
 
 function readResult({ tool_use_id: callId, content, is_error }: ToolResult): SentItem {
-  const output = outputOf((content ?? []).flatMap(readContent), '\n');
+  const blocks = content ?? [];
+  const found = blocks.flatMap(block => (block.type === 'tool_reference' ? [reference(block)] : []));
+  const output =
+    found.length > 0 && found.length === blocks.length
+      ? found
+      : outputOf(
+          blocks.flatMap(block => (block.type === 'tool_reference' ? [inWords(block)] : readContent(block))),
+          '\n',
+        );
   return sent({ type: 'tool_result', callId, output, isError: is_error === true });
+}
+
+type ToolReference = z.infer<typeof toolReference>;
+
+function reference({ type, tool_name }: ToolReference) {
+  return { type, tool_name: shortenToolName(tool_name) };
+}
+
+function inWords(block: ToolReference): Part {
+  return { type: 'text', text: JSON.stringify(reference(block)) };
+}
+
+/** The names of the deferred tools that the client's searches have found, in order. */
+export function foundTools(messages: readonly Message[]): string[] {
+  const results = messages.flatMap(({ content }) => content.filter(block => block.type === 'tool_result'));
+  const found = results.flatMap(({ content }) =>
+    (content ?? []).flatMap(block => (block.type === 'tool_reference' ? [block.tool_name] : [])),
+  );
+  return [...new Set(found)];
+}
+
+/** Throws a `ResponsesError` for a message that changes the effort of the request, which is the only one here. */
+export function assertOneEffort(messages: readonly Message[], effort: string | undefined): void {
+  for (const [at, message] of messages.entries()) {
+    const own = message.role === 'system' ? message.output_config?.effort : undefined;
+    if (own == null || own === effort) continue;
+    throw invalidAt(
+      `messages.${at}.output_config.effort`,
+      'Only the effort of the request is supported: `output_config.effort`.',
+    );
+  }
+}
+
+/** Of how many parts the input has the block. */
+export function partCount(block: ContentBlock | ToolResult): number {
+  return block.type === 'tool_result' ? 1 : readContent(block).length;
 }
 
 /** Most providers have no citations, and no `cache_control` for parts. */
@@ -222,8 +288,11 @@ function urlOf(source: Media): string {
   }
 }
 
-function readAnswer(content: readonly AnswerBlock[], place: string): SentItem[] {
-  const items: SentItem[] = [];
+function readAnswer(
+  content: readonly AnswerBlock[],
+  { place, isForAnthropic }: { place: string; isForAnthropic: boolean },
+): InputItem[] {
+  const items: InputItem[] = [];
   /** The turn whose thinking came last, and the number of its texts so far. */
   let turn: { place: ItemPlace; texts: number } | undefined;
   const think = (block: JsonObject, proof: string, thinking = ''): SentItem[] => {
@@ -233,7 +302,7 @@ function readAnswer(content: readonly AnswerBlock[], place: string): SentItem[] 
     if (now === undefined || !isSame) turn = now && { place: now, texts: 0 };
     return item === undefined ? [] : [item];
   };
-  const read = (block: AnswerBlock, path: string): SentItem[] => {
+  const read = (block: AnswerBlock, path: string): InputItem[] => {
     switch (block.type) {
       case 'text': {
         if (block.text === '') return [];
@@ -263,6 +332,8 @@ function readAnswer(content: readonly AnswerBlock[], place: string): SentItem[] 
       }
       case 'web_search_tool_result':
         return [];
+      case 'compaction':
+        return readCompaction(block, { path, isForAnthropic });
     }
   };
   for (const [index, block] of content.entries()) {
@@ -274,6 +345,22 @@ function readAnswer(content: readonly AnswerBlock[], place: string): SentItem[] 
   return items;
 }
 
-function isText({ items: [item], ranHere }: SentItem): boolean {
-  return item?.type === 'message' && ranHere !== true;
+function isText(item: InputItem): boolean {
+  return item.type === 'sent' && item.items[0]?.type === 'message' && item.ranHere !== true;
+}
+
+/** A compaction of this server, which has the summary; or Anthropic's, which other models read as a message. */
+function readCompaction(
+  block: z.infer<typeof compaction>,
+  { path, isForAnthropic }: { path: string; isForAnthropic: boolean },
+): InputItem[] {
+  const { content, encrypted_content: sealed, cache_control: _, ...more } = block;
+  if (sealed != null && readCompactionPlace(sealed) !== undefined)
+    return [{ type: 'compaction', at: path, content: sealed }];
+  if (isForAnthropic) {
+    const kept = { ...more, ...omitUndefined({ content, encrypted_content: sealed }) };
+    return [sent({ type: 'provider_item', kind: 'compaction', opaque: keepBlock(kept) })];
+  }
+  if (content == null || content === '') return [];
+  return [sent({ type: 'message', role: 'user', content: [{ type: 'text', text: content }] })];
 }

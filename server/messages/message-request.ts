@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
 import { maybe, object, openFields } from '../fields.ts';
@@ -13,8 +14,10 @@ import {
   type ToolNames,
 } from '../gateway/request/request-tools.ts';
 import { samplingOptions, takesNoEffort } from '../gateway/request/shared-parameters.ts';
+import { cacheMarksOf } from './cache-marks.ts';
+import { assertNoPause, readEdits } from './context-edits.ts';
 import { describeProblem, invalidAt } from './message-error.ts';
-import { message, readMessages } from './message-input.ts';
+import { assertOneEffort, foundTools, message, readMessages } from './message-input.ts';
 import { isWebSearch } from './web-search.ts';
 
 const MOST_MESSAGES = 10_000;
@@ -35,7 +38,7 @@ const clientTool = openFields({
   blocked_domains: maybe(z.array(z.string())),
   max_uses: maybe(z.int().positive()),
   user_location: maybe(object),
-  defer_loading: maybe(z.boolean().refine(isDeferred => !isDeferred, NOT_SUPPORTED)),
+  defer_loading: maybe(z.boolean()),
   allowed_callers: maybe(
     z.array(z.string()).refine(callers => callers.includes('direct'), 'expected the caller "direct"'),
   ),
@@ -76,6 +79,8 @@ const prompt = {
     }),
   ),
   output_format: maybe(format),
+  context_management: maybe(object),
+  speed: maybe(z.enum(['standard', 'fast'])),
 };
 
 const countBody = z.object(prompt);
@@ -90,6 +95,7 @@ export const messageBody = z.object({
   stop_sequences: maybe(z.array(z.string().min(1)).max(8_191)),
   metadata: maybe(openFields({ user_id: maybe(z.string().max(512)) })),
   service_tier: maybe(z.enum(['auto', 'standard_only'])),
+  fallbacks: maybe(z.union([z.literal('default'), z.array(object)])),
 });
 
 type Prompt = z.infer<typeof countBody>;
@@ -101,20 +107,22 @@ type MessageRequest = {
   thinking: 'shown' | 'omitted' | 'none';
   /** The client's name of a tool, by its name for providers: not all of them accept Anthropic's 128 characters. */
   toolName(name: string): string;
+  managesContext: boolean;
 };
 
-type ProviderOf = (model: string) => string;
+type ModelOf = (model: string) => Pick<ModelAdapter, 'provider' | 'capabilities'>;
 
 /** Throws a `ResponsesError` with the path of the first problem, such as `messages.3.content.0`. */
-export function readMessageRequest(value: unknown, providerOf: ProviderOf): MessageRequest {
+export function readMessageRequest(value: unknown, modelOf: ModelOf): MessageRequest {
   const body = parse(messageBody, value);
-  const { request: prompt, provider } = readPrompt(body, providerOf);
+  const { request: prompt, provider } = readPrompt(body, modelOf);
   const { temperature, top_p: topP, max_tokens: maxOutputTokens, service_tier } = body;
   const request = {
     ...prompt,
     providerOptions: providerOptionsOf(body, provider),
     settings: { ...prompt.settings, ...omitNull({ temperature, topP, maxOutputTokens }) },
     openai: omitNull({
+      ...prompt.openai,
       safety_identifier: userOf(body),
       service_tier: service_tier === 'standard_only' ? 'default' : undefined,
     }),
@@ -122,13 +130,14 @@ export function readMessageRequest(value: unknown, providerOf: ProviderOf): Mess
   };
   const toolName = (name: string) =>
     body.tools?.find(tool => shortenToolName(tool.name) === name)?.name ?? name;
-  return { request, thinking: shownThinking(body), toolName };
+  const managesContext = body.context_management != null;
+  return { request, thinking: shownThinking(body), toolName, managesContext };
 }
 
-export function readCountRequest(value: unknown, providerOf: ProviderOf): GatewayRequest {
+export function readCountRequest(value: unknown, modelOf: ModelOf): GatewayRequest {
   const body = parse(countBody, value);
-  const { request, provider } = readPrompt(body, providerOf);
-  return { ...request, providerOptions: provider === ANTHROPIC ? thinkingOptions(body) : {} };
+  const { request, provider } = readPrompt(body, modelOf);
+  return { ...request, providerOptions: provider === ANTHROPIC ? promptOptions(body) : {} };
 }
 
 function parse<Schema extends typeof messageBody | typeof countBody>(
@@ -141,17 +150,22 @@ function parse<Schema extends typeof messageBody | typeof countBody>(
   return parsed.data as z.infer<Schema>;
 }
 
-function readPrompt(body: Prompt, providerOf: ProviderOf): { request: GatewayRequest; provider: string } {
-  const messages = readMessages(body.messages);
-  const provider = providerOf(body.model);
+function readPrompt(body: Prompt, modelOf: ModelOf): { request: GatewayRequest; provider: string } {
+  const { provider, capabilities } = modelOf(body.model);
+  const messages = readMessages(body.messages, { isForAnthropic: provider === ANTHROPIC });
   const { tool_choice: choice, output_config: config, output_format } = body;
   const format = config?.format ?? output_format;
   const search = body.tools?.find(isWebSearch);
   const single = choice != null && choice.type !== 'none' && choice.disable_parallel_tool_use === true;
-  const tools = (body.tools ?? []).map(toolOf);
+  assertOneEffort(body.messages, config?.effort ?? undefined);
+  assertNoPause(body.context_management ?? {});
+  // A provider that keeps deferred tools out of the prompt gets all of them, so that the prompt stays as it was.
+  const keepsApart = provider === ANTHROPIC && capabilities.toolSearch === true;
+  const { tools, searchesTools } = toolsOf(body, { keepsApart });
   const toolChoice = choiceOf(choice, search?.name);
   assertTools(tools, toolChoice, toolName);
   const { effort: reasoningEffort, summary: reasoningSummary } = reasoningOf(body, provider);
+  const { clearings, compactAt } = provider === ANTHROPIC ? {} : readEdits(body.context_management ?? {});
   const request: GatewayRequest = {
     ...messages,
     model: body.model,
@@ -161,7 +175,9 @@ function readPrompt(body: Prompt, providerOf: ProviderOf): { request: GatewayReq
       ...(search === undefined ? [] : ['web_search_call.action.sources']),
     ],
     ...omitNull({
-      instructions: instructionsOf(body),
+      instructions: instructionsOf(body, provider),
+      searchesTools,
+      clearings,
       toolChoice,
       maxToolCalls: search?.max_uses,
       reasoningSummary,
@@ -170,7 +186,10 @@ function readPrompt(body: Prompt, providerOf: ProviderOf): { request: GatewayReq
       ? {}
       : { text: { format: { type: 'json_schema', name: 'answer', schema: format.schema } } }),
     settings: omitUndefined({ parallelToolCalls: single ? false : undefined, reasoningEffort }),
-    openai: {},
+    openai: omitUndefined({
+      context_management:
+        compactAt === undefined ? undefined : [{ type: 'compaction' as const, compact_threshold: compactAt }],
+    }),
     names: { input: 'messages', tool: toolName },
   };
   return { request, provider };
@@ -184,14 +203,46 @@ function shownThinking({ thinking }: Prompt): MessageRequest['thinking'] {
   return thinking.display === 'omitted' ? 'omitted' : 'shown';
 }
 
-function instructionsOf({ system }: Prompt): string | undefined {
-  const text = typeof system === 'string' ? system : (system ?? []).map(({ text }) => text).join('\n\n');
-  return text === '' ? undefined : text;
+/** Claude Code tells Anthropic here what it is and, in some versions, a digest that no other request has. */
+const BILLING = 'x-anthropic-billing-header:';
+
+function instructionsOf({ system }: Prompt, provider: string): string | undefined {
+  const blocks = typeof system === 'string' ? [{ text: system }] : (system ?? []);
+  const read = provider === ANTHROPIC ? blocks : blocks.filter(({ text }) => !text.startsWith(BILLING));
+  return read.map(({ text }) => text).join('\n\n') || undefined;
 }
 
-/** A tool of the client, or the built-in web search. Throws a `ResponsesError` for Anthropic's other tools. */
-function toolOf(tool: z.infer<typeof clientTool>, at: number): RequestTool {
-  const { type, name, description, input_schema: parameters, strict } = tool;
+/**
+ * The tools of the request. Deferred ones are found by Anthropic's search, if the request has it, or else by a tool of
+ * the client, whose results refer to them (`searchesTools`); a provider that shows every tool gets them as they are found,
+ * after the others.
+ */
+function toolsOf(
+  { tools = [], messages }: Prompt,
+  { keepsApart }: { keepsApart: boolean },
+): { tools: RequestTool[]; searchesTools?: true } {
+  const given = (tools ?? []).map((tool, at) => ({ ...tool, at }));
+  const deferred = given.filter(tool => tool.defer_loading === true);
+  const isSearchedByProvider = given.some(isToolSearch);
+  if (deferred.length === 0 || isSearchedByProvider || keepsApart)
+    return {
+      tools: given.map(toolOf),
+      ...(deferred.length > 0 && !isSearchedByProvider ? { searchesTools: true } : {}),
+    };
+  const found = foundTools(messages).flatMap(name => deferred.find(tool => tool.name === name) ?? []);
+  const shown = given.filter(tool => tool.defer_loading !== true);
+  return { tools: [...shown, ...found.map(tool => ({ ...tool, defer_loading: false }))].map(toolOf) };
+}
+
+/** Such as `tool_search_tool_bm25_20251119`. */
+function isToolSearch({ type }: { type?: string | null | undefined }): boolean {
+  return /^tool_search_tool_(?:regex|bm25)(?:_\d{8})?$/.test(type ?? '');
+}
+
+/** A tool of the client, the built-in web search, or the search for tools. Throws a `ResponsesError` for Anthropic's other tools. */
+function toolOf({ at, ...tool }: z.infer<typeof clientTool> & { at: number }): RequestTool {
+  const { type, name, description, input_schema: parameters, strict, defer_loading } = tool;
+  if (isToolSearch(tool)) return { type: 'tool_search' };
   if (isWebSearch(tool)) {
     const { allowed_domains: domains, blocked_domains: blocked, user_location } = tool;
     if (blocked?.length) throw invalidAt(`tools.${at}.blocked_domains`, NOT_SUPPORTED);
@@ -201,7 +252,11 @@ function toolOf(tool: z.infer<typeof clientTool>, at: number): RequestTool {
   if (type != null && type !== 'custom')
     throw invalidAt(`tools.${at}.type`, `Tools of type ${JSON.stringify(type)} are not supported.`);
   if (parameters === undefined) throw invalidAt(`tools.${at}.input_schema`, 'Field required');
-  const own = { parameters, strict: strict === true, ...omitNull({ description }) };
+  const own = {
+    parameters,
+    strict: strict === true,
+    ...omitNull({ description, defer_loading: defer_loading || null }),
+  };
   return readTool({ type: 'function', name: shortenToolName(name), ...own }, `tools.${at}`);
 }
 
@@ -236,25 +291,14 @@ function providerOptionsOf(body: Create, provider: string): JsonObject {
   if (provider !== ANTHROPIC) return sampling;
   return {
     ...sampling,
-    ...thinkingOptions(body),
+    ...promptOptions(body),
     ...omitNull({
+      fallbacks: body.fallbacks,
       metadata: metadata?.user_id == null ? undefined : { user_id: metadata.user_id },
       service_tier,
-      cache_control: cacheControlOf(body),
+      cache_control: body.cache_control,
     }),
   };
-}
-
-/** Breakpoints on single blocks become one for the whole prompt, because the transcript does not keep them. */
-function cacheControlOf(body: Create): JsonObject | undefined {
-  if (body.cache_control != null) return body.cache_control;
-  const blocks: unknown[] = [
-    ...(Array.isArray(body.system) ? body.system : []),
-    ...(body.tools ?? []),
-    ...body.messages.flatMap<unknown>(({ content }) => content),
-  ];
-  const marked = blocks.findLast(block => isJsonObject(block) && isJsonObject(block.cache_control));
-  return isJsonObject(marked) && isJsonObject(marked.cache_control) ? marked.cache_control : undefined;
 }
 
 /** In tokens, by effort; above the last it is `high`. */
@@ -264,7 +308,7 @@ const BUDGETS: readonly (readonly [effort: string, most: number])[] = [
 ];
 
 /**
- * For providers other than Anthropic, which gets `thinkingOptions`. `output_config.effort` counts first, with `high` for
+ * For providers other than Anthropic, which gets `promptOptions`. `output_config.effort` counts first, with `high` for
  * the efforts above; then a thinking budget, by its size. `disabled` is the effort `none` where every model takes it.
  * Adaptive thinking leaves the effort to the model. Shown thinking asks for a summary.
  */
@@ -287,10 +331,15 @@ function budgetEffort(thinking: Prompt['thinking'], provider: string): string | 
   return BUDGETS.find(([, most]) => thinking.budget_tokens <= most)?.[0] ?? 'high';
 }
 
-function thinkingOptions({ thinking, output_config: config }: Prompt): JsonObject {
+/** What a prompt has for models of Anthropic beside the fields of other requests. */
+function promptOptions(body: Prompt): JsonObject {
+  const { thinking, output_config: config, context_management, speed } = body;
   const how: JsonObject = omitNull({ effort: config?.effort, task_budget: config?.task_budget });
-  return omitUndefined({
-    thinking: thinking ?? undefined,
+  return omitNull({
+    thinking,
     output_config: Object.keys(how).length === 0 ? undefined : how,
+    context_management,
+    speed,
+    cache_marks: cacheMarksOf(body),
   });
 }

@@ -1,3 +1,4 @@
+import type { BetaCompactionBlock } from '@anthropic-ai/sdk/resources/beta/messages/messages';
 import type {
   Message,
   Usage as MessageUsage,
@@ -12,6 +13,7 @@ import type {
   ToolUseBlock,
   WebSearchToolResultBlock,
 } from '@anthropic-ai/sdk/resources/messages/messages';
+import { nonEmpty } from '../../adapters/turn/json-access.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import {
@@ -37,21 +39,28 @@ type Block =
   | RedactedThinkingBlock
   | ToolUseBlock
   | ServerToolUseBlock
-  | WebSearchToolResultBlock;
+  | WebSearchToolResultBlock
+  | BetaCompactionBlock;
 
 /** What Anthropic says about its own servers is left out. */
 type WrittenUsage = Omit<MessageUsage, 'inference_geo' | 'speed'>;
 type WrittenMessage = Omit<Message, 'diagnostics' | 'usage' | 'content'> & {
   content: Block[];
   usage: WrittenUsage;
+  context_management?: ContextManagement;
 };
+
+type ContextManagement = { applied_edits: JsonObject[] };
 
 export type MessageEvent =
   | { type: 'message_start'; message: WrittenMessage }
   | { type: 'content_block_start'; index: number; content_block: Block }
   | RawContentBlockDeltaEvent
   | RawContentBlockStopEvent
-  | (Pick<RawMessageDeltaEvent, 'type' | 'delta'> & { usage: Partial<WrittenUsage> })
+  | (Pick<RawMessageDeltaEvent, 'type' | 'delta'> & {
+      usage: Partial<WrittenUsage>;
+      context_management?: ContextManagement;
+    })
   | RawMessageStopEvent
   | { type: 'error'; error: MessageFailure; request_id: string };
 
@@ -60,6 +69,8 @@ type MessageOptions = {
   /** `place` counts the calls of the response from 0. */
   nameCall(responseId: string, place: number): string;
   toolName(name: string): string;
+  /** Whether the request has `context_management`. */
+  managesContext: boolean;
   requestId: string;
 };
 
@@ -86,6 +97,7 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
   #searches = 0;
   #isRefused = false;
   #usage: Usage | null = null;
+  #edits: JsonObject[] = [];
 
   constructor(head: ResponseHead, emit: (wire: MessageEvent) => void, options: MessageOptions) {
     this.#head = head;
@@ -119,6 +131,8 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
         return event.kind === 'message' ? this.#text(event.id, event.text) : this.#think(event);
       case 'closed':
         return event.kind === 'message' ? this.#closeMessage(event) : this.#closeThinking(event);
+      case 'compaction':
+        return this.#whole(event.id, compactionBlock(event));
       case 'provided':
       case 'call.ended': {
         const search = searchIn(event);
@@ -128,6 +142,9 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
         return event.as === 'function_call' ? this.#call(event.call) : undefined;
       case 'usage':
         this.#usage = addUsages(this.#usage, event.usage);
+        return;
+      case 'edited':
+        this.#edits.push(...event.edits);
         return;
       case 'ended':
         return this.#end(event);
@@ -222,8 +239,9 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
       container: null,
     };
     const usage = this.#usageNow();
-    Object.assign(this.#message, delta, { usage: { ...NOT_USED, ...usage } });
-    this.#emit({ type: 'message_delta', delta, usage });
+    const managed = this.#options.managesContext && { context_management: { applied_edits: this.#edits } };
+    Object.assign(this.#message, delta, { usage: { ...NOT_USED, ...usage }, ...managed });
+    this.#emit({ type: 'message_delta', delta, usage, ...managed });
     this.#emit({ type: 'message_stop' });
   }
 
@@ -276,6 +294,20 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
     this.#open = null;
   }
 }
+
+/** Anthropic's own, or one whose summary this server has. */
+function compactionBlock({ content, item }: Of<'compaction'>): BetaCompactionBlock {
+  if (item?.type === 'compaction' && 'content' in item)
+    return {
+      ...item,
+      type: 'compaction',
+      content: nonEmpty(item.content) ?? null,
+      encrypted_content: nonEmpty(item.encrypted_content) ?? null,
+    };
+  return { type: 'compaction', content: SUMMARIZED, encrypted_content: nonEmpty(content) ?? null };
+}
+
+const SUMMARIZED = 'The conversation before this was summarized. The server has the summary.';
 
 function isOfType<Written extends Block>(block: Block, begun: Written): block is Written {
   return block.type === begun.type;

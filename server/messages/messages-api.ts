@@ -10,6 +10,7 @@ import type { RunsEnv } from '../runs-env.ts';
 import { describeInterruption, describeMessageError, describeMessageFailure } from './message-error.ts';
 import { readCountRequest, readMessageRequest } from './message-request.ts';
 import { type MessageEvent, MessagesApiWriter } from './message-writer.ts';
+import { addModelRoutes } from './model-info.ts';
 
 /** Anthropic's Messages API over the service of the gateway, to be mounted before `/v1/responses`. */
 export function createMessagesApi(service: GatewayService, log: (line: string) => void): MountedApi {
@@ -24,17 +25,18 @@ export function createMessagesApi(service: GatewayService, log: (line: string) =
 }
 
 function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
-  const providerOf = (model: string) => service.models.providerOf(model);
+  const modelOf = (model: string) => service.models.open(service.models.resolve(model));
+  addModelRoutes(app, service.models);
   app.use('/v1/messages/*', async (c, next) => {
     c.header('request-id', requestIdOf(c));
     await next();
   });
   app.post('/v1/messages', async c => {
     const body = await service.fields.readBody(c, 'messages');
-    const { request: read, thinking, toolName } = readMessageRequest(body, providerOf);
+    const { request: read, ...asked } = readMessageRequest(body, modelOf);
     const request = { ...read, ...readSession(c.req.raw.headers, body) };
     const nameCall = callNamer('toolu_', request.input);
-    const how = { thinking, toolName, nameCall, requestId: requestIdOf(c) };
+    const how = { ...asked, nameCall, requestId: requestIdOf(c) };
     const live = await service.answer(
       request,
       c.get('caller'),
@@ -48,7 +50,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
   app.post('/v1/messages/count_tokens', async c => {
     const body = await service.fields.readBody(c, 'messages');
-    const request = readCountRequest(body, providerOf);
+    const request = readCountRequest(body, modelOf);
     const tokens = await service.countInput(request, c.get('caller'));
     return c.json({ input_tokens: tokens });
   });

@@ -178,6 +178,8 @@ export class ResponseWriter implements AnswerWriter<JsonObject> {
   }
 
   #compact({ id, content }: Of<'compaction'>): void {
+    // A compaction of Anthropic's, which this API has no item for.
+    if (content === '') return;
     const item = { id, type: 'compaction', encrypted_content: content } as const;
     this.#show(item, item, [eventOf('response.compaction.compacting', {})]);
   }

@@ -112,17 +112,23 @@ export class GatewayAgents {
 
   /** The request's built-in tools and servers. `used`: what its conversation has called. `close` ends its connections. */
   async equip(
-    { request, model }: { request: Pick<GatewayRequest, 'tools' | 'addedTools' | 'names'>; model: string },
+    {
+      request,
+      model,
+    }: {
+      request: Pick<GatewayRequest, 'tools' | 'addedTools' | 'searchesTools' | 'names'>;
+      model: string;
+    },
     used: Exposed,
   ): Promise<Equipment> {
-    const { tools, addedTools = [] } = request;
+    const { tools, addedTools = [], searchesTools } = request;
     const adapter = this.models.open(model);
     const builtins = await this.#builtins.open(request, adapter);
     const { servers, close } = await this.#servers.connect(tools);
     const base = this.#options.agents?.get(model);
     const own = base && { label: plainName(base.name), tools: await toolsOf(base) };
     const searched = adapter.provider === OPENAI && adapter.capabilities.toolSearch === true;
-    const options = { servers, builtins, used, searched, ...omitUndefined({ own }) };
+    const options = { servers, builtins, used, searched, ...omitUndefined({ own, searchesTools }) };
     return { toolset: makeToolset([...tools, ...addedTools], options), close };
   }
 

@@ -2,10 +2,11 @@ import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts
 import type { ModelAdapter, SetupChange } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { omitUndefined, toJson } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { countUsage } from '../../../text/estimate-usage.ts';
-import { invalid, missing } from '../../openai-error.ts';
+import { invalid, missing, ResponsesError } from '../../openai-error.ts';
+import { type Clearing, clearContext } from '../request/clear-context.ts';
 
 /** The models that requests may name: aliases or adapters, else `provider:model`. `scripted:` by alias. */
 export class GatewayModels {
@@ -34,6 +35,16 @@ export class GatewayModels {
 
   providerOf(named: string | undefined): string {
     return this.open(this.resolve(named)).provider;
+  }
+
+  /** In tokens; `undefined` if it is not known, also because the model cannot be used at present. */
+  contextWindowOf(named: string): number | undefined {
+    try {
+      return this.open(this.resolve(named)).capabilities.contextWindow;
+    } catch (error) {
+      if (error instanceof ResponsesError) return undefined;
+      throw error;
+    }
   }
 
   resolve(named: string | undefined): string {
@@ -68,15 +79,22 @@ export class GatewayModels {
   }
 }
 
+type AskedModel = {
+  output: OutputFormat | undefined;
+  clearings: readonly Clearing[] | undefined;
+  record(usage: Usage | null): void;
+};
+
 /**
  * The model, asked for the output format, which is not validated: the client has the schema. `record` gets what each call
- * used: an estimate where the provider does not say.
+ * used: an estimate where the provider does not say. What the request clears is left out of each call.
  */
 export function modelFor(
   adapter: ModelAdapter,
-  { output, record }: { output: OutputFormat | undefined; record(usage: Usage | null): void },
+  { output, clearings = [], record }: AskedModel,
 ): ModelAdapter {
   const asked = omitUndefined({ output });
+  const prepare = (request: ModelRequest) => clearContext({ ...request, ...asked }, clearings);
   const { append, compact, promptedSchema, capabilities } = adapter;
   const count = (turn: Pick<ModelTurn, 'usage' | 'items'>, request: ModelRequest) =>
     record(countUsage(turn, request, { onUnknownUsage: 'estimate' }));
@@ -93,12 +111,18 @@ export function modelFor(
       return isPrompted ? toJson(output) : undefined;
     },
     async generate(request, options) {
-      const turn = await adapter.generate({ ...request, ...asked }, options);
-      count(turn, request);
-      return turn;
+      const { request: sent, appliedEdits } = prepare(request);
+      const turn = await adapter.generate(sent, options);
+      count(turn, sent);
+      return withEdits(turn, appliedEdits);
     },
-    stream: (request, options) =>
-      watched(adapter.stream({ ...request, ...asked }, options), turn => count(turn, request)),
+    stream(request, options) {
+      const { request: sent, appliedEdits } = prepare(request);
+      return watched(adapter.stream(sent, options), turn => {
+        count(turn, sent);
+        return withEdits(turn, appliedEdits);
+      });
+    },
     ...(compact && {
       async compact(request: ModelRequest, options: { signal: AbortSignal }) {
         const made = await compact.call(adapter, request, options);
@@ -109,10 +133,14 @@ export function modelFor(
   };
 }
 
+function withEdits(turn: ModelTurn, appliedEdits: JsonObject[]): ModelTurn {
+  return appliedEdits.length === 0 ? turn : { ...turn, appliedEdits };
+}
+
 /** Not a generator, which would double what a delta costs. */
 function watched(
   deltas: AsyncIterable<TurnDelta>,
-  count: (turn: ModelTurn) => void,
+  take: (turn: ModelTurn) => ModelTurn,
 ): AsyncIterable<TurnDelta> {
   return {
     [Symbol.asyncIterator]() {
@@ -120,8 +148,8 @@ function watched(
       return {
         async next() {
           const step = await iterator.next();
-          if (step.done !== true && step.value.type === 'turn') count(step.value.turn);
-          return step;
+          if (step.done === true || step.value.type !== 'turn') return step;
+          return { value: { type: 'turn', turn: take(step.value.turn) } };
         },
         return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
       };

@@ -86,7 +86,7 @@ export function makeRequestAgent(
   return createAgent({
     ...base?.options,
     name: RESPONSES,
-    model: models.map(one => modelFor(one, { output, record })),
+    model: models.map(one => modelFor(one, { output, record, clearings: request.clearings })),
     tools: toolset.tools,
     settings: { ...base?.options.settings, ...request.settings },
     // A request has to get a response, so a message without a decision does not wait for one.
@@ -168,8 +168,10 @@ export function describeFirstCall(options: {
 
 /** The tools before a search has found any. */
 function withSearch(tools: readonly Tool[]): readonly Tool[] {
-  const deferred = tools.filter(tool => tool.deferred);
-  return deferred.length === 0 ? tools : [...tools.filter(tool => !tool.deferred), searchTool(deferred)];
+  const deferred = tools.filter(tool => tool.deferred === true);
+  return deferred.length === 0
+    ? tools
+    : [...tools.filter(tool => tool.deferred !== true), searchTool(deferred)];
 }
 
 /** `first` applies to the first turn of the response, `tools` to all its turns. */

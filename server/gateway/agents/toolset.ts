@@ -48,6 +48,7 @@ export function makeToolset(
     used = {},
     own: agent = { label: '', tools: [] },
     searched = false,
+    searchesTools = false,
   }: {
     servers: readonly ConnectedServer[];
     builtins?: readonly OfferedBuiltin[];
@@ -55,9 +56,12 @@ export function makeToolset(
     own?: { label: string; tools: readonly Tool[] };
     /** Whether clients see searches for deferred tools, because the provider runs them. */
     searched?: boolean;
+    /** Whether the client searches its deferred tools. */
+    searchesTools?: boolean;
   },
 ): Toolset {
-  const declared = requested.flatMap(clientTool);
+  const deferral = searchesTools ? 'client' : true;
+  const declared = requested.flatMap(tool => clientTool(tool, deferral));
   const offered = servers.flatMap(server =>
     offeredTools(server).map(tool => ({ known: identify(tool, server), tool: serverTool(tool, server) })),
   );
@@ -66,7 +70,9 @@ export function makeToolset(
   const built = builtins.map(({ kind, tool }) => ({ known: { builtin: kind, name: kind }, tool }));
   const ofAgent = agent.tools.map(tool => ({ known: identifyOwn(tool, agent.label), tool }));
   const all = [...declared, ...built, ...offered, ...ofAgent];
-  const search = all.some(({ tool }) => tool.deferred) ? { [SEARCH_TOOL]: searched ? SEARCHED : SEARCH } : {};
+  const search = all.some(({ tool }) => tool.deferred === true)
+    ? { [SEARCH_TOOL]: searched ? SEARCHED : SEARCH }
+    : {};
   const held = { ...namesInUse(used, all), ...search };
   const kept = nameTools(ofAgent, { held });
   const own = [...kept, ...nameTools(declared, { held, among: kept, prefix: 'client_' })];
@@ -168,16 +174,19 @@ const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const CLIENT_SIDE = { sideEffect: 'once', repeatable: true, retries: 0, approval: () => false } as const;
 
-function clientTool(declared: RequestTool): Offered[] {
-  return clientTools(declared).map(({ kind, name, tool }) => ({
-    known: { kind, name },
-    tool:
-      kind === 'custom' ? customTool(tool) : functionTool(kind === 'own' ? { type: 'function', name } : tool),
-  }));
+function clientTool(declared: RequestTool, deferral: true | 'client'): Offered[] {
+  return clientTools(declared).map(({ kind, name, tool: wanted }) => {
+    const tool =
+      kind === 'custom'
+        ? customTool(wanted)
+        : functionTool(kind === 'own' ? { type: 'function', name } : wanted);
+    const isDeferred = kind !== 'own' && wanted.defer_loading === true;
+    return { known: { kind, name }, tool: isDeferred ? { ...tool, deferred: deferral } : tool };
+  });
 }
 
 /** To models without such tools it is a function with the text as its only parameter. */
-function customTool({ name, description, format, defer_loading }: CustomTool): Tool {
+function customTool({ name, description, format }: CustomTool): Tool {
   const input = { type: 'string', description: 'The text of the input, with nothing around it.' };
   return {
     ...CLIENT_SIDE,
@@ -185,7 +194,6 @@ function customTool({ name, description, format, defer_loading }: CustomTool): T
     description: description ?? '',
     inputSchema: { type: 'object', properties: { input }, required: ['input'], additionalProperties: false },
     custom: omitUndefined({ format: format ?? undefined }) as JsonObject,
-    ...omitUndefined({ deferred: defer_loading || undefined }),
     validate: value =>
       isJsonObject(value) && typeof value.input === 'string'
         ? { valid: true, value }
@@ -193,13 +201,13 @@ function customTool({ name, description, format, defer_loading }: CustomTool): T
   };
 }
 
-function functionTool({ name, description, parameters, strict, defer_loading }: FunctionTool): Tool {
+function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
   return {
     ...CLIENT_SIDE,
     name,
     description: description ?? '',
     inputSchema: { type: 'object', properties: {}, ...parameters },
-    ...omitUndefined({ strict: strict ?? undefined, deferred: defer_loading || undefined }),
+    ...omitUndefined({ strict: strict ?? undefined }),
     maxResultBytes: MOST_OUTPUT_BYTES,
     validate: value => ({ valid: true, value }),
   };

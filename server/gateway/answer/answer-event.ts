@@ -47,7 +47,8 @@ export type AnswerEvent =
       status: 'completed' | 'incomplete';
       seal?: string;
     } & Named)
-  | { type: 'compaction'; id: string; content: JsonValue }
+  /** `item`: of the provider's API, if the provider made it. */
+  | { type: 'compaction'; id: string; content: JsonValue; item?: JsonObject }
   /** An item of OpenAI's API that the provider made, such as a call that it ran. `builtin`: of a built-in tool. */
   | { type: 'provided'; id: string; builtin?: BuiltinKind; item: JsonObject }
   /** A call that the gateway runs; `end` is what became of it. */
@@ -57,6 +58,8 @@ export type AnswerEvent =
   /** A call for the client, which knows the tool as `call.name`. `as`: the type of its item in OpenAI's API. */
   | { type: 'call.given'; id: string; call: PlacedCall; as: string }
   | { type: 'usage'; usage: Usage }
+  /** What was cleared from the request of a turn: Anthropic's `applied_edits`. */
+  | { type: 'edited'; edits: readonly JsonObject[] }
   /** `at` in ms since the epoch. `retryAfter`: when the client may send a failed request again, in s; `null` if never. */
   | { type: 'ended'; at: number; end: AnswerEnd; retryAfter: number | null };
 

@@ -1,4 +1,5 @@
 import { isRetryable } from '../../../adapters/http/provider-errors.ts';
+import { objectOf, objectsOf, textIn } from '../../../adapters/turn/json-access.ts';
 import { Story } from '../../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../../engine/story/story-event.ts';
 import type { Context } from '../../../machines/context.ts';
@@ -93,7 +94,9 @@ export class GatewayAnswer {
     this.#sealed = include.includes('reasoning.encrypted_content');
     const isStreamed = stream === true || background === true;
     const compacts = openai.context_management !== undefined && thresholdIn(spec.request) === undefined;
-    this.#holdsTurns = !isStreamed || compacts || passesCalls(spec);
+    const { edits } = objectOf(spec.providerOptions?.context_management);
+    const asksToCompact = objectsOf(edits).some(({ type }) => textIn(type).startsWith('compact_'));
+    this.#holdsTurns = !isStreamed || compacts || asksToCompact || passesCalls(spec);
   }
 
   get isOver(): boolean {
@@ -237,11 +240,13 @@ export class GatewayAnswer {
         this.#tell({ type: 'list', id: item.id, list: item });
   }
 
-  #closeTurn({ completed: { items, calls, usage } }: Of<'turn.closed'>, isMine: boolean): void {
+  #closeTurn({ completed }: Of<'turn.closed'>, isMine: boolean): void {
+    const { items, calls, usage, appliedEdits: edits } = completed;
     this.#failure = null;
     this.#refused = refusalIn(items) !== '';
     if (isMine) {
       if (usage !== null) this.#tell({ type: 'usage', usage });
+      if (edits !== undefined) this.#tell({ type: 'edited', edits });
       this.#turnItems().finish(items, { last: this.#isCutShort() ? 'incomplete' : 'completed' });
     }
     this.#turn = null;

@@ -11,7 +11,7 @@ import {
 import { isJsonObject, isTooDeep, type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { BUILTIN_KINDS, type BuiltinKind } from '../../builtins/builtin-schemas.ts';
-import { compactionOf, isUpstreamCompaction } from '../request/compaction-items.ts';
+import { providerCompaction } from '../request/compaction-items.ts';
 import { OPENAI } from '../request/gateway-request.ts';
 import { type AnswerEvent, refusalIn } from './answer-event.ts';
 import { ITEM_KINDS, type ItemKind, itemIdOf } from './wire-ids.ts';
@@ -155,9 +155,12 @@ export class TurnItems {
   }
 
   finish(items: readonly Item[], { last }: { last: 'completed' | 'incomplete' }): void {
-    for (const [place, item] of items.filter(isUpstreamCompaction).entries()) {
+    for (const [place, item] of items
+      .map(providerCompaction)
+      .filter(made => made !== undefined)
+      .entries()) {
       const id = itemIdOf({ ...this.#place, kind: 'cmp', place });
-      this.#emit({ type: 'compaction', id, content: compactionOf(item)?.encrypted_content ?? '' });
+      this.#emit({ type: 'compaction', id, content: item.encrypted_content ?? '', item });
     }
     const blocks = blocksIn(items, { sealed: this.#sealed });
     const left = [...this.#opened];

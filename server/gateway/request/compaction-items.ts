@@ -58,6 +58,15 @@ export function isUpstreamCompaction(item: Item): boolean {
   return item.type === 'provider_item' && item.kind === 'compaction' && item.opaque.provider === OPENAI;
 }
 
+/** What a compaction of the provider is for clients: the item of OpenAI's API, or the block of Anthropic's. */
+export function providerCompaction(item: Item): JsonObject | undefined {
+  if (item.type !== 'provider_item' || item.kind !== 'compaction') return undefined;
+  const { provider, data } = item.opaque;
+  if (!isJsonObject(data)) return undefined;
+  const found = provider === OPENAI ? data.item : data.block;
+  return isJsonObject(found) ? found : undefined;
+}
+
 /** Whether `POST /v1/responses/compact` returns the item beside the compaction, as it is. */
 export function isKeptByCompaction(item: Item): boolean {
   return item.type === 'message' && item.role !== 'assistant' && compactionOf(item) === undefined;

@@ -14,6 +14,7 @@ import {
   builtinKindOf,
   isBuiltinTool,
 } from '../../builtins/builtin-schemas.ts';
+import type { Clearing } from '../request/clear-context.ts';
 import type { ClientSession } from '../request/client-session.ts';
 import type { RequestTool, RequestToolChoice } from '../request/request-tools.ts';
 import type { readShared, textOptions } from '../request/shared-parameters.ts';
@@ -26,6 +27,10 @@ export type RecordedRequest = {
   tools: readonly RequestTool[];
   /** Tools that items of the conversation declare. */
   addedTools?: readonly RequestTool[];
+  /** One of the client's tools searches the deferred ones. */
+  searchesTools?: true;
+  /** What each model call of the request leaves out. */
+  clearings?: readonly Clearing[];
   toolChoice?: RequestToolChoice;
   settings: Settings;
   maxToolCalls?: number;

@@ -134,7 +134,7 @@ describe('what only Anthropic has', () => {
         stop_sequences: ['END'],
         service_tier: 'standard_only',
         metadata: { user_id: 'u'.repeat(100) },
-        cache_control: { type: 'ephemeral', ttl: '1h' },
+        system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
       },
     ]);
   });
