@@ -96,6 +96,8 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   readonly strict?: boolean;
   /** See `ToolDefinition.custom`. */
   readonly custom?: { readonly format?: JsonObject };
+  /** See `ToolDefinition.member`. */
+  readonly member?: { readonly namespace: string; readonly name: string };
   readonly sideEffect: SideEffect;
   readonly timeoutMs?: number;
   /** Attempts after the first, for `none` and `idempotent` only. */
@@ -148,7 +150,7 @@ export interface SubAgentTool<Name extends string, Output, RunContext, Below>
 export type AgentTool = Tool | ToolSource;
 
 export function toolDefinition(tool: Tool): ToolDefinition {
-  const { name, description, inputSchema, strict, custom, deferred, origin } = tool;
+  const { name, description, inputSchema, strict, custom, member, deferred, origin } = tool;
   const found = deferred ? omitUndefined({ deferred, server: origin?.label }) : {};
-  return { name, description, inputSchema, ...omitUndefined({ strict, custom }), ...found };
+  return { name, description, inputSchema, ...omitUndefined({ strict, custom, member }), ...found };
 }

@@ -48,6 +48,8 @@ export type ToolDefinition = {
   deferred?: boolean | 'client';
   /** Of a deferred tool: the label of its tool server, if it has one. */
   server?: string;
+  /** The tool in a namespace, for models that know them. Others know it by `name`. */
+  member?: { namespace: string; name: string };
 };
 
 /** Sampling and length settings that every provider supports in some form. */

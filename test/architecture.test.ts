@@ -109,6 +109,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'request/compaction-items.ts',
       'request/field-table.ts',
       'request/gateway-request.ts',
+      'request/openai-items.ts',
       'request/request-tools.ts',
       'request/shared-parameters.ts',
       'runs/continued-run.ts',

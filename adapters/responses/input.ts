@@ -16,6 +16,7 @@ import type { ResponsesDialect } from './dialect.ts';
 import {
   CALL_KINDS,
   callKindOf,
+  type DeclaredName,
   FUNCTION_CALL,
   inputPart,
   isByClient,
@@ -156,9 +157,9 @@ const DECLARING: readonly string[] = ['additional_tools', 'tool_search_output'];
 export function namesAddedIn(
   transcript: readonly Item[],
   { provider }: Pick<ResponsesDialect, 'provider'>,
-): string[] {
+): DeclaredName[] {
   const searches = new Set<string>();
-  const names: string[] = [];
+  const names: DeclaredName[] = [];
   for (const item of transcript) {
     if (item.type === 'tool_call' && item.name === CALL_KINDS.tool_search_call?.tool)
       searches.add(item.callId);
@@ -250,14 +251,14 @@ function callInput(
   item: ToolCallItem,
   ids: WireCallIds,
   stored: boolean,
-  { id, namespace, caller, as = 'function_call' }: Kept = {},
+  { id, namespace, called, caller, as = 'function_call' }: Kept = {},
 ): JsonObject {
   const kind = callKindOf(as) ?? FUNCTION_CALL;
   return {
     type: as,
     ...(id !== undefined && (stored || kind.needsId) ? { id } : {}),
     call_id: ids.of(item.callId),
-    ...(kind.tool === undefined ? { name: item.name } : {}),
+    ...(kind.tool === undefined ? { name: called ?? item.name } : {}),
     ...omitUndefined({ namespace, caller }),
     ...kind.write(item.arguments),
   };
@@ -314,7 +315,7 @@ function idsOf(transcript: readonly Item[], type: 'tool_call' | 'tool_result'): 
  * - `more`: the message is the rest of the output item before it, after a refusal;
  * - `as`: the type of the call's item, if it is not a function call (see `CALL_KINDS`);
  * - `namespace`, `caller`: the namespace of the called tool and the program that called it. The provider
- *   refuses a call that had them without them;
+ *   refuses a call that had them without them. `called`: the tool's name in a namespace of the caller of the API;
  * - `after`: the key of the reasoning that the item followed. The provider refuses the item's id without that
  *   reasoning;
  * - `before`: for reasoning, the key of the item that must follow it, or `ANY`.
@@ -327,6 +328,7 @@ export type Kept = {
   more?: true;
   as?: string;
   namespace?: string;
+  called?: string;
   caller?: JsonObject;
   after?: string;
   before?: string;
@@ -342,7 +344,7 @@ export function withoutFollower(item: ReasoningItem): ReasoningItem {
   return { ...item, opaque: { ...opaque, data: { ...opaque.data, before: ANY } } };
 }
 
-const TEXTS = ['id', 'as', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
+const TEXTS = ['id', 'as', 'phase', 'refusal', 'namespace', 'called', 'after', 'before'] as const;
 
 export function keptFrom(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;

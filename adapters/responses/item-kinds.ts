@@ -1,6 +1,7 @@
 import type { Media } from '../../protocol/content/read-content.ts';
 import type { Item, Part, ToolResultItem } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { ToolDefinition } from '../../protocol/turn.ts';
 import { partsOfResult, textOfResult } from '../turn/content.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 
@@ -101,8 +102,11 @@ export const CALL_KINDS: Readonly<Record<string, CallKind>> = {
     },
   },
   tool_search_call: {
-    ...ownTool('tool_search', ['tool_search']),
+    tool: 'tool_search',
+    declaredAs: ['tool_search'],
     members: { arguments: 'any' },
+    read: item => JSON.stringify(item.arguments ?? {}),
+    write: written => ({ status: 'completed', execution: 'client', arguments: jsonIn(written) ?? {} }),
     atProvider: ({ execution }) => execution !== 'client',
     output: {
       type: 'tool_search_output',
@@ -179,14 +183,31 @@ export function writeAnswer(
   return { members: write(result), note: note?.(result) };
 }
 
+export type DeclaredName = { name: string; namespace?: string };
+
 /** The names of the tools that a list of declarations has, also in its namespaces. */
-export function namesDeclaredIn(tools: JsonValue | undefined): string[] {
+export function namesDeclaredIn(tools: JsonValue | undefined, namespace?: string): DeclaredName[] {
   return objectsOf(tools).flatMap(({ type, name, tools: inner }) => {
-    if (type === 'namespace') return namesDeclaredIn(inner);
+    if (type === 'namespace') return namesDeclaredIn(inner, nonEmpty(name));
     const own = CALL_KINDS[callTypeDeclaredAs(type) ?? '']?.tool;
     const named = type === 'function' || type === 'custom' ? nonEmpty(name) : own;
-    return named === undefined ? [] : [named];
+    return named === undefined ? [] : [{ name: named, ...omitUndefined({ namespace }) }];
   });
+}
+
+/**
+ * Whether a tool is one of those that are declared. A name in a namespace that no tool of the list has for its own is that
+ * of the tool that is called so.
+ */
+export function isDeclaredBy(
+  names: readonly DeclaredName[],
+  tools: readonly ToolDefinition[],
+): (tool: ToolDefinition) => boolean {
+  const keyOf = ({ namespace, name }: DeclaredName) => JSON.stringify([namespace, name]);
+  const members = new Set(tools.flatMap(({ member }) => (member === undefined ? [] : [keyOf(member)])));
+  const keys = new Set(names.map(keyOf));
+  const others = new Set(names.filter(one => !members.has(keyOf(one))).map(({ name }) => name));
+  return ({ name, member }) => (member === undefined ? others.has(name) : keys.has(keyOf(member)));
 }
 
 /** Members that every call has; the others are its arguments. */

@@ -16,7 +16,7 @@ import {
   namesAddedIn,
   providerInputOf,
 } from './input.ts';
-import { callTypeDeclaredAs, namesDeclaredIn } from './item-kinds.ts';
+import { callTypeDeclaredAs, type DeclaredName, isDeclaredBy, namesDeclaredIn } from './item-kinds.ts';
 
 export type BodyOptions = {
   model: string;
@@ -84,8 +84,8 @@ export function responsesBody(
 /** Leaves out the tools that are declared elsewhere; the same list for the same tools and names. */
 function withoutDeclared(): (
   tools: readonly ToolDefinition[],
-  declared: readonly string[],
-  added: readonly string[],
+  declared: readonly DeclaredName[],
+  added: readonly DeclaredName[],
 ) => readonly ToolDefinition[] {
   const known = new WeakMap<readonly ToolDefinition[], { key: string; left: readonly ToolDefinition[] }>();
   return (tools, declared, added) => {
@@ -94,9 +94,9 @@ function withoutDeclared(): (
     const last = known.get(tools);
     if (last?.key === key) return last.left;
     // What a search of the provider has found stays declared.
-    const left = tools.filter(
-      ({ name, deferred }) => !declared.includes(name) && (deferred || !added.includes(name)),
-    );
+    const isDeclared = isDeclaredBy(declared, tools);
+    const isAdded = isDeclaredBy(added, tools);
+    const left = tools.filter(tool => !isDeclared(tool) && (tool.deferred || !isAdded(tool)));
     known.set(tools, { key, left });
     return left;
   };
@@ -108,10 +108,13 @@ function choiceInput(
   dialect: ResponsesDialect,
 ): JsonValue {
   if (typeof choice === 'string') return choice;
-  const own = objectsOf(declared).find(tool => namesDeclaredIn([tool]).includes(choice.name));
-  if (callTypeDeclaredAs(own?.type) !== undefined) return { type: own?.type ?? '' };
   const chosen = tools.find(({ name }) => name === choice.name);
-  return { type: chosen && isCustom(chosen, dialect) ? 'custom' : 'function', name: choice.name };
+  const own = objectsOf(declared).find(
+    tool => chosen && isDeclaredBy(namesDeclaredIn([tool]), tools)(chosen),
+  );
+  if (callTypeDeclaredAs(own?.type) !== undefined) return { type: own?.type ?? '' };
+  const name = own?.type === 'namespace' ? chosen?.member?.name : undefined;
+  return { type: chosen && isCustom(chosen, dialect) ? 'custom' : 'function', name: name ?? choice.name };
 }
 
 /**
@@ -125,7 +128,8 @@ export function setupItems(
 ): ProviderItem[] {
   const changes: JsonObject[] = [];
   const known = added === undefined ? [] : namesAddedIn(transcript, dialect);
-  const unknown = (added ?? []).filter(({ name }) => !known.includes(name));
+  const isKnown = isDeclaredBy(known, added ?? []);
+  const unknown = (added ?? []).filter(tool => !isKnown(tool));
   if (instructions !== undefined)
     changes.push({ item: { role: 'developer', content: changedInstructions(instructions) } });
   if (unknown.length > 0) {
@@ -181,7 +185,9 @@ function isSearch(item: Item): boolean {
 const withoutNamespace = oncePer((item: Item): Item => {
   if (item.type !== 'tool_call' || !item.opaque || !isJsonObject(item.opaque.data)) return item;
   const { namespace, ...data } = item.opaque.data;
-  return namespace === undefined ? item : { ...item, opaque: { ...item.opaque, data } };
+  return namespace === undefined || data.called !== undefined
+    ? item
+    : { ...item, opaque: { ...item.opaque, data } };
 });
 
 /**

@@ -1,7 +1,14 @@
 import type { ProviderError } from '../../protocol/error.ts';
 import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
+import type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  ToolDefinition,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
 import {
   errorFromBody,
   malformedStream,
@@ -23,6 +30,16 @@ function ourKind(item: JsonObject, { customTools }: ResponsesDialect): CallKind 
   const kind = callKindOf(item.type);
   const isTheirs = item.type !== 'function_call' && customTools === 'provider';
   return isTheirs || kind?.atProvider?.(item) ? undefined : kind;
+}
+
+/** The tool in a namespace that a call names. */
+function memberOf({ namespace, name }: JsonObject, { tools }: ModelRequest): ToolDefinition | undefined {
+  if (namespace === undefined) return undefined;
+  return tools.find(({ member }) => member?.namespace === namespace && member.name === name);
+}
+
+function nameOf(item: JsonObject, request: ModelRequest): string {
+  return memberOf(item, request)?.name ?? textIn(item.name);
 }
 
 /** The ids of the calls whose outputs are in the same response: the provider has run them. */
@@ -51,13 +68,15 @@ class OutputReader {
   /** A call was given an id that the provider does not know. */
   isRenamed = false;
   readonly #dialect: ResponsesDialect;
+  readonly #request: ModelRequest;
   readonly #answered: ReadonlySet<string>;
   #after: string | undefined;
 
-  constructor(dialect: ResponsesDialect, turn: TurnBuilder, output: readonly JsonObject[]) {
+  constructor(dialect: ResponsesDialect, request: ModelRequest, output: readonly JsonObject[]) {
     this.#dialect = dialect;
+    this.#request = request;
     this.#answered = answeredIn(output);
-    this.turn = turn;
+    this.turn = new TurnBuilder(request);
   }
 
   read(item: JsonObject, next: JsonObject | undefined): void {
@@ -114,10 +133,11 @@ class OutputReader {
       ...omitUndefined({
         as: item.type === 'function_call' ? undefined : nonEmpty(item.type),
         namespace: nonEmpty(item.namespace),
+        called: memberOf(item, this.#request)?.member?.name,
         caller: isJsonObject(item.caller) ? item.caller : undefined,
       }),
     };
-    const name = kind.tool ?? textIn(item.name);
+    const name = kind.tool ?? nameOf(item, this.#request);
     this.turn.addCall(toolCall(callId, name, kind.read(item)), this.#opaque(kept));
   }
 
@@ -208,7 +228,7 @@ export class ResponseReader implements AnswerReader {
   }
 
   #turn(response: JsonObject, output: readonly JsonObject[]): ModelTurn {
-    const reader = new OutputReader(this.#dialect, new TurnBuilder(this.#request), output);
+    const reader = new OutputReader(this.#dialect, this.#request, output);
     for (const [at, item] of output.entries()) reader.read(item, output[at + 1]);
     const { turn, isRefused, isRenamed } = reader;
     const canContinue =
@@ -332,7 +352,8 @@ export class ResponseReader implements AnswerReader {
     const kind = ourKind(slot.item, this.#dialect);
     if (slot.callIndex !== undefined || kind === undefined) return;
     slot.callIndex = this.#calls++;
-    yield callStarted(slot.callIndex, kind.tool ?? textIn(slot.item.name), textIn(slot.item.call_id));
+    const name = kind.tool ?? nameOf(slot.item, this.#request);
+    yield callStarted(slot.callIndex, name, textIn(slot.item.call_id));
   }
 
   /** Custom input becomes a JSON member of the arguments, so it can only be shown when it is complete. */

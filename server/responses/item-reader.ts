@@ -30,6 +30,7 @@ import {
   sent,
   sentMessage,
 } from '../gateway/request/gateway-request.ts';
+import { isForAll } from '../gateway/request/openai-items.ts';
 import { clientTools, readDeclarations } from '../gateway/request/request-tools.ts';
 import { detail } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../openai-error.ts';
@@ -228,7 +229,7 @@ function readOfResponses(
   const read = (...items: Item[]): SentItem => ({
     ...omitUndefined({ id }),
     ...sent(...items),
-    onlyFor: { type, place },
+    ...(isForAll(item) ? {} : { onlyFor: { type, place } }),
   });
   if (kind?.tool === undefined || isTheirs === true || (answers !== undefined && item.call_id === null)) {
     const opaque = { provider: OPENAI, data: { item } };
@@ -270,6 +271,11 @@ function assertDeclarations(tools: JsonValue | undefined, place: string): void {
     }
 }
 
+/** As the adapter of OpenAI's API keeps it. */
+function memberOf({ name, namespace }: { name: string; namespace?: string | null | undefined }) {
+  return namespace == null ? undefined : { namespace, called: name };
+}
+
 function opaqueOf(data: JsonObject): { opaque?: Opaque } {
   return Object.keys(data).length === 0 ? {} : { opaque: { provider: OPENAI, data } };
 }
@@ -294,13 +300,19 @@ function readItem(wire: WireItem, place: string): InputItem {
       return own(...(opened ?? [{ ...named, type: 'reasoning', text: item.summary || item.content }]));
     }
     case 'function_call': {
-      const { call_id: callId, name, arguments: written } = item;
-      const opaque = opaqueOf(omitNull({ caller: item.caller, namespace: item.namespace }));
-      return own({ ...named, type: 'tool_call', callId, name, arguments: written, ...opaque });
+      const { call_id: callId, name, arguments: written, caller } = item;
+      const member = memberOf(item);
+      const opaque = opaqueOf({ ...omitNull({ caller }), ...member });
+      const call = own({ ...named, type: 'tool_call', callId, name, arguments: written, ...opaque });
+      return member === undefined
+        ? call
+        : { ...call, tool: { kind: 'function', name, namespace: member.namespace } };
     }
     case 'custom_tool_call': {
-      const { call_id: callId, name, input, caller, namespace } = item;
-      const call = customCall({ callId, name, input, more: omitNull({ caller, namespace }) });
+      const { call_id: callId, name, input, caller } = item;
+      const member = memberOf(item);
+      const call = customCall({ callId, name, input, more: { ...omitNull({ caller }), ...member } });
+      if (member !== undefined) call.tool = { kind: 'custom', name, namespace: member.namespace };
       return { ...call, ...named, items: call.items.map(each => ({ ...named, ...each })) };
     }
     case 'function_call_output':

@@ -1,4 +1,5 @@
 import { callKindOf, FUNCTION_CALL, writeAnswer } from '../../adapters/responses/item-kinds.ts';
+import { nonEmpty, objectOf } from '../../adapters/turn/json-access.ts';
 import { describeOutput, readContent } from '../../protocol/content/read-content.ts';
 import type { ControlItem, Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
@@ -7,16 +8,25 @@ import { callMembers, providedItem } from '../gateway/answer/turn-items.ts';
 import { compactionOf } from '../gateway/request/compaction-items.ts';
 import { wirePart } from '../gateway/request/gateway-request.ts';
 import { type FoundResponse, inputOf, requestIdOf } from '../gateway/runs/response-library.ts';
-import { callTypeFor, type Exposed, RESPONSES, toolNamed } from '../gateway/runs/response-spec.ts';
+import {
+  callTypeFor,
+  type Exposed,
+  isClientTool,
+  namespaceOf,
+  RESPONSES,
+  toolNamed,
+} from '../gateway/runs/response-spec.ts';
 import { invalid, notFound } from '../openai-error.ts';
 
 /** A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
-  const types = new Map(
-    items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, callTypeIn(item, exposed)]] : [])),
+  const calls = new Map(
+    items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, calledIn(item, exposed)]] : [])),
   );
-  return items.flatMap(item => wireInput(item, types));
+  return items.flatMap(item => wireInput(item, calls));
 }
+
+type Called = { type: string; name: string; namespace?: string };
 
 type Result = Pick<ToolResultItem, 'callId' | 'output' | 'isError'>;
 
@@ -27,7 +37,7 @@ function resultItem(id: string | null, type: string | undefined, result: Result)
   return { id, type: kind.output.type, status: 'completed', call_id: result.callId, ...members };
 }
 
-function wireInput(item: Item, types: ReadonlyMap<string, string>): JsonObject[] {
+function wireInput(item: Item, calls: ReadonlyMap<string, Called>): JsonObject[] {
   const id = item.id ?? null;
   const compaction = compactionOf(item);
   if (compaction === null) return [];
@@ -52,16 +62,16 @@ function wireInput(item: Item, types: ReadonlyMap<string, string>): JsonObject[]
         },
       ];
     case 'tool_call': {
-      const { callId, name, arguments: written } = item;
-      const type = types.get(callId) ?? 'function_call';
-      const more = callMembers(item);
-      const call = { id, callId, name, arguments: written, ...omitUndefined({ more }) };
+      const { callId, arguments: written } = item;
+      const { type, name, namespace } = calls.get(callId) ?? { type: 'function_call', name: item.name };
+      const more = { ...callMembers(item), ...omitUndefined({ namespace }) };
+      const call = { id, callId, name, arguments: written, more };
       if (type === 'custom_tool_call') return [customCallItem(call)];
       if (type !== 'function_call') return [ownCallItem(type, call)];
       return [{ id, type, status: 'completed', call_id: callId, name, arguments: written, ...more }];
     }
     case 'tool_result':
-      return [resultItem(id, types.get(item.callId), item)];
+      return [resultItem(id, calls.get(item.callId)?.type, item)];
     case 'tool_list':
       return [toolListItem(item)];
     case 'approval_request': {
@@ -79,9 +89,15 @@ function wireInput(item: Item, types: ReadonlyMap<string, string>): JsonObject[]
   }
 }
 
-function callTypeIn({ name, opaque }: ToolCallItem, exposed: Exposed): string {
-  const marked = isJsonObject(opaque?.data) ? opaque.data.as : undefined;
-  return typeof marked === 'string' ? marked : callTypeFor(toolNamed(exposed, name));
+/** What the client knows the call as. */
+function calledIn({ name, opaque }: ToolCallItem, exposed: Exposed): Called {
+  const tool = toolNamed(exposed, name);
+  const { as, called } = objectOf(opaque?.data);
+  return {
+    type: typeof as === 'string' ? as : callTypeFor(tool),
+    name: isClientTool(tool) ? tool.name : (nonEmpty(called) ?? name),
+    ...omitUndefined({ namespace: namespaceOf(tool) }),
+  };
 }
 
 function wireOutput(output: JsonValue): JsonValue {

@@ -1,4 +1,3 @@
-import { KEPT_KINDS } from '../../../adapters/responses/item-kinds.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { messageOf, ProviderError } from '../../../protocol/error.ts';
@@ -16,6 +15,7 @@ import { invalid } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
 import { compactsContext, isUpstreamCompaction } from '../request/compaction-items.ts';
 import { type GatewayRequest, OPENAI, OPENAI_NAMES } from '../request/gateway-request.ts';
+import { clientItemsIn, isForAll } from '../request/openai-items.ts';
 import { isDemanded } from '../request/request-tools.ts';
 import type { RunResponses } from '../runs/response-library.ts';
 import {
@@ -100,9 +100,9 @@ export class GatewayAgents {
       throw invalid('input', 'compaction_not_readable', message);
     }
     if (compactsContext(provider)) return;
-    const told = items.find(item => item.type === 'provider_item' && KEPT_KINDS[item.kind]?.by === 'client');
-    if (told?.type === 'provider_item') {
-      const message = `The conversation has an item of type "${told.kind}", which only models of "openai:" read. Use such a model.`;
+    const told = clientItemsIn(items).find(item => !isForAll(item));
+    if (told !== undefined) {
+      const message = `The conversation has an item of type "${told.type}", which only models of "openai:" read. Use such a model.`;
       throw invalid('input', 'conversation_not_readable', message);
     }
     if (!items.some(isUpstreamCompaction)) return;

@@ -28,6 +28,7 @@ import {
   callTypeFor,
   type Exposed,
   type ExposedTool,
+  isClientTool,
   isOwnTool,
   isServerTool,
   modelNameOf,
@@ -191,8 +192,20 @@ function readChoice(
 }
 
 function namesOf(exposed: Exposed, chosen: ChosenTool): string[] {
-  if (chosen.type === 'function' || chosen.type === 'custom') return [modelNameOf(exposed, chosen.name)];
+  if (chosen.type === 'function' || chosen.type === 'custom') return [chosenName(exposed, chosen)];
   return Object.entries(exposed).flatMap(([known, tool]) => (isChosen(tool, chosen) ? [known] : []));
+}
+
+/** A name without a namespace can be that of a tool in one. */
+function chosenName(
+  exposed: Exposed,
+  { name, namespace }: { name: string; namespace?: string | null | undefined },
+): string {
+  if (namespace != null) return modelNameOf(exposed, { name, namespace });
+  const known = modelNameOf(exposed, { name });
+  if (known !== name || Object.hasOwn(exposed, name)) return known;
+  const [inside] = Object.entries(exposed).find(([, tool]) => isClientTool(tool) && tool.name === name) ?? [];
+  return inside ?? name;
 }
 
 function isChosen(tool: ExposedTool, chosen: ChosenTool): boolean {
@@ -212,16 +225,13 @@ function outputOf({ text }: RecordedRequest): OutputFormat | undefined {
 }
 
 export function assertSupported(
-  { provider, capabilities }: ModelAdapter,
+  { provider }: ModelAdapter,
   request: GatewayRequest,
   { models }: { models: readonly ModelAdapter[] },
 ): void {
   const { openai, tools, names, input, store } = request;
   const unsupported = (param: string) =>
     invalid(param, 'unsupported_parameter', `'${param}' is not supported for this model.`);
-  for (const [at, tool] of tools.entries())
-    if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
-      throw unsupported(names.tool(at, 'format'));
   if (openai.context_management !== undefined && store === false && !compactsContext(provider)) {
     const message = "For this model, 'context_management' requires 'store' to be true.";
     throw invalid('context_management', 'context_management_requires_store', message);
@@ -302,5 +312,5 @@ function passedOptions(
 /** By the name that the model knows; `strict` is the default of the API, which few schemas satisfy. */
 function declarationOf(tool: RequestTool, exposed: Exposed): RequestTool {
   if (tool.type !== 'function') return tool;
-  return { ...tool, name: modelNameOf(exposed, tool.name), strict: tool.strict ?? false };
+  return { ...tool, name: modelNameOf(exposed, { name: tool.name }), strict: tool.strict ?? false };
 }

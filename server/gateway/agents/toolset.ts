@@ -7,7 +7,9 @@ import type { OfferedBuiltin } from '../../builtins/builtin-tools.ts';
 import { invalid, type ResponsesError } from '../../openai-error.ts';
 import { itemIdOf } from '../answer/wire-ids.ts';
 import type { ApprovalPolicy } from '../config/gateway-config.ts';
+import { functionFormOf } from '../request/own-functions.ts';
 import {
+  type ClientTool,
   type CustomTool,
   clientTools,
   type FunctionTool,
@@ -17,6 +19,7 @@ import {
 import {
   type Exposed,
   type ExposedTool,
+  flatNameOf,
   isClientTool,
   isHidden,
   isOwnTool,
@@ -175,19 +178,31 @@ const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 const CLIENT_SIDE = { sideEffect: 'once', repeatable: true, retries: 0, approval: () => false } as const;
 
 function clientTool(declared: RequestTool, deferral: true | 'client'): Offered[] {
-  return clientTools(declared).map(({ kind, name, tool: wanted }) => {
-    const tool =
-      kind === 'custom'
-        ? customTool(wanted)
-        : functionTool(kind === 'own' ? { type: 'function', name } : wanted);
-    const isDeferred = kind !== 'own' && wanted.defer_loading === true;
-    return { known: { kind, name }, tool: isDeferred ? { ...tool, deferred: deferral } : tool };
+  return clientTools(declared).map(given => {
+    const { kind, name, namespace } = given;
+    const isDeferred = given.kind !== 'own' && given.tool.defer_loading === true;
+    const tool = isDeferred ? { ...toolOf(given), deferred: deferral } : toolOf(given);
+    if (namespace === undefined) return { known: { kind, name }, tool };
+    const member = { namespace, name };
+    return { known: { kind, ...member }, tool: { ...tool, name: flatNameOf(member), member } };
   });
+}
+
+function toolOf(given: ClientTool): Tool {
+  switch (given.kind) {
+    case 'custom':
+      return customTool(given.tool);
+    case 'function':
+      return functionTool(given.tool);
+    case 'own':
+      return { ...functionTool({ type: 'function', name: given.name }), ...functionFormOf(given.tool) };
+  }
 }
 
 /** To models without such tools it is a function with the text as its only parameter. */
 function customTool({ name, description, format }: CustomTool): Tool {
-  const input = { type: 'string', description: 'The text of the input, with nothing around it.' };
+  const grammar = format?.type === 'grammar' ? grammarOf(format) : '';
+  const input = { type: 'string', description: `The text of the input, with nothing around it.${grammar}` };
   return {
     ...CLIENT_SIDE,
     name,
@@ -199,6 +214,11 @@ function customTool({ name, description, format }: CustomTool): Tool {
         ? { valid: true, value }
         : { valid: false, message: 'expected an object with the text in "input"' },
   };
+}
+
+function grammarOf({ syntax, definition }: { syntax: string; definition: string }): string {
+  const what = syntax === 'regex' ? 'regular expression' : 'Lark grammar';
+  return ` All of it must match this ${what}:\n${definition}`;
 }
 
 function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {

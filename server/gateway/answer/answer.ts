@@ -20,6 +20,7 @@ import {
   isCustomTool,
   isHidden,
   isServerTool,
+  namespaceOf,
   OUTCOME_UNKNOWN,
   passesCalls,
   RESPONSES,
@@ -346,7 +347,9 @@ export class GatewayAnswer {
     const tool = this.#tools.of(call.callId);
     const as = callTypeFor(tool);
     const id = itemIdOf({ ...call, kind: isCustomTool(tool) ? 'ctc' : 'fc' });
-    this.#tell({ type: 'call.given', id, call: { ...call, name: tool?.name ?? call.name }, as });
+    const namespace = namespaceOf(tool);
+    const more = namespace === undefined ? {} : { more: { ...call.more, namespace } };
+    this.#tell({ type: 'call.given', id, call: { ...call, name: tool?.name ?? call.name, ...more }, as });
   }
 
   #isCut({ deniedCalls }: Context): boolean {

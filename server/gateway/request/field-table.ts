@@ -158,8 +158,8 @@ export const RESPONSES_FIELDS = {
   }),
   tool_choice: used(undefined, {
     kinds: {
-      function: plain('type name'),
-      custom: plain('type name'),
+      function: plain('type name namespace'),
+      custom: plain('type name namespace'),
       mcp: plain('type name server_label'),
       allowed_tools: plain('type mode tools'),
     },

@@ -15,6 +15,7 @@ import {
 import { maybe, object, openFields } from '../../fields.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../../openai-error.ts';
 import { SERVER_LABEL } from '../config/gateway-config.ts';
+import { functionFormOf } from './own-functions.ts';
 
 export const MOST_TOOLS = 1_000;
 
@@ -93,6 +94,8 @@ const ownTool = openFields({
     openFields({ type: z.literal('local', 'expected "local": commands do not run in containers here') }),
   ),
   execution: maybe(z.enum(['server', 'client'])),
+  description: maybe(z.string()),
+  parameters: maybe(object),
 });
 type OwnTool = z.infer<typeof ownTool>;
 
@@ -121,7 +124,7 @@ const TOOL_SCHEMAS: ReadonlyMap<string, z.ZodType<RequestTool>> = new Map<string
 ]);
 
 const chosenTool = z.discriminatedUnion('type', [
-  openFields({ type: z.enum(['function', 'custom']), name: z.string() }),
+  openFields({ type: z.enum(['function', 'custom']), name: z.string(), namespace: maybe(z.string()) }),
   openFields({ type: z.literal('mcp'), server_label: z.string(), name: maybe(z.string()) }),
   openFields({
     type: z.enum([
@@ -198,19 +201,21 @@ export function assertTools(
       const message = `The built-in tool "${kind}" is declared twice.`;
       if (isTwice) throw invalid(named(at, 'type'), 'duplicate_tool', message);
     } else
-      for (const { name } of clientTools(tool)) {
+      for (const { name, namespace } of clientTools(tool)) {
+        const key = JSON.stringify([namespace, name]);
         const message = `Two functions, custom tools or tools of the model have the name "${name}".`;
-        if (names.has(name)) throw invalid(named(at, 'name'), 'duplicate_function', message);
-        names.add(name);
+        if (names.has(key)) throw invalid(named(at, 'name'), 'duplicate_function', message);
+        names.add(key);
       }
   }
   assertChoice(choice, tools);
 }
 
-type ClientTool =
-  | { kind: 'function'; name: string; tool: FunctionTool }
-  | { kind: 'custom'; name: string; tool: CustomTool }
-  | { kind: 'own'; name: string; tool: OwnTool };
+export type ClientTool = { name: string; namespace?: string } & (
+  | { kind: 'function'; tool: FunctionTool }
+  | { kind: 'custom'; tool: CustomTool }
+  | { kind: 'own'; tool: OwnTool }
+);
 
 /** The tools whose calls the client runs. */
 export function clientTools(tool: RequestTool): ClientTool[] {
@@ -220,7 +225,7 @@ export function clientTools(tool: RequestTool): ClientTool[] {
     case 'custom':
       return [{ kind: 'custom', name: tool.name, tool }];
     case 'namespace':
-      return tool.tools.flatMap(clientTools);
+      return tool.tools.flatMap(clientTools).map(one => ({ ...one, namespace: tool.name }));
     default:
       return isOwnTool(tool) && !isSearch(tool) ? [{ kind: 'own', name: ownNameOf(tool.type), tool }] : [];
   }
@@ -244,12 +249,12 @@ export function isOfResponses(tool: RequestTool): boolean {
   if (tool.type === 'function')
     return tool.allowed_callers != null && !tool.allowed_callers.includes('direct');
   if (isSearch(tool)) return false;
-  return isOwnTool(tool) || tool.type === 'namespace' || tool.type === 'programmatic_tool_calling';
+  return tool.type === 'programmatic_tool_calling' || (isOwnTool(tool) && !functionFormOf(tool));
 }
 
-/** Whether the provider has to be sent the declaration as the client wrote it. */
+/** Whether OpenAI's API has to be sent the declaration as the client wrote it. */
 export function isDeclaredAsSent(tool: RequestTool): boolean {
-  if (isOfResponses(tool)) return true;
+  if (isOfResponses(tool) || isOwnTool(tool) || tool.type === 'namespace') return true;
   if (tool.type !== 'function') return false;
   return (tool.allowed_callers ?? tool.output_schema) != null;
 }
@@ -312,7 +317,10 @@ function isChosen(tool: RequestTool, wanted: ChosenTool): boolean {
       return tool.type === 'mcp' && tool.server_label === wanted.server_label;
     case 'function':
     case 'custom':
-      return clientTools(tool).some(({ kind, name }) => kind === wanted.type && name === wanted.name);
+      return clientTools(tool).some(
+        ({ kind, name, namespace }) =>
+          kind === wanted.type && name === wanted.name && (wanted.namespace ?? namespace) === namespace,
+      );
     default:
       if (isOwnTool(tool)) return tool.type === wanted.type;
       return isBuiltinTool(tool) && builtinKindOf(tool) === builtinKind(wanted.type);

@@ -38,8 +38,14 @@ import { assertNotOtherwise, type CallAnswer, type Plan } from '../plan/plan-req
 import type { CallOrigin } from '../plan/references.ts';
 import { sessionLabels } from '../request/client-session.ts';
 import { thresholdIn } from '../request/compaction-items.ts';
-import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
-import { clientTools, readDeclarations } from '../request/request-tools.ts';
+import { type GatewayRequest, OPENAI, recordOf } from '../request/gateway-request.ts';
+import { effortAfter } from '../request/openai-items.ts';
+import {
+  type ClientTool,
+  clientTools,
+  type RequestTool,
+  readDeclarations,
+} from '../request/request-tools.ts';
 import {
   divideJournal,
   type FoundResponse,
@@ -53,9 +59,11 @@ import {
   callTypeFor,
   type Exposed,
   holdCalls,
+  isClientTool,
   isSameTool,
   isServerTool,
   modelNameOf,
+  namespaceOf,
   RESPONSES,
   type RecordedRequest,
   type RequestKey,
@@ -103,8 +111,13 @@ export class RequestRuns {
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     if (plan.type === 'repeat') return await this.repeat(plan.found, write);
-    const asked = { ...request, request: { ...request.request, ...toolsAddedBy(plan, request.request) } };
     const { agents, admission, live } = this.#options;
+    const { provider } = agents.models.open(request.model);
+    const told = {
+      ...toolsAddedBy(plan, request.request),
+      ...settingsAfter(plan, request.request, provider),
+    };
+    const asked = { ...request, request: { ...request.request, ...told } };
     live.assertOpen();
     const release = await admission.admit(asked.caller, asked.model);
     let close = async () => release();
@@ -141,7 +154,8 @@ export class RequestRuns {
     const isLinked = before !== undefined && source === store;
     const inheritance = inheritanceOf(request, older, { items: read, inherits });
     agents.assertReadable([...inherited, ...read], model, inheritance.items);
-    const items = nameCalls(read, origins, { ...toolset, used });
+    const { provider } = agents.models.open(model);
+    const items = nameCalls(read, origins, { ...toolset, used, provider });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
       ...describeRequest(asked),
@@ -436,16 +450,39 @@ function toolsAddedBy(
     ...(before?.spans.at(-1)?.spec.request.addedTools ?? []),
     ...declarationsIn(plan).flatMap(list => readDeclarations(list, 'input')),
   ];
-  const byName = new Map(added.flatMap(clientTools).map(({ name, tool }) => [name, tool]));
-  for (const { name } of tools.flatMap(clientTools)) byName.delete(name);
-  return byName.size === 0 ? {} : { addedTools: [...byName.values()] };
+  const known = new Map(added.flatMap(clientTools).map(tool => [keyOf(tool), loaded(tool)]));
+  for (const tool of tools.flatMap(clientTools)) known.delete(keyOf(tool));
+  return known.size === 0 ? {} : { addedTools: [...known.values()] };
+}
+
+/** OpenAI's API reads updates of the configuration itself. */
+function settingsAfter(
+  plan: Exclude<Plan, { type: 'repeat' }>,
+  { settings }: RecordedRequest,
+  provider: string,
+): Partial<Pick<RecordedRequest, 'settings'>> {
+  if (provider === OPENAI) return {};
+  const items = plan.type === 'start' ? plan.items : [...plan.run.state.context.transcript, ...plan.messages];
+  const reasoningEffort = effortAfter(items);
+  return reasoningEffort === undefined ? {} : { settings: { ...settings, reasoningEffort } };
+}
+
+function keyOf({ name, namespace }: ClientTool): string {
+  return JSON.stringify([namespace, name]);
+}
+
+/** The model sees it where the item is, so nothing has to find it. */
+function loaded({ tool, namespace }: ClientTool): RequestTool {
+  if (tool.type !== 'function' && tool.type !== 'custom') return tool;
+  const { defer_loading: _, ...seen } = tool;
+  return namespace === undefined ? seen : { type: 'namespace', name: namespace, tools: [seen] };
 }
 
 /** The lists of tools in the new items: of those that add them, and of what searches found. */
 function declarationsIn(plan: Exclude<Plan, { type: 'repeat' }>): (JsonValue | undefined)[] {
   const items = plan.type === 'start' ? plan.items : plan.messages;
   const searches = new Set(
-    items.flatMap(item => (item.type === 'tool_call' && isSearch(item) ? [item.callId] : [])),
+    items.flatMap(item => (item.type === 'tool_call' && isSearch(item, plan) ? [item.callId] : [])),
   );
   const lists = items.map(item => {
     if (item.type === 'provider_item') return objectOf(objectOf(item.opaque.data).item).tools;
@@ -461,8 +498,9 @@ function declarationsIn(plan: Exclude<Plan, { type: 'repeat' }>): (JsonValue | u
   return [...lists, ...found];
 }
 
-function isSearch({ opaque }: ToolCallItem): boolean {
-  return objectOf(opaque?.data).as === 'tool_search_call';
+function isSearch({ callId, opaque }: ToolCallItem, plan: Plan): boolean {
+  const origin = plan.type === 'start' ? plan.origins.get(callId) : undefined;
+  return (objectOf(opaque?.data).as ?? callTypeFor(origin?.tool)) === 'tool_search_call';
 }
 
 function usedIn(plan: Plan): Exposed {
@@ -489,14 +527,24 @@ function usedIn(plan: Plan): Exposed {
 function nameCalls(
   items: readonly Item[],
   origins: ReadonlyMap<string, CallOrigin>,
-  known: { exposed: Exposed; used: Exposed },
+  known: { exposed: Exposed; used: Exposed; provider: string },
 ): Item[] {
   return items.map(item => {
     const origin = item.type === 'tool_call' ? origins.get(item.callId) : undefined;
     return item.type === 'tool_call' && origin !== undefined
-      ? { ...item, name: nameNow(origin, item.name, known) }
+      ? { ...markCall(item, origin, known.provider), name: nameNow(origin, item.name, known) }
       : item;
   });
+}
+
+/** A call of a model that had the tool as a plain function, as the adapter of OpenAI's API would have kept it. */
+function markCall(item: ToolCallItem, { tool }: CallOrigin, provider: string): ToolCallItem {
+  if (provider !== OPENAI || item.opaque?.provider === OPENAI || !isClientTool(tool)) return item;
+  const as = callTypeFor(tool);
+  const { namespace } = tool;
+  if (as === 'function_call' && namespace === undefined) return item;
+  const data = { as, ...(namespace === undefined ? {} : { namespace, called: tool.name }) };
+  return { ...item, opaque: { provider: OPENAI, data } };
 }
 
 function nameNow(
@@ -504,7 +552,7 @@ function nameNow(
   name: string,
   { exposed, used }: { exposed: Exposed; used: Exposed },
 ): string {
-  if (!isServerTool(tool)) return modelNameOf(exposed, tool.name);
+  if (!isServerTool(tool)) return modelNameOf(exposed, { name: tool.name, namespace: namespaceOf(tool) });
   const [current] =
     Object.entries(exposed).find(
       ([, other]) => isServerTool(other) && other.label === tool.label && other.name === tool.name,

@@ -8,6 +8,7 @@ import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import type { Settings } from '../../../protocol/turn.ts';
 import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
+import { shortenToolName } from '../../../tools/unique-tool-names.ts';
 import {
   BUILTIN_KINDS,
   type BuiltinKind,
@@ -61,7 +62,12 @@ const serverTool = z.object({
 export type ServerTool = z.infer<typeof serverTool>;
 
 /** `own`: a tool that OpenAI's models know, such as `shell`. */
-const clientTool = z.object({ kind: z.enum(['function', 'custom', 'own']), name: z.string() });
+const clientTool = z.object({
+  kind: z.enum(['function', 'custom', 'own']),
+  name: z.string(),
+  namespace: z.exactOptional(z.string()),
+});
+type ClientTool = z.infer<typeof clientTool>;
 
 const builtinTool = z.object({ builtin: z.enum(BUILTIN_KINDS), name: z.string() });
 
@@ -138,7 +144,7 @@ export function isServerTool(tool: ExposedTool | undefined): tool is ServerTool 
   return tool !== undefined && 'label' in tool;
 }
 
-export function isClientTool(tool: ExposedTool | undefined): boolean {
+export function isClientTool(tool: ExposedTool | undefined): tool is ClientTool {
   return tool !== undefined && 'kind' in tool;
 }
 
@@ -178,7 +184,7 @@ export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | un
   if (one.name !== other.name) return false;
   if (isServerTool(one) && isServerTool(other))
     return one.label === other.label && one.target === other.target && one.hidden === other.hidden;
-  if (isOwnTool(one) !== isOwnTool(other)) return false;
+  if (isOwnTool(one) !== isOwnTool(other) || namespaceOf(one) !== namespaceOf(other)) return false;
   return isClientTool(one) === isClientTool(other) && builtinOf(one) === builtinOf(other);
 }
 
@@ -190,11 +196,24 @@ export function toolNamed(exposed: Exposed, name: string): ExposedTool | undefin
   return Object.hasOwn(exposed, name) ? exposed[name] : undefined;
 }
 
-/** Of the client's function or custom tool. */
-export function modelNameOf(exposed: Exposed, name: string): string {
-  const [known = name] =
-    Object.entries(exposed).find(([, tool]) => isClientTool(tool) && tool.name === name) ?? [];
+type ToolName = { name: string; namespace?: string | undefined };
+
+/** Of the client's tool. */
+export function modelNameOf(exposed: Exposed, { name, namespace }: ToolName): string {
+  const [known = flatNameOf({ name, namespace })] =
+    Object.entries(exposed).find(
+      ([, tool]) => isClientTool(tool) && tool.name === name && tool.namespace === namespace,
+    ) ?? [];
   return known;
+}
+
+export function namespaceOf(tool: ExposedTool | undefined): string | undefined {
+  return isClientTool(tool) ? tool.namespace : undefined;
+}
+
+/** For models that know no namespaces. */
+export function flatNameOf({ name, namespace }: ToolName): string {
+  return namespace === undefined ? name : shortenToolName(`${namespace}__${name}`);
 }
 
 /** The request that a response begins with; `undefined` for other events. */

@@ -97,21 +97,50 @@ describe.each(OWN.map(own => [String(own.tool.type), own] as const))(
       },
     );
 
-    it('is refused by name for a model that does not know it, and so are its items', async () => {
-      provider.play();
-      const other = { model: DIALECTS.anthropic, input: [USER] };
-      expect(await gateway.refused({ ...other, tools: [tool] })).toMatchObject({
-        status: 400,
-        code: 'unsupported_tool',
-        param: 'tools[0].type',
-      });
-      const input = [USER, made(call), { ...output, call_id: 'call_1' }];
-      expect(await gateway.refused({ ...other, input })).toMatchObject({
-        code: 'unsupported_input_item',
-        param: 'input[1].type',
-      });
-      expect(provider.requests).toEqual([]);
+    it.skipIf(tool.type === 'computer')('is a function of a model that does not know it', async () => {
+      const name = String(tool.type);
+      const { type: _, ...members } = call;
+      provider.play({ calls: [{ name, arguments: members }] }, { text: 'Done.' });
+      const other = { model: DIALECTS.anthropic, store: false, tools: [tool] };
+      const first = await gateway.create({ ...other, input: [USER] });
+      expect(provider.requests[0]?.tools).toMatchObject([{ name, input_schema: { type: 'object' } }]);
+      expect(first.output).toMatchObject([{ ...call, status: 'completed' }]);
+      const answer = { ...output, call_id: first.output[0]?.call_id };
+      const second = await gateway.create({ ...other, input: [USER, ...first.output, answer] });
+      expect(second.output).toMatchObject([{ content: [{ text: 'Done.' }] }]);
+      const sent = JSON.stringify(provider.requests[1]?.messages);
+      expect(sent).toContain(JSON.stringify(members).slice(1, -1));
+      expect(sent).toContain('tool_result');
     });
+
+    it.skipIf(tool.type === 'computer')('never reaches the client in another form', async () => {
+      provider.play(
+        { calls: [{ name: String(tool.type), arguments: { path: 'a.ts' } }] },
+        { text: 'Sorry.' },
+      );
+      const { output } = await gateway.create({ model: DIALECTS.chat, input: [USER], tools: [tool] });
+      expect(typesOf(output)).toEqual(['message']);
+      expect(JSON.stringify(provider.requests[1]?.messages)).toContain('expected');
+    });
+
+    it.runIf(tool.type === 'computer')(
+      'is refused by name for a model that does not know it, and so are its items',
+      async () => {
+        provider.play();
+        const other = { model: DIALECTS.anthropic, input: [USER] };
+        expect(await gateway.refused({ ...other, tools: [tool] })).toMatchObject({
+          status: 400,
+          code: 'unsupported_tool',
+          param: 'tools[0].type',
+        });
+        const input = [USER, made(call), { ...output, call_id: 'call_1' }];
+        expect(await gateway.refused({ ...other, input })).toMatchObject({
+          code: 'unsupported_input_item',
+          param: 'input[1].type',
+        });
+        expect(provider.requests).toEqual([]);
+      },
+    );
   },
 );
 
@@ -127,10 +156,9 @@ const caller = { type: 'program', caller_id: 'call_p' };
 
 describe('an item of OpenAI', () => {
   it.each<[string, JsonObject[]]>([
-    ['configuration_update', [{ type: 'configuration_update', reasoning: { effort: 'low' } }]],
+    ['configuration_update', [{ type: 'configuration_update', text: { format: { type: 'text' } } }]],
     ['compaction_trigger', [{ type: 'compaction_trigger' }]],
     ['program', [PROGRAM, RAN]],
-    ['additional_tools', [{ type: 'additional_tools', role: 'developer', tools: [FIND] }]],
     [
       'tool_search_call',
       [
@@ -170,6 +198,16 @@ describe('an item of OpenAI', () => {
       expect(refused).toMatchObject({ code: 'unsupported_input_item', param: 'input[1].type' });
     },
   );
+
+  it('that adds tools reaches the model word for word, and is listed', async () => {
+    const added = { type: 'additional_tools', role: 'developer', tools: [FIND] };
+    provider.play({ text: 'Done.' });
+    const { id } = await gateway.create({ model, input: [USER, added, USER] });
+    expect(provider.requests[0]?.input).toEqual([USER, added, USER]);
+    expect(provider.requests[0]?.tools).toBeUndefined();
+    const { data } = await gateway.read<Page>(`/${id}/input_items?order=asc`);
+    expect(data[1]).toMatchObject(added);
+  });
 
   it('without a member that it needs is refused by its name', async () => {
     const refused = async (item: JsonObject) => (await gateway.refused({ model, input: [USER, item] })).param;
@@ -302,12 +340,14 @@ it('an update of the configuration is sent along with the output of a call', asy
   const second = await gateway.create({ model, previous_response_id: first.id, input, tools: [FIND] });
   expect(second.output).toMatchObject([{ content: [{ text: 'Done.' }] }]);
   expect(provider.requests[1]?.input).toMatchObject([USER, { call_id }, ...input]);
-  const refused = await gateway.refused({
-    model: DIALECTS.chat,
-    previous_response_id: second.id,
-    input: [USER],
-  });
-  expect(refused).toMatchObject({ code: 'conversation_not_readable' });
+});
+
+it('an update of the effort is the effort of a model that reads no such items', async () => {
+  provider.play({ text: 'Done.' });
+  const updates = ['high', 'low'].map(effort => ({ type: 'configuration_update', reasoning: { effort } }));
+  const input = [USER, ...updates, USER];
+  await gateway.create({ model: DIALECTS.chat, input, reasoning: { effort: 'medium' } });
+  expect(provider.requests[0]).toMatchObject({ reasoning_effort: 'low' });
 });
 
 it('what a request says of the prompt cache reaches OpenAI, and is no reason for others to refuse it', async () => {
