@@ -53,7 +53,16 @@ function isStoreFault(code: unknown): code is string {
 }
 
 /** With the path of its tool first, as Anthropic writes it: `tools.0.name: …`. */
-function inMessageTerms({ message, param }: { message: string; param: string | null }): string {
+function inMessageTerms({
+  message,
+  code,
+  param,
+}: {
+  message: string;
+  code: unknown;
+  param: string | null;
+}): string {
+  if (code === TOO_LONG) return tooLong(message);
   if (!param?.startsWith('tools.') || message.startsWith(param)) return message;
   return `${param}: ${message.replace(`'${param}'`, 'This field')}`;
 }
@@ -75,12 +84,19 @@ export function describeMessageFailure({
     return { type: 'api_error', message: 'The outcome of a tool call on the server is unknown.' };
   if (status !== 'failed' && status !== 'cancelled') return undefined;
   const { code, message = 'The response failed.' } = error ?? {};
-  return { type: failureType(code), message };
+  return { type: failureType(code), message: code === TOO_LONG ? tooLong(message) : message };
 }
 
 function failureType(code: unknown): ErrorType {
   if (code === 'rate_limit_exceeded') return 'rate_limit_error';
-  return code === 'invalid_prompt' ? 'invalid_request_error' : 'api_error';
+  return code === 'invalid_prompt' || code === TOO_LONG ? 'invalid_request_error' : 'api_error';
+}
+
+const TOO_LONG = 'context_length_exceeded';
+
+/** By these words of Anthropic's, clients know that they have to shorten the conversation. */
+function tooLong(message: string): string {
+  return `prompt is too long: ${message}`;
 }
 
 export function invalidAt(path: string, problem: string): ResponsesError {

@@ -421,5 +421,5 @@ const WIRE_CODES: Readonly<Record<string, string>> = {
   'rate-limit': 'rate_limit_exceeded',
   quota: 'rate_limit_exceeded',
   'invalid-request': 'invalid_prompt',
-  'context-too-long': 'invalid_prompt',
+  'context-too-long': 'context_length_exceeded',
 };

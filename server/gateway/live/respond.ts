@@ -63,6 +63,7 @@ export function failureOf(
 
 function httpErrorFor(code: string, isRetryable: boolean): { status: number; type: ErrorType } {
   if (code === 'rate_limit_exceeded') return { status: 429, type: 'rate_limit_error' };
-  if (code === 'invalid_prompt') return { status: 400, type: 'invalid_request_error' };
+  if (code === 'invalid_prompt' || code === 'context_length_exceeded')
+    return { status: 400, type: 'invalid_request_error' };
   return { status: isRetryable ? 503 : 502, type: 'server_error' };
 }

@@ -11,6 +11,7 @@ beforeAll(() => {
   gateway = new Gateway({
     any: [{ text: 'Fine.' }],
     broken: [{ error: { code: 'server', message: 'out of order', retryable: false } }],
+    long: [{ error: { code: 'context-too-long', message: '9 tokens, at most 8' } }],
     limited: [{ error: { code: 'rate-limit', message: 'slow down', retryable: false } }],
   });
   client = anthropicOn(gateway);
@@ -151,6 +152,17 @@ describe('an error', () => {
     await expect(client.messages.stream({ ...base, model: 'broken' }).finalMessage()).rejects.toMatchObject({
       error: { error: { type: 'api_error' } },
     });
+  });
+
+  it('of a conversation that is too long begins with the words that clients shorten it by', async () => {
+    const error = {
+      type: 'invalid_request_error',
+      message: expect.stringMatching(/^prompt is too long: .*at most 8/),
+    };
+    const asked = { ...base, model: 'long' };
+    const whole = await post(gateway, '/v1/messages', asked);
+    expect(whole).toMatchObject({ status: 400, body: { error } });
+    await expect(client.messages.stream(asked).finalMessage()).rejects.toMatchObject({ error: { error } });
   });
 
   it('of a path below is in the same envelope', async () => {

@@ -164,6 +164,12 @@ describe('a request', () => {
       'invalid_prompt',
       [{ error: { code: 'invalid-request', message: 'bad' } }],
     ],
+    [
+      'the conversation is too long',
+      400,
+      'context_length_exceeded',
+      [{ error: { code: 'context-too-long', message: 'too long' } }],
+    ],
   ] as const)('is answered with the status of its failure: %s, %i', async (_, status, code, turns) => {
     const other = new Gateway({ failing: [...turns] });
     expect(await other.refused({ model: 'failing', input: 'hello' })).toMatchObject({ status, code });
