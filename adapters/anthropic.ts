@@ -19,7 +19,7 @@ import {
 } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import type { ClientOptions } from './http/transport.ts';
-import { nonEmpty, pick } from './turn/json-access.ts';
+import { arrayOf, nonEmpty, pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `anthropic`. */
@@ -68,6 +68,10 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     assertAccepted(body, family, context);
     return body;
   };
+  const headersFor = (body: JsonObject, { providerOptions: asked }: ModelRequest) => {
+    const betas = arrayOf(asked?.betas).filter(beta => typeof beta === 'string');
+    return requestHeaders(body, family, { ...options, betas: [...(options.betas ?? []), ...betas] });
+  };
   return singleTurnAdapter({
     provider: ANTHROPIC,
     model,
@@ -91,7 +95,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     connect: connector(ENDPOINT, options),
     send(connection, request, { stream, signal }) {
       const body = bodyFor(request, connection.context, { stream });
-      return connection.post('/v1/messages', body, signal, requestHeaders(body, family, options));
+      return connection.post('/v1/messages', body, signal, headersFor(body, request));
     },
     /** Leaves the thinking out if the provider refuses that of another model or transcript. */
     again(error, { transcript, ...request }) {
@@ -101,7 +105,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     count: {
       send(connection, request, signal) {
         const body = pick(bodyFor(request, connection.context, { stream: false }), COUNTED);
-        const headers = requestHeaders(body, family, options);
+        const headers = headersFor(body, request);
         return connection.post('/v1/messages/count_tokens', body, signal, headers);
       },
       read: body => body.input_tokens,
@@ -111,7 +115,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
       send(connection, request, signal) {
         const whole = bodyFor(request, connection.context, { stream: false });
         const body = { ...whole, compaction: { type: 'summarize' } };
-        return connection.post('/v1/messages', body, signal, requestHeaders(body, family, options));
+        return connection.post('/v1/messages', body, signal, headersFor(body, request));
       },
       read(body, request, context) {
         const sentMessages = () => conversationOf(request.transcript).input;

@@ -217,7 +217,8 @@ type Plan = {
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const family = familyOf(options.model);
   const merged = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
-  const { cache_marks: _, ...providerOptions } = merged;
+  // They are no members of the body: see `markMessages` and `requestHeaders`.
+  const { cache_marks: _, betas: __, ...providerOptions } = merged;
   const maxTokens = request.settings.maxOutputTokens ?? defaultMaxTokens(family, providerOptions);
   // A forced call is written without thinking, also by models that accept both.
   const isUnthinking = family.forcedChoice === 'unthinking' && forcesCall(request);

@@ -113,13 +113,13 @@ type MessageRequest = {
 type ModelOf = (model: string) => Pick<ModelAdapter, 'provider' | 'capabilities'>;
 
 /** Throws a `ResponsesError` with the path of the first problem, such as `messages.3.content.0`. */
-export function readMessageRequest(value: unknown, modelOf: ModelOf): MessageRequest {
+export function readMessageRequest(value: unknown, modelOf: ModelOf, betas?: string): MessageRequest {
   const body = parse(messageBody, value);
   const { request: prompt, provider } = readPrompt(body, modelOf);
   const { temperature, top_p: topP, max_tokens: maxOutputTokens, service_tier } = body;
   const request = {
     ...prompt,
-    providerOptions: providerOptionsOf(body, provider),
+    providerOptions: { ...providerOptionsOf(body, provider), ...betasFor(provider, betas) },
     settings: { ...prompt.settings, ...omitNull({ temperature, topP, maxOutputTokens }) },
     openai: omitNull({
       ...prompt.openai,
@@ -299,6 +299,18 @@ function providerOptionsOf(body: Create, provider: string): JsonObject {
       cache_control: body.cache_control,
     }),
   };
+}
+
+/** Beta features that no field of a request asks for: the adapter turns on those of the fields. */
+const BETAS =
+  /^(?:interleaved-thinking|context-1m|effort|advanced-tool-use|extended-cache-ttl)-\d{4}-\d{2}-\d{2}$/;
+const MOST_BETAS = 50;
+
+function betasFor(provider: string, header = ''): { betas?: string[] } {
+  if (provider !== ANTHROPIC) return {};
+  const asked = header.split(',', MOST_BETAS).map(beta => beta.trim());
+  const betas = asked.filter(beta => beta.length < 100 && BETAS.test(beta));
+  return betas.length === 0 ? {} : { betas };
 }
 
 /** In tokens, by effort; above the last it is `high`. */

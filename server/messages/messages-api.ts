@@ -33,7 +33,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
   app.post('/v1/messages', async c => {
     const body = await service.fields.readBody(c, 'messages');
-    const { request: read, ...asked } = readMessageRequest(body, modelOf);
+    const { request: read, ...asked } = readMessageRequest(body, modelOf, c.req.header('anthropic-beta'));
     const request = { ...read, ...readSession(c.req.raw.headers, body) };
     const nameCall = callNamer('toolu_', request.input);
     const how = { ...asked, nameCall, requestId: requestIdOf(c) };

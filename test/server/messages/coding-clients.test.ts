@@ -382,6 +382,16 @@ it('speed and fallbacks go to Anthropic, and what says nothing about the answer 
   for (const name of Object.keys({ ...asked, ...hints })) expect(other.asked).not.toHaveProperty(name);
 });
 
+it('beta features that no field asks for go to Anthropic, and others do not', async () => {
+  const messages = [user(text('Hi'))];
+  const headers = { 'anthropic-beta': 'claude-code-20250219, interleaved-thinking-2025-05-14,x-2025-01-01' };
+  const { asked } = await ask('anthropic', { messages, speed: 'fast' }, headers);
+  expect(upstream.headers['anthropic-beta']).toBe('interleaved-thinking-2025-05-14,fast-mode-2026-02-01');
+  expect(asked).not.toHaveProperty('betas');
+  await ask('chat', { messages }, headers);
+  expect(upstream.headers).not.toHaveProperty('anthropic-beta');
+});
+
 describe('the list of models', () => {
   const read = async (path: string, headers: Record<string, string> = {}) => {
     const response = await fetchFrom(gateway)(`http://127.0.0.1:4100${path}`, { headers });

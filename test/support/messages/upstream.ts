@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { anthropicMessages } from '../../../examples/stand-in/wire/anthropic.ts';
 import { chat } from '../../../examples/stand-in/wire/chat.ts';
@@ -27,6 +27,8 @@ const ENCODERS: readonly (readonly [path: RegExp, encoder: Encoder])[] = [
 export class Upstream {
   /** The bodies of the requests since the last `play`. */
   requests: JsonObject[] = [];
+  /** Of the last request. */
+  headers: IncomingHttpHeaders = {};
   readonly #server: Server;
   #turns: readonly Partial<WrittenTurn>[] = [];
   #blocks: readonly JsonObject[] | undefined;
@@ -42,6 +44,7 @@ export class Upstream {
         const path = url.split('?')[0] ?? '';
         const body: JsonObject = JSON.parse(Buffer.concat(chunks).toString());
         this.requests.push(body);
+        this.headers = request.headers;
         if (path.endsWith('/count_tokens')) {
           response.setHeader('content-type', 'application/json');
           return response.end('{"input_tokens":17}');
