@@ -10,8 +10,8 @@ const TOKENS_PER_ENTRY = 4;
 const TOKENS_PER_MEDIA = 1_000;
 
 /**
- * What a turn used, as its provider says, or as an estimate; else `null`. A call of a model cannot take no tokens at
- * all: a provider that says so has not counted.
+ * What a turn used, as its provider says, or as an estimate; else `null`. A call of a model cannot read no tokens at all: a
+ * provider that says so, or nothing of them, has not counted.
  */
 export function countUsage(
   turn: Pick<ModelTurn, 'usage' | 'items'>,
@@ -19,7 +19,7 @@ export function countUsage(
   { onUnknownUsage }: Pick<RunConfig, 'onUnknownUsage'>,
 ): Usage | null {
   const { usage } = turn;
-  if (usage !== null && usage.inputTokens + usage.outputTokens > 0) return usage;
+  if (usage !== null && usage.inputTokens > 0) return usage;
   return onUnknownUsage === 'estimate' ? estimateUsage(request, turn) : null;
 }
 

@@ -77,8 +77,11 @@ describe('without numbers from the provider', () => {
     expect(await agentOf({ model, limits: LIMITS }).run('go')).toMatchObject({ ...UNKNOWN, text: 'done' });
   });
 
-  test('counts of zero are no numbers', async () => {
-    const settled = await agentOf({ model: reader(NOTHING), limits: LIMITS }).run('go');
+  test.each([
+    ['of zero', NOTHING],
+    ['without what the model read, as from Ollama for a cached prompt', { ...USAGE, inputTokens: 0 }],
+  ])('counts %s are no numbers', async (_, usage) => {
+    const settled = await agentOf({ model: reader(usage), limits: LIMITS }).run('go');
     expect(settled).toMatchObject({ ...UNKNOWN, turns: 1, usage: null });
   });
 
