@@ -47,6 +47,8 @@ export const progressSchema = lazyObject(() => ({
   turns: z.number(),
   /** Input and output tokens. */
   tokens: z.number(),
+  /** Of `of` input tokens, so many came from the provider's cache; absent if no provider says. */
+  cached: z.exactOptional(z.object({ tokens: z.number(), of: z.number() })),
   cost: z.number(),
   activeMs: z.number(),
   /** When the run ended, in ms since the epoch. */

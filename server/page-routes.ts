@@ -9,7 +9,7 @@ import type { RunsEnv } from './runs-env.ts';
 /** Paths that are a view of the page for browsers, and a route of the API for programs. */
 const VIEWS = ['/runs', '/runs/:id', '/inbox', '/agents', '/agents/:name'];
 
-const PAGES = ['/', '/compare/:pair'];
+const PAGES = ['/', '/compare/:pair', '/sessions/:id'];
 
 type Packed = { etag: string; plain: Uint8Array<ArrayBuffer>; gzipped: Uint8Array<ArrayBuffer> };
 

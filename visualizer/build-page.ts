@@ -21,7 +21,19 @@ export type PageFiles = {
 
 const MARKED = new Map(Object.entries(MARKDOWN_OPTIONS).map(([name, value]) => [name, String(value)]));
 
-const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare', 'ahead'];
+const STYLES = [
+  'tokens',
+  'parts',
+  'shell',
+  'run',
+  'panes',
+  'steering',
+  'views',
+  'inbox',
+  'session',
+  'compare',
+  'ahead',
+];
 
 const ENTRY = 'page.js';
 

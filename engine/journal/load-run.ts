@@ -186,6 +186,8 @@ export function progressOf(state: ChartState): Progress {
   const { next, usage, turns, cost, activeMs } = context;
   const tokens = usage === null ? 0 : usage.inputTokens + usage.outputTokens;
   const progress: Progress = { state: statePath(state), turns, tokens, cost, activeMs };
+  if (usage !== null && usage.cachedInputTokens !== null)
+    progress.cached = { tokens: usage.cachedInputTokens, of: usage.inputTokens };
   if (next !== null) progress.why = next.why.slice(0, LONGEST_WHY);
   if (state.hasTag('rest') && context.open > 0) progress.waitsFor = listAwaited(context);
   if (state.status === 'active') return progress;

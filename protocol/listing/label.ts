@@ -109,7 +109,7 @@ function wordsOfUser(input: readonly Item[]): string {
 }
 
 /** Whether a client wrote the text: one element, such as `<environment_context>…</environment_context>`, or a notice. */
-function isAdded(text: string): boolean {
+export function isAdded(text: string): boolean {
   const trimmed = text.trim();
   const [, name] = /^<([A-Za-z][\w-]{0,63})[\s>]/.exec(trimmed) ?? [];
   if (name !== undefined && trimmed.endsWith(`</${name}>`)) return true;

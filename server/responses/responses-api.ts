@@ -52,7 +52,9 @@ function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
   app.post('/v1/responses/compact', async c => {
     const value = await responses.service.fields.readBody(c, 'compact');
     const key = c.req.header('idempotency-key');
-    const { live, result } = await responses.compact(value, c.get('caller'), omitUndefined({ key }));
+    const session = readSession(c.req.raw.headers, value);
+    const how = { ...session, ...omitUndefined({ key }) };
+    const { live, result } = await responses.compact(value, c.get('caller'), how);
     return c.json(await result((await finishedResponse(c, live)).whole));
   });
   app.get('/v1/responses/:id', async c => {

@@ -114,8 +114,12 @@ export class Responses {
   }
 
   /** `result` makes the compaction of the finished response. Its keys (`Idempotency-Key`) are apart from those of responses. */
-  async compact(value: unknown, caller: Caller, { key: header }: { key?: string } = {}) {
-    const request = readCompactBody(value);
+  async compact(
+    value: unknown,
+    caller: Caller,
+    { key: header, ...session }: { key?: string } & Pick<GatewayRequest, 'session'> = {},
+  ) {
+    const request = { ...readCompactBody(value), ...session };
     this.service.resolve(request);
     const begin = (once?: Once) =>
       this.service.compact(request, caller, writeEvents, omitUndefined({ once }));

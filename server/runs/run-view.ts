@@ -38,6 +38,7 @@ const runSummaryFields = z.object({
   waitsFor: progressSchema.shape.waitsFor,
   turns: z.number().int(),
   tokens: z.number().meta({ description: 'Input and output tokens.' }),
+  cached: progressSchema.shape.cached,
   cost: z.number(),
   activeMs: z.number(),
   endedAt: optional(z.number(), 'ms since the epoch'),

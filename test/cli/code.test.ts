@@ -102,7 +102,9 @@ describe.each(['codex', 'claude'])('agentchart code %s', name => {
     if (name === 'claude') expect(env).toMatchObject(settings?.env ?? {});
     const store = sqlite(desk.store);
     const { runs: kept } = await store.list();
-    expect(kept).toMatchObject([{ title: 'Say hi', status: 'finished', labels: { session: 's-1' } }]);
+    expect(kept).toMatchObject([
+      { title: 'Say hi', status: 'finished', labels: { session: 's-1', thread: 'side' } },
+    ]);
     const journal = JSON.stringify(await store.read(kept[0]?.runId ?? ''));
     await store.close();
     const [, operator = ''] = /#token=(\S+)/.exec(stderr) ?? [];

@@ -1,10 +1,10 @@
-import { objectOf } from '../../../adapters/turn/json-access.ts';
+import { arrayOf, objectOf } from '../../../adapters/turn/json-access.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
 
 /**
  * The session of an agent that sends requests, as it names it: all requests of one conversation with a person have the
- * same. `thread`: a sub-agent's, or another side task's, which is not in that conversation.
+ * same. `thread`: a sub-agent's, or `side`: tasks without tools, such as a title; neither is in that conversation.
  */
 export type ClientSession = { id: string; thread?: string };
 
@@ -16,7 +16,7 @@ const ID = /^[\w.:-]{1,128}$/;
  * A `prompt_cache_key` names none: applications use one for all their requests.
  */
 export function readSession(headers: Headers, body: unknown): { session?: ClientSession } {
-  const { client_metadata: codex, metadata: claude } = isJsonObject(body) ? body : {};
+  const { client_metadata: codex, metadata: claude, tools } = isJsonObject(body) ? body : {};
   const { session_id, thread_id } = objectOf(codex);
   const sent = (...names: string[]) => names.map(name => headers.get(name) ?? undefined);
   const own = firstId([
@@ -28,8 +28,11 @@ export function readSession(headers: Headers, body: unknown): { session?: Client
   if (id === undefined) return {};
   const side = firstId(sent('x-claude-code-agent-id', 'x-claude-code-auxiliary-type'));
   const thread = side ?? firstId([thread_id, ...sent('thread-id')]) ?? own;
-  return { session: { id, ...omitUndefined({ thread: thread === id ? undefined : thread }) } };
+  if (thread !== id) return { session: { id, ...omitUndefined({ thread }) } };
+  return { session: arrayOf(tools).length === 0 ? { id, thread: SIDE } : { id } };
 }
+
+const SIDE = 'side';
 
 /** The labels of the session's runs. */
 export function sessionLabels(session: ClientSession | undefined): Labels {

@@ -8,6 +8,7 @@ import { Gateway } from '../../support/responses/gateway.ts';
 const ID = '01a22241-502a-7af0-9127-5e038ab512bc';
 const OTHER = 'cc26227c-823c-4b6b-8f02-dccfebe598cd';
 const MAIN = { session: { id: ID } };
+const TOOLS = { tools: [{ name: 'read', input_schema: { type: 'object' } }] };
 
 describe('the session of a request', () => {
   const read = (headers: Record<string, string>, body: unknown = {}) =>
@@ -21,8 +22,9 @@ describe('the session of a request', () => {
     ['opencode', { 'x-session-affinity': ID, 'x-session-id': ID }],
     ['pi', { 'session-id': ID, 'x-client-request-id': ID }],
     ['older pi', { session_id: ID }],
-  ])('is read from %s', (_, headers, body) => {
-    expect(read(headers, body)).toEqual(MAIN);
+  ])('is read from %s, and a request without tools is beside the conversation', (_, headers, body) => {
+    expect(read(headers, { ...TOOLS, ...body })).toEqual(MAIN);
+    expect(read(headers, body)).toEqual({ session: { id: ID, thread: 'side' } });
   });
 
   it.each<[string, Record<string, string>]>([
@@ -72,7 +74,7 @@ describe('the label session of a run', () => {
     const serving = await serveRuns(gateway.app, { host: '127.0.0.1', port: 0 });
     const socket = await ClientSocket.open(`${serving.url}/v1/responses`, { 'session-id': ID });
     await socket.create({ model: 'm', input: 'go' });
-    expect(await labels()).toEqual([{ session: ID }]);
+    expect(await labels()).toEqual([{ session: ID, thread: 'side' }]);
     await serving.close();
   });
 
@@ -93,7 +95,7 @@ describe('the label session of a run', () => {
         200,
       );
     }
-    expect(await labels()).toEqual(expect.arrayContaining([{ session: 'own' }, many]));
+    expect(await labels()).toEqual(expect.arrayContaining([{ session: 'own', thread: 'side' }, many]));
   });
 
   it('does not make another request of one with the same Idempotency-Key', async () => {
@@ -106,6 +108,6 @@ describe('the label session of a run', () => {
       );
       expect(response.status, await response.text()).toBe(200);
     }
-    expect(await labels()).toEqual([{ session: ID }]);
+    expect(await labels()).toEqual([{ session: ID, thread: 'side' }]);
   });
 });

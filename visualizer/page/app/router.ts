@@ -5,6 +5,7 @@ export type PageRoute =
   | { view: 'runs'; query: URLSearchParams }
   | { view: 'inbox' }
   | { view: 'run'; runId: string }
+  | { view: 'session'; id: string }
   | { view: 'compare'; left: string; right: string }
   | { view: 'agents'; name: string | null }
   | { view: 'unknown' };
@@ -19,6 +20,7 @@ function readRoute({ pathname, searchParams }: URL): PageRoute {
   if (rest.length > 0 && rest.some(part => part !== '')) return { view: 'unknown' };
   if (folder === '' || (folder === 'runs' && name === '')) return { view: 'runs', query: searchParams };
   if (folder === 'runs') return { view: 'run', runId: name };
+  if (folder === 'sessions' && name !== '') return { view: 'session', id: name };
   if (folder === 'inbox' && name === '') return { view: 'inbox' };
   if (folder === 'agents') return { view: 'agents', name: name === '' ? null : name };
   if (folder === 'compare') {

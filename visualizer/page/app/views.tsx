@@ -9,6 +9,7 @@ import type { PageRoute } from './router.ts';
 /** The views that the list does not need are files of their own. */
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
+const SessionView = later(async () => (await import('../session/session-view.tsx')).SessionView);
 const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
 const AgentsView = later(async () => (await import('../agents/agents-view.tsx')).AgentsView);
 
@@ -21,6 +22,8 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
       return <RunsView source={source} query={route.query} />;
     case 'run':
       return <RunView key={route.runId} source={source} runId={route.runId} />;
+    case 'session':
+      return <SessionView key={route.id} source={source} id={route.id} />;
     case 'inbox':
       return <InboxView source={source} />;
     case 'compare':

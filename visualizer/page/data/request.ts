@@ -6,6 +6,8 @@ export type { JsonOpenCall, RunSummary, RunView } from '../../../protocol/run-vi
 
 export const runPath = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 
+export const sessionPath = (id: string): string => `/sessions/${encodeURIComponent(id)}`;
+
 export const comparePath = (left: string, right: string): string =>
   `/compare/${encodeURIComponent(left)}..${encodeURIComponent(right)}`;
 

@@ -13,6 +13,7 @@ import {
   type RunSummary,
   requestServer,
   runPath,
+  sessionPath,
 } from '../data/request.ts';
 import { problemOf, startRun } from '../data/send-command.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
@@ -52,6 +53,7 @@ export function RunsView({ source, query }: { source: PageSource; query: URLSear
   const notice = useSignal('');
   const { waiting = [], others = [], next } = answer ?? {};
   const runs = [...waiting, ...others];
+  const rows = rowsOf(runs, filter);
   useTitle(`${waiting.length === 0 ? '' : `(${waiting.length}) `}Runs`);
   const isRead = answer !== null || problem !== '';
   const readMore = (): Promise<void> => {
@@ -75,9 +77,9 @@ export function RunsView({ source, query }: { source: PageSource; query: URLSear
           <VirtualList
             label="Runs"
             class="runs"
-            count={runs.length}
+            count={rows.length}
             rowHeight={ROW_HEIGHT}
-            row={index => <Row run={runs[index]} chosen={chosen} />}
+            row={index => <Row runs={rows[index]} chosen={chosen} />}
           />
         )}
         <p class="muted count">
@@ -197,32 +199,53 @@ function Heads() {
   );
 }
 
-function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<ReadonlySet<string>> }) {
-  if (run === undefined) return null;
-  const { runId, title, agent, status, activeMs, cost, tokens, updatedAt, createdAt } = run;
+/** A row has one run, or those of a session, newest first, unless the list is of one session. */
+function rowsOf(runs: readonly RunSummary[], { label }: RunFilter): RunSummary[][] {
+  if (label.startsWith('session=')) return runs.map(run => [run]);
+  const rows = Map.groupBy(runs, ({ runId, labels: { session } }) =>
+    session === undefined ? runId : `session ${session}`,
+  );
+  return [...rows.values()].map(row => row.toSorted((one, other) => other.createdAt - one.createdAt));
+}
+
+function Row({ runs = [], chosen }: { runs: RunSummary[] | undefined; chosen: Signal<ReadonlySet<string>> }) {
+  const [newest] = runs;
+  if (newest === undefined) return null;
+  const main = runs.filter(({ labels }) => labels.thread === undefined);
+  const [{ status, agent, updatedAt }, begun] = [main[0] ?? newest, main.at(-1) ?? newest];
+  const { session } = newest.labels;
+  const isSession = runs.length > 1 && session !== undefined;
+  const title = showSafe(begun.title || begun.runId);
+  const sum = (of: (run: RunSummary) => number) => runs.reduce((total, run) => total + of(run), 0);
+  const [cost, tokens] = [sum(run => run.cost), sum(run => run.tokens)];
   const toggle = (isOn: boolean): void => {
     const ids = new Set(chosen.peek());
-    if (isOn) ids.add(runId);
-    else ids.delete(runId);
+    for (const { runId } of runs) {
+      if (isOn) ids.add(runId);
+      else ids.delete(runId);
+    }
     chosen.value = ids;
   };
   return (
     <div class="row">
       <input
         type="checkbox"
-        aria-label={`Choose ${showSafe(title || runId)}`}
-        checked={chosen.value.has(runId)}
+        aria-label={`Choose ${title}`}
+        checked={runs.every(({ runId }) => chosen.value.has(runId))}
         onChange={event => toggle(event.currentTarget.checked)}
       />
-      <a class="cells" href={runPath(runId)}>
+      <a class="cells" href={isSession ? sessionPath(session) : runPath(newest.runId)}>
         <StatusBadge status={status} />
-        <Safe text={title || runId} class="title" />
+        <Safe text={title} class="title" />
         <Safe text={agent} class="agent" />
-        <Safe text={describeState(run)} class="reason" />
-        <span class="number worked">{formatDuration(activeMs)}</span>
+        <Safe
+          text={isSession ? `session of ${formatCount(runs.length, 'run')}` : describeState(newest)}
+          class="reason"
+        />
+        <span class="number worked">{formatDuration(sum(run => run.activeMs))}</span>
         <span class="number">{cost > 0 ? formatCost(cost) : ''}</span>
         <span class="number">{tokens > 0 ? `${formatNumber(tokens)} tokens` : ''}</span>
-        <time title={`Started ${formatDay(createdAt)}`}>{formatAgo(updatedAt, Date.now())}</time>
+        <time title={`Started ${formatDay(begun.createdAt)}`}>{formatAgo(updatedAt, Date.now())}</time>
       </a>
     </div>
   );

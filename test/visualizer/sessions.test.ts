@@ -1,0 +1,127 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
+import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, type Item } from '../../agent/index.ts';
+import { memory } from '../../stores/memory.ts';
+import {
+  CHROMIUM,
+  closePages,
+  type Look,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+const ID = '01a22241-502a-7af0-9127-5e038ab512bc';
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+const said = (text: string, role: 'user' | 'developer' | 'assistant' = 'user'): Item => ({
+  type: 'message',
+  role,
+  content: [{ type: 'text', text }],
+});
+
+/** What a client sends with its second prompt. */
+const HISTORY: Item[] = [
+  said('You are a coding agent.', 'developer'),
+  said('<environment_context>cwd: /home/ada</environment_context>'),
+  said('Fix the parser'),
+  { type: 'reasoning', text: 'I should look at the file first.' },
+  { type: 'tool_call', callId: 'c1', name: 'shell', arguments: '{"command":"cat parse.ts"}' },
+  { type: 'tool_result', callId: 'c1', output: HOSTILE, isError: false },
+  { type: 'tool_call', callId: 'c2', name: 'apply_patch', arguments: '{"patch":"*** Begin Patch"}' },
+  { type: 'tool_result', callId: 'c2', output: 'no such file', isError: true },
+  said('The parser is **fixed**.', 'assistant'),
+  said('Now the printer'),
+];
+
+describe.skipIf(CHROMIUM === undefined)('a session', () => {
+  let browser: Browser;
+  let api: ServedRuns;
+  const open: WatchedPage[] = [];
+
+  beforeAll(async () => {
+    browser = await sharedChromium();
+  });
+  afterAll(async () => {
+    await closePages(browser);
+  });
+  beforeEach(async () => {
+    const usage = { inputTokens: 1_000, outputTokens: 50, cachedInputTokens: 700 };
+    const turn: ScriptedTurn = { text: 'The **printer** prints.', usage };
+    const agent = createAgent({
+      name: 'responses',
+      store: memory(),
+      model: scripted(Array.from({ length: 4 }, () => turn)),
+    });
+    const begin = async (input: string | Item[], labels: Record<string, string>) =>
+      await (await agent.start(input, { labels })).settled();
+    await begin(HISTORY.slice(0, 3), { session: ID });
+    await begin(HISTORY, { session: ID });
+    await begin('Search the tests', { session: ID, thread: 'agent-7' });
+    await begin('Something else', {});
+    api = await ServedRuns.listen([agent]);
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+    await api.close();
+  });
+
+  async function visit(path: string, look?: Look): Promise<WatchedPage> {
+    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
+    open.push(page);
+    return page;
+  }
+
+  test('is one row of the list, named by its first prompt, and one conversation with what it used', async () => {
+    const { page, problems } = await visit('/');
+    const row = page.getByRole('link', { name: 'Fix the parser' });
+    await row.waitFor();
+    expect(await page.locator('.row').count()).toBe(2);
+    expect(await row.innerText()).toMatch(/session of 3 runs[\s\S]*3,150 tokens/);
+    await row.click();
+    await page.getByRole('heading', { name: 'Fix the parser' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/sessions/${ID}`);
+    const facts = await page.locator('main .facts').innerText();
+    expect(facts.replaceAll(/\s+/g, ' ')).toMatch(
+      /Turns 3 Tools shell ×1, apply_patch ×1 Tokens 3,150 Input from the cache 70 %/,
+    );
+    const conversation = page.getByRole('region', { name: 'Conversation' });
+    expect(await conversation.locator('.block.message').allInnerTexts()).toEqual([
+      'Fix the parser',
+      'Now the printer',
+    ]);
+    expect(await conversation.locator('.block.reply strong').allInnerTexts()).toEqual(['fixed', 'printer']);
+    expect(await conversation.locator('.badge').allInnerTexts()).toEqual(['done', 'error']);
+    await conversation.getByText('Added by the client').click();
+    await conversation.getByText('cwd: /home/ada').waitFor();
+    await conversation.getByText('result').first().click();
+    await conversation.getByText(HOSTILE).last().waitFor();
+    const side = page.getByRole('region', { name: 'Sub-agents and side tasks' });
+    expect(await side.getByRole('listitem').count()).toBe(1);
+    await side.getByRole('link', { name: 'Search the tests' }).click();
+    await page.getByRole('heading', { name: 'Search the tests' }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('opens to its runs, and one that does not exist says so', async () => {
+    const { page } = await visit(`/sessions/${ID}`);
+    await page.getByRole('link', { name: 'Only the runs' }).click();
+    await page.getByText('3 runs.').waitFor();
+    expect(await page.locator('.row').count()).toBe(3);
+    const none = await visit('/sessions/none');
+    await none.page.getByText('There is no run of this session here.').waitFor();
+  });
+
+  test.each<[string, Look]>([
+    ['light, 1280 px wide', { colorScheme: 'light', width: 1_280 }],
+    ['dark, 400 px wide', { colorScheme: 'dark', width: 400 }],
+  ])('has no barriers and does not scroll sideways (%s)', async (_, look) => {
+    const watched = await visit(`/sessions/${ID}`, look);
+    await watched.page.getByText('prints').waitFor();
+    expect(await watched.findBarriers()).toEqual([]);
+    const width = await watched.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    expect(width).toBeLessThanOrEqual(0);
+  });
+});
