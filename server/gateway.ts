@@ -40,13 +40,14 @@ export type Gateway = {
   agentsByRun: NonNullable<ServedAgentsOptions['agentsByRun']>;
 };
 
-/** `agents`: by the names under which requests have them for a model. `hiddenWaitMs`: see `GatewayServiceOptions`. */
+/** `agents`: by the names under which requests have them for a model. The others: see `GatewayServiceOptions`. */
 export function createGateway(
-  options: GatewayOptions & { hiddenWaitMs?: number },
+  options: GatewayOptions & { hiddenWaitMs?: number; drives?: boolean },
   agents?: ReadonlyMap<string, Agent>,
 ): Gateway {
-  const { store, config = EMPTY_GATEWAY, model, hiddenWaitMs, host = systemHost, log = warn } = options;
-  const more = omitUndefined({ model, agents, hiddenWaitMs });
+  const { store, config = EMPTY_GATEWAY, host = systemHost, log = warn } = options;
+  const { model, hiddenWaitMs, drives } = options;
+  const more = omitUndefined({ model, agents, hiddenWaitMs, drives });
   const service = new GatewayService({ store, host, gateway: config, log, ...more });
   const conversations = new Conversations({ store, host, library: service.library });
   const responses = new Responses(service, (id, caller) => conversations.open(id, caller));

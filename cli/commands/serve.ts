@@ -72,6 +72,7 @@ export const serve: Action<'serve'> = async options => {
     const { service, responses, messages, chat, agentsByRun } = createGateway({
       store,
       config: gateway,
+      drives,
       ...omitUndefined({ model }),
       log: warn,
     });

@@ -31,6 +31,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
       request,
       c.get('caller'),
       (head, emit) => new ChatWriter(head, emit, how),
+      { signal: c.req.raw.signal },
     );
     if (request.stream === true) return respondWithEvents(c, live, CHAT_CHUNKS);
     const { whole, end } = await finishedResponse(c, live);

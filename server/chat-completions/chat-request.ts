@@ -266,6 +266,7 @@ export function readChatRequest(
     openai,
     text: { format: body.response_format ?? { type: 'text' as const }, verbosity: body.verbosity ?? null },
     store: body.store !== false,
+    api: 'chat-completions' as const,
     names: { input: 'messages', tool },
   };
   return { request, includeUsage: body.stream_options?.include_usage === true };

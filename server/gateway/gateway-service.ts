@@ -37,6 +37,8 @@ type GatewayServiceOptions = {
   model?: string;
   agents?: ReadonlyMap<string, Agent>;
   hiddenWaitMs?: number;
+  /** False if other processes drive the runs. Default true. */
+  drives?: boolean;
   log(line: string): void;
 };
 
@@ -49,7 +51,9 @@ export type RequestConversation = {
   >;
 };
 
-type AnswerOptions = Pick<CallersRequest, 'chain' | 'once'> & { conversation?: RequestConversation };
+type AnswerOptions = Pick<CallersRequest, 'chain' | 'once' | 'signal'> & {
+  conversation?: RequestConversation;
+};
 
 /** `ownRunId`: a run, maybe an unstored one, that the request may continue. */
 type Asked = CallersRequest & { conversation?: RequestConversation; ownRunId?: string };
@@ -91,7 +95,8 @@ export class GatewayService {
     this.#agents = new GatewayAgents({ ...options, admission: this.admission });
     this.fields = new RequestFields({ providerOf: model => this.models.providerOf(model), log });
     const { admission, library, live } = this;
-    this.runs = new RequestRuns({ ...options, library, live, agents: this.#agents, admission });
+    const { drives = true } = options;
+    this.runs = new RequestRuns({ ...options, drives, library, live, agents: this.#agents, admission });
   }
 
   /** Starts an answer; one to the calls of an earlier request continues its run. Throws `ResponsesError`. */
@@ -105,7 +110,14 @@ export class GatewayService {
     if (continuation !== undefined) {
       const { runId: ownRunId } = continuation;
       try {
-        return await this.#carryOut({ ...this.resolve(continuation.request), caller, ownRunId }, write);
+        const { signal } = how;
+        const asked = {
+          ...this.resolve(continuation.request),
+          caller,
+          ownRunId,
+          ...omitUndefined({ signal }),
+        };
+        return await this.#carryOut(asked, write);
       } catch (error) {
         // Refused before anything was done, for example because a person has answered the call.
         if (!(error instanceof ResponsesError)) throw error;
@@ -208,9 +220,11 @@ export class GatewayService {
     await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
   }
 
-  async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
-    const run = await this.library.load(runId);
-    return run && this.#agents.makeAgain(run);
+  /** The agent that drives a run on. None for a run whose request has ended with its connection: see `RequestRuns.endLeft`. */
+  async agentFor(record: RunRecord): Promise<Agent | undefined> {
+    const run = await this.library.load(record.runId);
+    if (run === undefined || (await this.runs.endLeft(run, record))) return undefined;
+    return this.#agents.makeAgain(run);
   }
 
   /** Connects the hidden MCP servers, and waits until each has answered or failed, at most `ms`. */

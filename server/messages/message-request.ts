@@ -190,6 +190,7 @@ function readPrompt(body: Prompt, modelOf: ModelOf): { request: GatewayRequest; 
       context_management:
         compactAt === undefined ? undefined : [{ type: 'compaction' as const, compact_threshold: compactAt }],
     }),
+    api: 'messages' as const,
     names: { input: 'messages', tool: toolName },
   };
   return { request, provider };

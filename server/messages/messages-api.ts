@@ -41,6 +41,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
       request,
       c.get('caller'),
       (head, emit) => new MessagesApiWriter(head, emit, how),
+      { signal: c.req.raw.signal },
     );
     if (request.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
     const { whole, end } = await finishedResponse(c, live);

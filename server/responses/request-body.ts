@@ -95,6 +95,7 @@ export function readCreateBody(value: unknown): GatewayRequest {
     openai: { ...openai, ...omitNull({ truncation, context_management }) },
     input: readItems(verbatim, 'input'),
     verbatim,
+    api: 'responses',
     names: OPENAI_NAMES,
     dispensable: DISPENSABLE,
   };

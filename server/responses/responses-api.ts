@@ -36,7 +36,8 @@ function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
     const request = { ...readCreateBody(body), ...readSession(c.req.raw.headers, body) };
     const caller = c.get('caller');
     const key = c.req.header('idempotency-key');
-    const live = await responses.create(request, caller, omitUndefined({ key }));
+    const { signal } = c.req.raw;
+    const live = await responses.create(request, caller, { signal, ...omitUndefined({ key }) });
     if (request.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
     if (request.background === true) {
       live.leave();

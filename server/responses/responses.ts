@@ -40,15 +40,16 @@ export class Responses {
 
   /**
    * Throws a `ResponsesError` before doing anything if the request is refused. `chain` has the unstored responses of a
-   * connection. With a `key` (`Idempotency-Key`), a request that was answered before gets its response again.
+   * connection. With a `key` (`Idempotency-Key`), a request that was answered before gets its response again. `signal` is
+   * aborted when the client leaves.
    */
   async create(
     request: GatewayRequest,
     caller: Caller,
-    { chain, key: header }: { chain?: UnstoredChain; key?: string } = {},
+    { chain, key: header, signal }: { chain?: UnstoredChain; key?: string; signal?: AbortSignal } = {},
   ): Promise<WireResponse> {
     this.service.resolve(request);
-    const how = { ...this.#placeOf(request, caller), ...omitUndefined({ chain }) };
+    const how = { ...this.#placeOf(request, caller), ...omitUndefined({ chain, signal }) };
     const begin = (once?: Once) =>
       this.service.answer(request, caller, writeEvents, { ...how, ...omitUndefined({ once }) });
     if (header === undefined) return await begin();
@@ -94,7 +95,7 @@ export class Responses {
     }
     for (let attempt = 1; ; attempt += 1) {
       const runId = `run_${digestOf({ key: key.key, attempt: attempt - 1 })}`;
-      const unstored = findUnstored(live, runId, key);
+      const unstored = await findUnstored(live, runId, key);
       if (unstored !== undefined) return unstored;
       const found = findKeyed(await visible.loadAny(runId), key);
       // A run that requests do not find may have the id.
@@ -168,12 +169,18 @@ function runsToContinue({ previousResponseId: previous, input }: GatewayRequest)
   return [continued, ...decided].filter(runId => runId !== undefined);
 }
 
-function findUnstored(live: LiveResponses, runId: string, key: RequestKey): WireResponse | undefined {
+async function findUnstored(
+  live: LiveResponses,
+  runId: string,
+  key: RequestKey,
+): Promise<WireResponse | undefined> {
   const feed = live.find(responseIdOf(runId, 1));
   if (feed === undefined || feed.spec.request.store !== false || feed.spec.key === undefined)
     return undefined;
   assertSameRequest(key, { known: feed.spec.key, deleted: false });
   if (!feed.isWrittenBy(writeEvents)) return undefined;
+  if (feed.isLeft) await feed.run.settled().catch(() => {});
+  if (feed.isLeft) return undefined;
   const reader = feed.attach();
   if (reader.end()?.status !== 'failed') return reader;
   reader.leave();

@@ -58,7 +58,7 @@ export class ResponseSocket {
   readonly #waiting: string[] = [];
   #waitingChars = 0;
   #isBusy = false;
-  #isClosed = false;
+  readonly #left = new AbortController();
   #isAlive = true;
   #live: WireResponse | null = null;
   #cancelTimer = () => {};
@@ -73,6 +73,10 @@ export class ResponseSocket {
     socket.on('close', () => this.#end());
     options.closing.addEventListener('abort', this.#shutDown);
     this.#keepAlive();
+  }
+
+  get #isClosed(): boolean {
+    return this.#left.signal.aborted;
   }
 
   receive(data: unknown): void {
@@ -105,7 +109,8 @@ export class ResponseSocket {
       const { responses, caller, headers } = this.#options;
       responses.service.fields.check('responses', body);
       const request = { ...readCreateBody({ ...body, stream: true }), ...readSession(headers, body) };
-      this.#live = await responses.create(request, caller, { chain: this.#chain });
+      const { signal } = this.#left;
+      this.#live = await responses.create(request, caller, { chain: this.#chain, signal });
       if (this.#isClosed) this.#live.leave();
       for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
       if (this.#live.end()?.status === 'failed') this.#chain.forget(previous);
@@ -158,7 +163,7 @@ export class ResponseSocket {
   };
 
   #end(): void {
-    this.#isClosed = true;
+    this.#left.abort();
     this.#cancelTimer();
     this.#options.closing.removeEventListener('abort', this.#shutDown);
     this.#waiting.length = 0;

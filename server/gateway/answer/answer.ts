@@ -19,6 +19,7 @@ import {
   isAnswered,
   isCustomTool,
   isHidden,
+  isOfLeaving,
   isServerTool,
   namespaceOf,
   OUTCOME_UNKNOWN,
@@ -102,6 +103,10 @@ export class GatewayAnswer {
 
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  get hasRunTool(): boolean {
+    return this.#ranTool;
   }
 
   /** Whether deltas have told something: maybe failed attempts, which the journal does not have. */
@@ -370,6 +375,7 @@ export class GatewayAnswer {
 
   #retryAfter(): number | null {
     if (this.#spec.compacts === true) return this.#mayCompactAgain ? 0 : null;
+    if (isOfLeaving(this.#cancelled?.reason)) return this.#ranTool ? null : 0;
     const failure = this.#failure;
     if (failure === null || !failure.retryable || this.#ranTool || this.#hasItems) return null;
     return Math.ceil(Math.max(0, (failure.retryAt ?? 0) - failure.at) / 1000);

@@ -20,6 +20,7 @@ export function respondWithEvents<Wire>(
   format: StreamFormat<Wire>,
   after?: number,
 ): Response {
+  leaveWithClient(c, live);
   let last: Wire | undefined;
   const body = streamedBody(live.batches(after), {
     end: format.end ?? '',
@@ -39,10 +40,9 @@ export async function finishedResponse<Whole>(
   c: Context<RunsEnv>,
   live: LiveResponse<unknown, Whole>,
 ): Promise<FinishedResponse<Whole>> {
-  c.req.raw.signal.addEventListener('abort', () => live.leave());
+  leaveWithClient(c, live);
   const finished = await live.finished().catch(error => {
-    // The run continues. A repeated request would start another run.
-    c.header('x-should-retry', 'false');
+    if (live.hasEffects()) c.header('x-should-retry', 'false');
     throw error;
   });
   const { end, retryAfter } = finished;
@@ -50,6 +50,13 @@ export async function finishedResponse<Whole>(
   if (retryAfter === null) c.header('x-should-retry', 'false');
   else if (retryAfter > 0) c.header('retry-after', String(retryAfter));
   throw failureOf(end, { isRetryable: retryAfter !== null });
+}
+
+/** The client may have left while its request was prepared. */
+function leaveWithClient(c: Context<RunsEnv>, live: LiveResponse<unknown, unknown>): void {
+  const { signal } = c.req.raw;
+  if (signal.aborted) live.leave();
+  else signal.addEventListener('abort', () => live.leave());
 }
 
 export function failureOf(

@@ -6,7 +6,7 @@ import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { GatewayAnswer } from '../answer/answer.ts';
 import type { AnswerEnd, AnswerEvent, AnswerWriter } from '../answer/answer-event.ts';
-import { isAnswered, RESPONSES, type ResponseHead, type ResponseSpec } from '../runs/response-spec.ts';
+import { isAnswered, LEFT, RESPONSES, type ResponseHead, type ResponseSpec } from '../runs/response-spec.ts';
 
 const MOST_EVENTS = 10_000;
 
@@ -36,7 +36,9 @@ export type LiveResponse<Wire, Whole> = {
   batches(after?: number): AsyncGenerator<readonly Wire[], void>;
   /** As a later `GET` returns it, without failed attempts. */
   finished(): Promise<FinishedResponse<Whole>>;
-  /** Ends this reader. If the run is not stored, the last reader that leaves cancels it. */
+  /** Whether a repeated request would do again what this one has done or still does. */
+  hasEffects(): boolean;
+  /** Ends this reader. The last one that leaves a request that ends with its connection cancels the run. */
   leave(): void;
 };
 
@@ -47,7 +49,7 @@ type FeedOptions<Wire, Whole> = {
   firstNumber?: number;
   /** Settles when the run settles; rejects if this process cannot drive it further. */
   settled?: Promise<unknown>;
-  /** Before the end: a stored run's feed is kept, one that only reads stops, an unstored run's also cancels the run. */
+  /** Before the end: what lives until its answer is kept, what only reads stops, what ends with its connection cancels the run. */
   whenUnread: 'keep' | 'stop' | 'cancel';
   keepsAll?: boolean;
   /** No reader should be added any more: the last one has left, or the events break off. */
@@ -64,7 +66,8 @@ type FeedOptions<Wire, Whole> = {
  * F2 The last `MOST_EVENTS` events are kept, or all. A reader that needs earlier ones gets an error.
  * F3 After `closing`, readers get the error `shutting-down`; the run is not changed.
  * F4 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
- *    continue, readers get an error that says so.
+ *    continue or has to end, readers get an error that says so.
+ * F6 A run that is cancelled because its last reader left finishes the calls that have started. Nobody joins it any more.
  * F5 Readers that have events waiting take turns, so that the process does its other work meanwhile.
  */
 export class ResponseFeed<Wire, Whole> {
@@ -89,6 +92,7 @@ export class ResponseFeed<Wire, Whole> {
   #failure: { error: unknown } | null = null;
   #givingUp: Promise<void> | null = null;
   #broken: { error: unknown } | null = null;
+  #isLeft = false;
 
   constructor(run: Run, head: ResponseHead, options: FeedOptions<Wire, Whole>) {
     this.#head = head;
@@ -115,6 +119,16 @@ export class ResponseFeed<Wire, Whole> {
 
   get isOver(): boolean {
     return this.#answer.isOver;
+  }
+
+  /** Its last reader has left, and its run is being cancelled. */
+  get isLeft(): boolean {
+    return this.#isLeft;
+  }
+
+  /** Whether it answers a client here, so that no other process has to end its run. */
+  get isAnswering(): boolean {
+    return !this.#isLeft && !this.isOver && this.#broken === null;
   }
 
   isWrittenBy<OtherWire, OtherWhole>(
@@ -150,8 +164,10 @@ export class ResponseFeed<Wire, Whole> {
       batches: after => read(true, after),
       finished: async () => {
         for await (const _batch of read(false));
+        if (hasLeft) throw new ApiError('request-aborted', LEFT.client);
         return await this.#recorded();
       },
+      hasEffects: () => this.#options.whenUnread !== 'cancel' || this.#answer.hasRunTool,
       leave() {
         hasLeft = true;
         detach();
@@ -268,12 +284,12 @@ export class ResponseFeed<Wire, Whole> {
 
   /** Ends the run, unless it can be continued. */
   async #fail(error: unknown): Promise<void> {
-    if (this.#broken !== null) return;
+    if (this.#broken !== null || this.#isLeft) return;
     const { whenUnread, host, log = () => {} } = this.#options;
     log(`The response of run ${this.run.id} failed: ${messageOf(error)}`);
-    const mayContinue = whenUnread === 'stop' || (whenUnread === 'keep' && isPassing(error));
-    const hasEnded = !mayContinue && (await this.#cancel(FAILED));
-    if (!hasEnded && whenUnread !== 'cancel') return this.#break(interruption(this.id, error));
+    const isTakenOn = whenUnread === 'stop' || isPassing(error);
+    const hasEnded = !isTakenOn && (await this.#cancel({ reason: FAILED }));
+    if (isTakenOn || (!hasEnded && whenUnread !== 'cancel')) return this.#break(this.#interruption(error));
     this.#write(this.#answer.fail(host.now(), { code: 'server_error', message: FAILED }));
   }
 
@@ -282,13 +298,18 @@ export class ResponseFeed<Wire, Whole> {
     if (this.#readers.size < 2) this.#batches.clear();
     if (this.#readers.size === 0) this.#options.onClosed?.();
     if (this.#readers.size > 0 || this.isOver || this.#broken !== null) return;
-    if (this.#whenUnread === 'cancel') void this.#cancel('The client left.');
+    if (this.#whenUnread === 'cancel') this.#endLeft(LEFT.client);
     if (this.#whenUnread !== 'keep') this.#stop();
   }
 
-  async #cancel(reason: string): Promise<boolean> {
+  #endLeft(reason: string): void {
+    this.#isLeft = true;
+    void this.#cancel({ reason, afterCalls: true });
+  }
+
+  async #cancel(how: { reason: string; afterCalls?: true }): Promise<boolean> {
     try {
-      const { accepted } = await this.run.cancel({ by: RESPONSES, reason });
+      const { accepted } = await this.run.cancel({ by: RESPONSES, ...how });
       if (accepted) await this.run.settled();
       return accepted;
     } catch {
@@ -304,9 +325,13 @@ export class ResponseFeed<Wire, Whole> {
   }
 
   readonly #close = (): void => {
-    const closing = new ApiError('shutting-down', 'The server is shutting down.');
-    this.#break(interruption(this.#options.whenUnread === 'cancel' ? null : this.id, closing));
+    this.#break(this.#interruption(new ApiError('shutting-down', 'The server is shutting down.')));
+    if (this.#whenUnread === 'cancel' && !this.isOver) this.#endLeft(LEFT.stopping);
   };
+
+  #interruption(error: unknown): ApiError {
+    return interruption(this.#options.whenUnread === 'cancel' ? null : this.id, error);
+  }
 
   #stop(): void {
     this.#options.closing.removeEventListener('abort', this.#close);
@@ -328,7 +353,7 @@ function interruption(responseId: string | null, error: unknown): ApiError {
   const code = isPassing(error) || error instanceof ApiError ? error.code : 'internal';
   const rest =
     responseId === null
-      ? 'The response is not stored and ends with it.'
+      ? 'The response ends with its connection: nothing of it continues.'
       : `The response has not ended: its run continues, here or in another process. Retrieve it later with GET /v1/responses/${responseId}. A repeated request starts another run.`;
   return new ApiError(code, `${reasonOf(code)} ${rest}`, { retryAfterMs: LOOK_AGAIN_MS });
 }

@@ -2,7 +2,7 @@ import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { BuiltinKind } from '../../builtins/builtin-schemas.ts';
 import { invalid } from '../../openai-error.ts';
-import type { ExposedTool, RecordedRequest } from '../runs/response-spec.ts';
+import type { ExposedTool, Lifetime, RecordedRequest } from '../runs/response-spec.ts';
 import { describeTool, type ToolNames } from './request-tools.ts';
 
 /** A request of any of the three APIs, which refuse what is invalid in it. */
@@ -13,12 +13,24 @@ export type GatewayRequest = RecordedRequest & {
   conversation?: string;
   /** Members of the request body of the model's provider, for what no other field has. */
   providerOptions?: JsonObject;
+  api: Api;
   /** Where the model's last message is in the input: see `continued-run.ts`. */
   answered?: { from: number; to: number };
   names: { input: string; tool: ToolNames };
   /** The built-in tools that are left out where they are not available, unless the choice of tools demands one. */
   dispensable?: readonly BuiltinKind[];
 };
+
+/** The API that the request came by. */
+type Api = 'responses' | 'chat-completions' | 'messages';
+
+/**
+ * How long a request is worked on: until its client's connection ends, because nobody can fetch the answer later, or until
+ * its answer is complete. Whether its run is kept in the store and whether its response can be retrieved are other questions.
+ */
+export function lifetimeOf({ api, store }: Pick<GatewayRequest, 'api' | 'store'>): Lifetime {
+  return api === 'responses' && store !== false ? 'answer' : 'connection';
+}
 
 export const OPENAI = 'openai-responses';
 export const OPENAI_CHAT = 'openai-chat';
@@ -82,6 +94,7 @@ export function recordOf({
   verbatim,
   conversation,
   providerOptions,
+  api,
   answered,
   names,
   dispensable,

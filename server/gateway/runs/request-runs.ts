@@ -3,6 +3,7 @@ import type { Caller } from '../../../access/caller.ts';
 import { objectOf } from '../../../adapters/turn/json-access.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/host/host.ts';
+import { isOwnerDead } from '../../../engine/host/owner.ts';
 import { appendEvidence } from '../../../engine/journal/evidence.ts';
 import { type Inherited, InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
@@ -17,10 +18,11 @@ import { type JsonValue, omitUndefined, toJson } from '../../../protocol/json.ts
 import { type Labels, MOST_LABELS } from '../../../protocol/listing/label.ts';
 import { commandFor } from '../../../protocol/open/answer.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
-import type { Store } from '../../../protocol/store.ts';
+import { isDriven, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
 import { estimateRequest } from '../../../text/estimate-usage.ts';
 import type { Admission } from '../../access/admission.ts';
+import { ApiError } from '../../error-envelope.ts';
 import { invalid, ResponsesError } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
 import type { Equipment, GatewayAgents } from '../agents/gateway-agents.ts';
@@ -38,7 +40,7 @@ import { assertNotOtherwise, type CallAnswer, type Plan } from '../plan/plan-req
 import type { CallOrigin } from '../plan/references.ts';
 import { sessionLabels } from '../request/client-session.ts';
 import { thresholdIn } from '../request/compaction-items.ts';
-import { type GatewayRequest, OPENAI, recordOf } from '../request/gateway-request.ts';
+import { type GatewayRequest, lifetimeOf, OPENAI, recordOf } from '../request/gateway-request.ts';
 import { effortAfter } from '../request/openai-items.ts';
 import {
   type ClientTool,
@@ -62,6 +64,7 @@ import {
   isClientTool,
   isSameTool,
   isServerTool,
+  LEFT,
   modelNameOf,
   namespaceOf,
   RESPONSES,
@@ -78,8 +81,13 @@ type RequestRunsOptions = {
   live: LiveResponses;
   agents: GatewayAgents;
   admission: Admission;
+  /** False if other processes drive the runs. */
+  drives: boolean;
   log(line: string): void;
 };
+
+/** How long the process that journaled a request may take to claim its run, in ms. */
+const BEGINNING_MS = 10_000;
 
 /** The first event of a response that is read from its journal and has been streamed before has this number. */
 const JOURNAL_NUMBERS = 1_000_000;
@@ -90,6 +98,8 @@ export type CallersRequest = {
   caller: Caller;
   compacts?: true;
   chain?: UnstoredChain;
+  /** Aborted when the client leaves. */
+  signal?: AbortSignal;
   once?: { key: RequestKey; runId: string };
   /** As in `ResponseSpec`. `join` notes in the conversation that the run gets the response. */
   joined?: NonNullable<ResponseSpec['conversation']> & { join(runId: string): Promise<void> };
@@ -123,7 +133,7 @@ export class RequestRuns {
     let close = async () => release();
     try {
       const used = usedIn(plan);
-      const equipment = await agents.equip(asked, used);
+      const equipment = await unlessLeft(asked, agents.equip(asked, used));
       close = async () => {
         release();
         await equipment.close();
@@ -158,7 +168,7 @@ export class RequestRuns {
     const items = nameCalls(read, origins, { ...toolset, used, provider });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
-      ...describeRequest(asked),
+      ...this.#describe(asked),
       lists: lists.map(list => list.id),
       used,
       ...omitUndefined({ refersTo, restored: restored?.length === 0 ? undefined : restored?.slice() }),
@@ -201,7 +211,7 @@ export class RequestRuns {
     const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
-      ...describeRequest(asked),
+      ...this.#describe(asked),
       decisions: callAnswers.flatMap(decisionOf),
       ...omitUndefined({ overBudget }),
       messages: named.map(({ id }) => id),
@@ -282,6 +292,27 @@ export class RequestRuns {
     if (result.accepted) await run.settled();
   }
 
+  #describe(asked: CallersRequest & Equipment): ResponseSpec {
+    return { ...describeRequest(asked), ...(!this.#options.drives && { drivenElsewhere: true }) };
+  }
+
+  /**
+   * Whether the request of a run that no process drives has ended with its connection, so that nothing of it may continue.
+   * Ends the run then. A run that rests waits for its client's next request.
+   */
+  async endLeft({ runId, spans, entries }: RunResponses, record: RunRecord): Promise<boolean> {
+    const { host, live } = this.#options;
+    const span = spans.at(-1);
+    if (span === undefined || span.to !== null || record.status !== 'running') return false;
+    const { lifetime, drivenElsewhere } = span.spec;
+    if (lifetime !== 'connection' || drivenElsewhere === true) return false;
+    if (live.find(span.id)?.isAnswering === true || isDriven(record, host.now(), isOwnerDead)) return false;
+    const isBegun = entries.some(({ seq, event }) => seq > span.seq && event.type === 'run.claimed');
+    if (!isBegun && host.now() < span.createdAt + BEGINNING_MS) return true;
+    await (await this.#openToRead(runId)).cancel({ by: RESPONSES, reason: LEFT.gone });
+    return true;
+  }
+
   async #openToRead(runId: string): Promise<Run> {
     const { host, library } = this.#options;
     const store = nonDrivingStore(library.storeOf(runId));
@@ -293,7 +324,8 @@ export class RequestRuns {
     const { live } = this.#options;
     const feed = live.find(span.id);
     const redacted = run.entries.findLast(({ event }) => event.type === 'run.redacted')?.seq ?? 0;
-    if (feed === undefined || redacted <= feed.lastSeq) return feed;
+    if (feed === undefined || feed.isLeft) return undefined;
+    if (redacted <= feed.lastSeq) return feed;
     live.remove(span.id);
     return undefined;
   }
@@ -337,7 +369,7 @@ export class RequestRuns {
       })
       .catch(() => {})
       .finally(() => void close());
-    const whenUnread = isStored ? 'keep' : 'cancel';
+    const whenUnread = head.spec.lifetime === 'answer' ? 'keep' : 'cancel';
     const options = { host, from, write, settled, closing: live.closing, log, whenUnread } as const;
     const feed = new ResponseFeed(run, head, options);
     live.add(feed, settled);
@@ -349,6 +381,26 @@ export class RequestRuns {
 function labelsFor({ caller, request }: CallersRequest): Labels {
   const labels = { ...sessionLabels(request.session), ...caller.labels };
   return Object.keys(labels).length > MOST_LABELS ? caller.labels : labels;
+}
+
+/** Rejects once the client of a request that ends with its connection has left; what was prepared is closed then. */
+async function unlessLeft(
+  { request, signal }: CallersRequest,
+  equipping: Promise<Equipment>,
+): Promise<Equipment> {
+  if (signal === undefined || lifetimeOf(request) === 'answer') return await equipping;
+  const { promise: left, reject } = Promise.withResolvers<never>();
+  const leave = () => reject(new ApiError('request-aborted', LEFT.client));
+  signal.addEventListener('abort', leave);
+  if (signal.aborted) leave();
+  try {
+    return await Promise.race([equipping, left]);
+  } catch (error) {
+    equipping.then(({ close }) => close()).catch(() => {});
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
 }
 
 /** What the run has from its chain and from compactions in its input; its size, if it may have to be compacted. */
@@ -390,6 +442,7 @@ function describeRequest({
     messages: [],
     lists: [],
     turnsBefore: 0,
+    lifetime: lifetimeOf(request),
     ...omitUndefined({ compacts, key: once?.key, conversation }),
     ...(Object.keys(providerOptions).length > 0 ? { providerOptions } : {}),
   };

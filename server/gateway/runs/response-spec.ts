@@ -85,6 +85,10 @@ const responseSpec = z.object({
   caller: z.exactOptional(z.object({ name: z.string(), labels: z.record(z.string(), z.string()) })),
   request: z.custom<RecordedRequest>(isJsonObject),
   model: z.string(),
+  /** How long it is worked on: see `lifetimeOf`. */
+  lifetime: z.enum(['connection', 'answer']),
+  /** The server that has the client's connection drives no runs: that a driver is gone says nothing about the client. */
+  drivenElsewhere: z.exactOptional(z.literal(true)),
   /** Options for the provider that `request` has no field for. */
   providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
   /** `ticket`: the response's own. `given`: how many of the items or messages of its run are the conversation's. */
@@ -119,6 +123,7 @@ const responseSpec = z.object({
   key: z.exactOptional(requestKey),
 });
 export type ResponseSpec = z.infer<typeof responseSpec>;
+export type Lifetime = ResponseSpec['lifetime'];
 export type RequestKey = z.infer<typeof requestKey>;
 export type Exposed = ResponseSpec['exposed'];
 
@@ -136,6 +141,17 @@ type ResponseNote = z.infer<typeof note>;
 export const RESPONSES = 'responses';
 
 export const CLIENT = 'client';
+
+/** Why a run was cancelled whose request ended with its connection. */
+export const LEFT = {
+  client: 'The client left.',
+  stopping: 'The client left: its server was stopped.',
+  gone: 'The client left: its connection ended with the server that answered it.',
+} as const;
+
+export function isOfLeaving(reason: string | undefined): boolean {
+  return Object.values<string | undefined>(LEFT).includes(reason);
+}
 
 export const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';

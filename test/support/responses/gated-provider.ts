@@ -1,8 +1,17 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A word of the model; `gate`: the answer waits until the gate is opened; `hang`: it sends nothing more. */
-type Step = string | { gate: true } | { hang: true } | { call: string };
+/**
+ * A word of the model; `gate`: the answer waits until the gate is opened; `hang`: it sends nothing more; `status`: it is
+ * this error; `silent`: an event without content.
+ */
+type Step =
+  | string
+  | { gate: true }
+  | { hang: true }
+  | { silent: true }
+  | { call: string }
+  | { status: number; headers?: Record<string, string>; body?: object };
 
 export const GATE = { gate: true } as const;
 export const HANG = { hang: true } as const;
@@ -12,8 +21,10 @@ export class GatedProvider {
   readonly #server: Server;
   #scripts: readonly (readonly Step[])[] = [[]];
   #gate = Promise.withResolvers<void>();
-  /** The number of requests since `play`. */
+  #changed = Promise.withResolvers<void>();
+  /** The number of requests since `play`, and of those whose connection was closed before their answer was complete. */
   requests = 0;
+  left = 0;
 
   private constructor() {
     this.#server = createServer((request, response) => {
@@ -35,7 +46,23 @@ export class GatedProvider {
   play(...scripts: (readonly Step[])[]): void {
     this.#scripts = scripts;
     this.requests = 0;
+    this.left = 0;
     this.#gate = Promise.withResolvers();
+  }
+
+  /** Resolves once there are so many requests. */
+  async asked(count = 1): Promise<void> {
+    while (this.requests < count) await this.#changed.promise;
+  }
+
+  /** Resolves once so many connections were closed early. */
+  async wasLeft(count = 1): Promise<void> {
+    while (this.left < count) await this.#changed.promise;
+  }
+
+  #tell(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
   }
 
   /** Lets everything through that waits at a gate, now and later. */
@@ -50,12 +77,27 @@ export class GatedProvider {
 
   async #answer(response: ServerResponse): Promise<void> {
     const script = this.#scripts[Math.min(this.requests++, this.#scripts.length - 1)] ?? [];
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.on('close', () => {
+      if (!response.writableEnded) this.left += 1;
+      this.#tell();
+    });
+    this.#tell();
     let finish = 'stop';
     for (const step of script) {
+      if (typeof step === 'object' && 'status' in step) {
+        const { status, headers, body = { error: { message: 'No.' } } } = step;
+        response.writeHead(status, { 'content-type': 'application/json', ...headers });
+        response.end(JSON.stringify(body));
+        return;
+      }
+      if (typeof step === 'object' && 'gate' in step) {
+        await this.#gate.promise;
+        continue;
+      }
+      if (typeof step === 'object' && 'hang' in step) return;
+      if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' });
       if (typeof step === 'string') write(response, { role: 'assistant', content: step }, null);
-      else if ('hang' in step) return;
-      else if ('gate' in step) await this.#gate.promise;
+      else if ('silent' in step) write(response, { role: 'assistant', content: '' }, null);
       else {
         finish = 'tool_calls';
         const call = {
@@ -67,6 +109,7 @@ export class GatedProvider {
         write(response, { role: 'assistant', tool_calls: [call] }, null);
       }
     }
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' });
     write(response, {}, finish);
     response.end('data: [DONE]\n\n');
   }

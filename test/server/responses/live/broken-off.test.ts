@@ -110,12 +110,12 @@ describe('a stream whose server shuts down', () => {
     expect(reader.events.at(-1)?.message).toContain(`GET /v1/responses/${idOf(reader.events[0])}`);
   });
 
-  it('says that an unstored response ends with it', async () => {
+  it('says that nothing of an unstored response continues', async () => {
     provider.play(['one ', HANG]);
     const reader = await open({ store: false });
     gateway.service.live.close();
     await reader.untilEnd();
     expect(reader.events.at(-1)).toMatchObject({ type: 'error', code: 'shutting_down' });
-    expect(reader.events.at(-1)?.message).toContain('not stored');
+    expect(reader.events.at(-1)?.message).toContain('nothing of it continues');
   });
 });

@@ -91,25 +91,56 @@ async function expectContinued(id: string): Promise<void> {
   expect((await gateway.get(id)).output).toMatchObject([{ content: [{ text: `one ${LONG}` }] }]);
 }
 
-describe.each(['Responses', 'Chat Completions', 'Messages'] as const)(
+async function readBrokenOff(answer: Response): Promise<JsonObject> {
+  const text = await answer.text();
+  expect(text).not.toMatch(/response\.(failed|completed|incomplete)|message_stop|finish_reason":"/);
+  const frames = text.split('\n\n').filter(frame => frame.includes('data: {'));
+  const { error } = JSON.parse(frames.at(-1)?.split('data: ').at(-1) ?? '');
+  expect(codeIn(error)).toBe('store_full');
+  return error;
+}
+
+describe('a disk that fills up during a stored response', () => {
+  it('breaks the stream off with an error that says where the answer will be, and it is there later', async () => {
+    const error = await readBrokenOff(await askWhileFilling('Responses', { stream: true }));
+    await expectContinued(namedIn(error));
+  });
+
+  it('is a 503 for a request without a stream, which clients do not repeat', async () => {
+    const answer = await askWhileFilling('Responses', {});
+    const { error } = (await answer.json()) as { error: JsonObject };
+    expect([answer.status, codeIn(error)]).toEqual([503, 'store_full']);
+    expect(answer.headers.get('retry-after')).toBe('5');
+    expect(answer.headers.get('x-should-retry')).toBe('false');
+    await expectContinued(namedIn(error));
+  });
+});
+
+/** The newest run has ended with its request once there is room. */
+async function expectEnded(): Promise<void> {
+  disk.empty();
+  await gateway.app.pickUp();
+  const newest = async () => (await gateway.store.list({ limit: 1 })).runs[0];
+  await expect.poll(async () => (await newest())?.status).toBe('cancelled');
+  expect(provider.requests).toBe(1);
+}
+
+describe.each(['Chat Completions', 'Messages'] as const)(
   'a disk that fills up during an answer of %s',
   api => {
-    it('breaks the stream off with an error that says where the answer will be, and it is there later', async () => {
-      const text = await (await askWhileFilling(api, { stream: true })).text();
-      expect(text).not.toMatch(/response\.(failed|completed|incomplete)|message_stop|finish_reason":"/);
-      const frames = text.split('\n\n').filter(frame => frame.includes('data: {'));
-      const last = JSON.parse(frames.at(-1)?.split('data: ').at(-1) ?? '');
-      expect(codeIn(last.error)).toBe('store_full');
-      await expectContinued(namedIn(last.error));
+    it('breaks the stream off, and nothing of it continues', async () => {
+      const error = await readBrokenOff(await askWhileFilling(api, { stream: true }));
+      expect(error.message).toContain('nothing of it continues');
+      await expectEnded();
     });
 
-    it('is a 503 for a request without a stream, which clients do not repeat', async () => {
+    it('is a 503 for a request without a stream, which clients repeat', async () => {
       const answer = await askWhileFilling(api, {});
       const { error } = (await answer.json()) as { error: JsonObject };
       expect([answer.status, codeIn(error)]).toEqual([503, 'store_full']);
       expect(answer.headers.get('retry-after')).toBe('5');
-      expect(answer.headers.get('x-should-retry')).toBe('false');
-      await expectContinued(namedIn(error));
+      expect(answer.headers.get('x-should-retry')).toBeNull();
+      await expectEnded();
     });
   },
 );
