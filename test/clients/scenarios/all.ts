@@ -1,3 +1,4 @@
+import { CODEX } from '../clients/codex.ts';
 import { opencode } from '../clients/opencode.ts';
 import { pi } from '../clients/pi.ts';
 import { WIRES } from '../upstream/wires.ts';
@@ -6,6 +7,9 @@ import { long } from './long.ts';
 import type { Scenario } from './scenario.ts';
 
 const CLIENTS = [
+  CODEX.unknown,
+  CODEX.known,
+  CODEX.programs,
   pi('pi-responses', 'openai-responses'),
   pi('pi-chat', 'openai-completions'),
   pi('pi-messages', 'anthropic-messages'),

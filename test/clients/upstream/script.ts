@@ -1,6 +1,6 @@
 import type { InputItem } from '../../../examples/stand-in/request.ts';
 import type { WrittenTurn } from '../../../examples/stand-in/wire/turn.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { countTurns } from './wires.ts';
 
 export type WireName = 'openai' | 'openai-chat' | 'anthropic' | 'gemini' | 'deepseek' | 'ollama';
@@ -15,8 +15,8 @@ export type ModelRequest = {
   tools: readonly OfferedTool[];
 };
 
-/** `type` is `function`, or `custom` for a tool whose input is a text. */
-export type OfferedTool = { name: string; type: string };
+/** `type` is `function`, `custom` for a tool whose input is a text, or `tool_search`. */
+export type OfferedTool = { name: string; type: string; namespace?: string };
 
 type OrFrom<Value> = Value | ((request: ModelRequest) => Value);
 
@@ -87,15 +87,15 @@ export function writeTurn(
     model,
     reasoning: typeof reasoning === 'object' ? reasoning.text : '',
     text,
-    calls: written.map(({ custom: _, ...call }) => call),
+    calls: written.map(({ id, name, arguments: given }) => ({ id, name, arguments: given })),
     finish: 'stop',
     usage: turn.usage ?? { input, output: 20, cached: 0, reasoning: reasoning === undefined ? 0 : 5 },
     ...(reasoning !== undefined && { signature }),
-    ...(written.some(({ custom }) => custom) && { output: itemsOf(turn, written, signature) }),
+    ...(written.some(isSpecial) && { output: itemsOf(turn, written, signature) }),
   };
 }
 
-type Written = { id: string; name: string; arguments: string; custom: boolean };
+type Written = { id: string; name: string; arguments: string } & Pick<OfferedTool, 'type' | 'namespace'>;
 
 function writeCall({ tool, input }: ScriptedCall, request: ModelRequest, id: string): Written {
   const offered =
@@ -108,10 +108,15 @@ function writeCall({ tool, input }: ScriptedCall, request: ModelRequest, id: str
   const custom = offered.type === 'custom';
   if (custom && typeof given !== 'string') throw new RangeError(`the tool "${offered.name}" takes a text`);
   const asFunction = typeof given === 'string' ? JSON.stringify({ input: given }) : JSON.stringify(given);
-  return { id, name: offered.name, arguments: custom ? String(given) : asFunction, custom };
+  return { id, ...offered, arguments: custom ? String(given) : asFunction };
 }
 
-/** The items of a turn of the Responses API that calls custom tools. */
+/** Whether the call is more than one of a function. */
+function isSpecial({ type, namespace }: OfferedTool): boolean {
+  return type !== 'function' || namespace !== undefined;
+}
+
+/** The items of a turn of the Responses API that calls such tools. */
 function itemsOf({ text = '', reasoning }: ScriptedTurn, calls: readonly Written[], signature: string) {
   const items: JsonObject[] = [];
   if (reasoning !== undefined) {
@@ -122,16 +127,21 @@ function itemsOf({ text = '', reasoning }: ScriptedTurn, calls: readonly Written
     const content = [{ type: 'output_text', text, annotations: [] }];
     items.push({ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content });
   }
-  for (const [index, { id, name, arguments: written, custom }] of calls.entries())
-    items.push({
-      type: custom ? 'custom_tool_call' : 'function_call',
-      id: `${custom ? 'ctc' : 'fc'}_${index}`,
-      call_id: id,
-      name,
-      [custom ? 'input' : 'arguments']: written,
-      status: 'completed',
-    });
+  for (const [index, call] of calls.entries())
+    items.push({ id: `call_${index}`, call_id: call.id, status: 'completed', ...membersOf(call) });
   return items;
+}
+
+function membersOf({ type, name, namespace, arguments: written }: Written): JsonObject {
+  const named = { name, ...omitUndefined({ namespace }) };
+  switch (type) {
+    case 'custom':
+      return { type: 'custom_tool_call', ...named, input: written };
+    case 'tool_search':
+      return { type: 'tool_search_call', execution: 'client', arguments: JSON.parse(written) };
+    default:
+      return { type: 'function_call', ...named, arguments: written };
+  }
 }
 
 function from<Value>(value: OrFrom<Value>, request: ModelRequest): Value {

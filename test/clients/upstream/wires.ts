@@ -14,7 +14,7 @@ import {
 } from '../../../examples/stand-in/wire/read-requests.ts';
 import { responses } from '../../../examples/stand-in/wire/responses.ts';
 import type { Encoder } from '../../../examples/stand-in/wire/turn.ts';
-import { canonicalJson, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { canonicalJson, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { OfferedTool, WireName } from './script.ts';
 
 /** A turn as a request returns it. */
@@ -131,14 +131,23 @@ function readResponses(body: JsonObject) {
     const call_id = textIn(item.call_id);
     if (item.role === 'user' || item.role === 'assistant')
       items.push({ type: 'message', role: item.role, content: textOf(item.content) });
-    else if (item.type === 'function_call' || item.type === 'custom_tool_call') {
+    else if (OF_MODEL.test(textIn(item.type))) {
       const written = textIn(item.arguments ?? item.input);
       items.push({ type: 'function_call', call_id, name: textIn(item.name), arguments: written });
-    } else if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output')
+    } else if (item.type === 'tool_search_output' || /_call_output$/.test(textIn(item.type)))
       items.push({ type: 'function_call_output', call_id, output: textOf(item.output) });
   }
-  const tools = objectsOf(body.tools).map(({ type, name }) => ({ name: textIn(name), type: textIn(type) }));
+  const tools = [...toolsIn(body.tools), ...input.flatMap(item => toolsIn(item.tools))];
   return { instructions: textIn(body.instructions), items, tools, toolsOff: body.tool_choice === 'none' };
+}
+
+/** Of a request, and of the items that add some. */
+function toolsIn(tools: JsonValue | undefined, namespace?: string): OfferedTool[] {
+  return objectsOf(tools).flatMap(({ type, name, tools: inner }) =>
+    type === 'namespace'
+      ? toolsIn(inner, textIn(name))
+      : [{ name: textIn(name ?? type), type: textIn(type), ...omitUndefined({ namespace }) }],
+  );
 }
 
 function textOf(content: JsonValue | undefined): string {
@@ -260,7 +269,7 @@ function replies(messages: JsonValue | undefined): JsonObject[] {
   return objectsOf(messages).filter(({ role }) => role === 'assistant');
 }
 
-const OF_MODEL = /^(?:function|custom_tool)_call$/;
+const OF_MODEL = /^(?:function|custom_tool|tool_search)_call$/;
 
 function itemTurns(items: readonly JsonObject[]): ReturnedTurn[] {
   const turns: { calls: { name: string; arguments: JsonValue | undefined }[]; signature?: string }[] = [];
