@@ -212,7 +212,7 @@ function splitDeltas(turn: ModelTurn): TurnDelta[] {
   return [...deltasUpTo(turn)].flatMap<TurnDelta>(delta => {
     if (delta.type === 'call_started')
       return [{ ...delta, ...omitUndefined({ callId: turn.toolCalls[delta.index]?.callId }) }];
-    if (delta.type === 'turn') return [delta];
+    if (delta.type === 'turn' || delta.type === 'reasoning_ended') return [delta];
     return (delta.text.match(PIECE) ?? []).map(text => ({ ...delta, text }));
   });
 }

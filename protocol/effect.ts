@@ -1,3 +1,4 @@
+import type { ReasoningItem } from './item.ts';
 import type { JsonValue } from './json.ts';
 import type { Skipped } from './turn.ts';
 
@@ -47,6 +48,8 @@ export type Effect =
 /** Streamed output for readers; never journaled. */
 export type Delta =
   | ({ type: 'text.delta' | 'reasoning.delta'; turn: number; attempt: number; text: string } & Skipped)
+  /** Reasoning that is complete, with what its provider needs back, if the model's adapter knows it that early. */
+  | { type: 'reasoning.ended'; turn: number; attempt: number; item: ReasoningItem }
   | { type: 'tool.progress'; callId: string; data: JsonValue }
   /**
    * A piece of a call's arguments. The first of a call has its name, and its id if the adapter knows it that early;

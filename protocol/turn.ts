@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { Item } from './item.ts';
+import type { Item, ReasoningItem } from './item.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { lazyObject, lazySchema } from './schemas/lazy-schema.ts';
 
@@ -124,6 +124,8 @@ export type Skipped = { refusals?: number; sealed?: readonly number[] };
  */
 export type TurnDelta =
   | ({ type: 'text' | 'reasoning'; text: string } & Skipped)
+  /** Reasoning that is complete, as the turn will have it, before what follows it. Adapters may leave it out. */
+  | { type: 'reasoning_ended'; item: ReasoningItem }
   | { type: 'call_started'; index: number; name: string; callId?: string }
   | { type: 'call_arguments'; index: number; text: string }
   | { type: 'turn'; turn: ModelTurn };

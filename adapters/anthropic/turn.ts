@@ -147,7 +147,7 @@ export class MessageReader implements AnswerReader {
         yield* this.#extend(event);
         return;
       case 'content_block_stop':
-        this.#end(event);
+        yield* this.#end(event);
         return;
       case 'message_delta':
         setKnown(this.#ending, objectOf(event.delta));
@@ -225,7 +225,7 @@ export class MessageReader implements AnswerReader {
       for (const [at, block] of initial.entries()) {
         const index = at - initial.length;
         yield* this.#begin({ index, content_block: block });
-        this.#end({ index });
+        yield* this.#end({ index });
       }
     } else if (message.id !== this.#message.id) {
       throw malformedStream(
@@ -249,13 +249,15 @@ export class MessageReader implements AnswerReader {
     else if (block.type === 'fallback') this.#calls = 0;
   }
 
-  #end(event: JsonObject): void {
+  *#end(event: JsonObject): Generator<TurnDelta, void> {
     const streamed = this.#blocks.at(event);
-    if (streamed === undefined) return;
-    const { type, thinking } = streamed.block;
-    const isReasoning = type === 'thinking' || type === 'redacted_thinking';
-    if (isReasoning && !streamed.ended && textIn(thinking) === '') this.#sealed = [...this.#sealed, 0];
+    if (streamed === undefined || streamed.ended) return;
     streamed.ended = true;
+    const { block } = streamed;
+    if (block.type !== 'thinking' && block.type !== 'redacted_thinking') return;
+    const text = textIn(block.thinking);
+    if (text === '') this.#sealed = [...this.#sealed, 0];
+    yield { type: 'reasoning_ended', item: { type: 'reasoning', text, opaque: keepBlock(block) } };
   }
 
   *#extend(event: JsonObject): Generator<TurnDelta, void> {

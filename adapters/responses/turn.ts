@@ -1,5 +1,5 @@
 import type { ProviderError } from '../../protocol/error.ts';
-import type { Part } from '../../protocol/item.ts';
+import type { Part, ReasoningItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type {
   FinishReason,
@@ -22,7 +22,7 @@ import { MOST_DROPPED, TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { type Kept, keptFrom, keyOf } from './input.ts';
+import { type Kept, keptFrom, keyOf, withoutFollower } from './input.ts';
 import { type CallKind, callKindOf, callTypeAnsweredBy } from './item-kinds.ts';
 
 /** The kind of a call that is not the provider's own. */
@@ -287,10 +287,13 @@ export class ResponseReader implements AnswerReader {
         slot.item = item;
         slot.finished = type === 'response.output_item.done';
         yield* this.#announce(slot);
-        if (slot.finished && !isRepeated && item.type === 'reasoning' && isTextless(slot)) {
+        if (!slot.finished || isRepeated || item.type !== 'reasoning') return;
+        const reasoning = this.#reasoning(isComplete(slot) ? item : assembled(slot));
+        if (reasoning.text === '') {
           this.#passRefusal();
           this.#sealed = [...this.#sealed, this.#refusals];
-        }
+        } else if (!isStreamed(slot)) yield* this.#delta('reasoning', { delta: reasoning.text });
+        yield { type: 'reasoning_ended', item: reasoning };
         return;
       }
       case 'response.output_text.delta':
@@ -331,6 +334,14 @@ export class ResponseReader implements AnswerReader {
     }
   }
 
+  /** What follows it is not known yet. */
+  #reasoning(item: JsonObject): ReasoningItem {
+    const reader = new OutputReader(this.#dialect, this.#request, [item]);
+    reader.read(item, item);
+    const [read] = reader.turn.items;
+    return withoutFollower(read?.type === 'reasoning' ? read : { type: 'reasoning', text: '' });
+  }
+
   *#delta(type: 'text' | 'reasoning', event: JsonObject): Generator<TurnDelta, void> {
     const text = textIn(event.delta);
     if (text === '') return;
@@ -365,8 +376,8 @@ export class ResponseReader implements AnswerReader {
   }
 }
 
-function isTextless({ item, parts }: OutputSlot): boolean {
-  return reasoningText(item) === '' && [...parts.values()].every(({ pieces }) => pieces.join('') === '');
+function isStreamed({ parts }: OutputSlot): boolean {
+  return [...parts.values()].some(({ pieces }) => pieces.join('') !== '');
 }
 
 function hasSummary(slot: OutputSlot): boolean {

@@ -23,6 +23,7 @@ export class ShownDeltas {
         if (call) call.arguments += delta.text;
         return;
       }
+      case 'reasoning_ended':
       case 'turn':
         return;
     }

@@ -297,6 +297,9 @@ class TurnDisplay {
       case 'reasoning':
         if (this.#visible) this.#scope.publish({ ...delta, type: 'reasoning.delta', ...this.#place });
         return;
+      case 'reasoning_ended':
+        if (this.#visible) this.#scope.publish({ type: 'reasoning.ended', ...this.#place, item: delta.item });
+        return;
       case 'call_started':
         this.#startCalls();
         this.#publishCall({ index: delta.index, name: delta.name, text: '', ...this.#freshId(delta.callId) });

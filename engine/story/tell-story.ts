@@ -114,6 +114,7 @@ export class StoryTeller {
       case 'tool.progress':
         this.#tell({ type: 'call.progress', callId: delta.callId, data: delta.data });
         break;
+      case 'reasoning.ended':
       case 'decided':
         break;
     }

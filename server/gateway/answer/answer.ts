@@ -145,6 +145,7 @@ export class GatewayAnswer {
 
   takeDelta(delta: Delta): AnswerEvent[] {
     if (this.isOver) return [];
+    if (delta.type === 'reasoning.ended' && !this.#holds()) this.#turnItems().endReasoning(delta.item);
     for (const event of this.#story.takeDelta(delta)) this.#read(event, true);
     return this.#drain();
   }

@@ -93,6 +93,8 @@ export class TurnItems {
   readonly #stored: boolean;
   #retry: number;
   #opened: Opened[] = [];
+  /** Complete reasoning that no item has been closed with. */
+  #ended: ReasoningItem[] = [];
   /** Whether reasoning that clients do not see came after the last piece. */
   #isApart = false;
   /** Whether the pieces that follow repeat what clients have, and cannot take back. */
@@ -129,11 +131,25 @@ export class TurnItems {
     }
     const isSame = last?.part === part || (this.#isApart && refused !== true);
     const continues = last?.kind === kind && isSame;
-    if (!continues && last?.kind === 'reasoning' && !this.#sealed && !last.isClosed) this.#close(last, []);
+    if (!continues && last?.kind === 'reasoning' && !last.isClosed) this.#closeReasoning(last);
     const opened = continues ? last : this.#open(kind, part);
     opened.part = part;
     this.#isApart = false;
     if (!opened.isClosed) this.#add(opened, text);
+  }
+
+  /** Reasoning that is complete before what follows it has begun. */
+  endReasoning(item: ReasoningItem): void {
+    if (!this.#repeats) this.#ended.push(item);
+  }
+
+  /** Before what follows it, because clients keep items in the order in which they end: if its seal is known by then. */
+  #closeReasoning(opened: Opened): void {
+    if (!this.#sealed) return this.#close(opened, []);
+    const items = this.#ended;
+    if (items.length === 0 || items.map(({ text }) => text).join('') !== opened.text) return;
+    this.#ended = [];
+    this.#close(opened, items);
   }
 
   /** Ignores the pieces of this attempt that follow. The turn's end closes what they would have added to. */
@@ -148,6 +164,7 @@ export class TurnItems {
     this.#repeats = false;
     this.#isApart = false;
     this.#opened = [];
+    this.#ended = [];
   }
 
   abandon(): void {
@@ -218,7 +235,7 @@ const reasoningItems = z.array(itemSchema);
 
 /** Reasoning as `encrypted_content`, for clients that keep the history themselves: encoded, not encrypted. */
 export function sealOpaque(items: readonly Item[]): string {
-  const kept = items.map(({ id: _, ...item }) => item);
+  const kept = items.map(({ id: _, ...item }) => (item.type === 'reasoning' ? withoutFollower(item) : item));
   return SEAL + Buffer.from(JSON.stringify(kept)).toString('base64url');
 }
 
@@ -229,7 +246,7 @@ export function openSeal(content: unknown): ReasoningItem[] | undefined {
     const text = Buffer.from(content.slice(SEAL.length), 'base64url').toString('utf8');
     if (isTooDeep(text)) return undefined;
     const items = reasoningItems.parse(JSON.parse(text));
-    return items.every(item => item.type === 'reasoning') ? items.map(withoutFollower) : undefined;
+    return items.every(item => item.type === 'reasoning') ? items : undefined;
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { objectsOf } from '../../../../adapters/turn/json-access.ts';
+import { objectOf, objectsOf } from '../../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { DialectProvider } from '../../../support/responses/dialect-provider.ts';
 import { gatewayOn } from '../../../support/responses/gateway-on.ts';
@@ -57,4 +57,18 @@ it.each([
     'function_call',
     'function_call_output',
   ]);
+});
+
+it.each([
+  ['without text', []],
+  ['with a summary', [{ type: 'summary_text', text: 'Hm.' }]],
+])('sealed reasoning %s ends in a stream before the text that follows it', async (_, summary) => {
+  provider.play({ items: [{ ...reasoning(1), summary }], text: 'Hello there.' });
+  const body = { model: 'openai:any', input: [GO], include: ['reasoning.encrypted_content'] };
+  const events = await gateway.stream(body);
+  const ended = events.filter(({ type }) => type === 'response.output_item.done');
+  expect(ended.map(event => objectOf(event.item).type)).toEqual(['reasoning', 'message']);
+  const response = objectOf(events.at(-1)?.response);
+  expect(ended.map(({ item }) => item)).toEqual(response.output);
+  expect((await gateway.get(String(response.id))).output).toEqual(response.output);
 });
