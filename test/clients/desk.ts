@@ -159,11 +159,12 @@ export class Desk implements AsyncDisposable {
     return runs;
   }
 
-  /** Writes down what the upstream and the gateway saw. */
-  writeRecord(): void {
+  /** Writes down what the upstream and the gateway saw. Returns the folder. */
+  writeRecord(): string {
     const lines = this.upstream.seen.map(({ headers: _, ...seen }) => JSON.stringify(seen));
     this.#write('requests.jsonl', lines.join('\n'));
     this.#write('gateway.log', this.#log);
+    return this.folder;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
