@@ -24,7 +24,7 @@ import {
 } from './plan/plan-request.ts';
 import type { GatewayRequest } from './request/gateway-request.ts';
 import { RequestFields } from './request/read-fields.ts';
-import { continuationOf } from './runs/continued-run.ts';
+import { continuationOf, historyOf } from './runs/continued-run.ts';
 import { type CallersRequest, RequestRuns } from './runs/request-runs.ts';
 import { type FoundResponse, ResponseLibrary, recordedUsage } from './runs/response-library.ts';
 import { RESPONSES, type RequestKey } from './runs/response-spec.ts';
@@ -107,23 +107,18 @@ export class GatewayService {
     how: AnswerOptions = {},
   ): Promise<LiveResponse<Wire, Whole>> {
     const continuation = await continuationOf(request, ownRunId => this.library.seenBy(caller, ownRunId));
-    if (continuation !== undefined) {
+    const history = historyOf(request);
+    if (continuation !== undefined && how.once === undefined) {
       const { runId: ownRunId } = continuation;
       try {
-        const { signal } = how;
-        const asked = {
-          ...this.resolve(continuation.request),
-          caller,
-          ownRunId,
-          ...omitUndefined({ signal }),
-        };
+        const asked = { ...this.resolve(continuation.request), caller, ...how, ownRunId, ...history };
         return await this.#carryOut(asked, write);
       } catch (error) {
         // Refused before anything was done, for example because a person has answered the call.
         if (!(error instanceof ResponsesError)) throw error;
       }
     }
-    return await this.#carryOut({ ...this.resolve(request), caller, ...how }, write);
+    return await this.#carryOut({ ...this.resolve(request), caller, ...how, ...history }, write);
   }
 
   async #carryOut<Wire, Whole>(

@@ -5,12 +5,16 @@
  *
  * So the id of a call names its response and the history before it, and a request that answers the calls with the same
  * history continues the run. With any other history, and for other ids, a new run starts from the messages.
+ *
+ * In the Responses API the same holds for requests with `store: false`: there the id of the item names the run, whose
+ * journal has the digest of the history.
  */
 import { digestOf } from '../../../protocol/content/digest.ts';
 import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { argumentsIn } from '../answer/answer-event.ts';
-import { readResponseId } from '../answer/wire-ids.ts';
+import { readItemId, readResponseId } from '../answer/wire-ids.ts';
+import { isOfModel } from '../plan/input-items.ts';
 import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-request.ts';
 import { eventsOf, type FoundResponse, type VisibleResponses } from './response-library.ts';
 import { isCustomTool } from './response-spec.ts';
@@ -44,6 +48,7 @@ export async function continuationOf(
   request: GatewayRequest,
   libraryFor: (ownRunId: string | undefined) => VisibleResponses,
 ): Promise<{ request: GatewayRequest; runId: string } | undefined> {
+  if (isWithoutResponses(request)) return await continuationByItem(request, libraryFor);
   const { input, answered = { from: 0, to: 0 } } = request;
   const asked = input.slice(answered.from, answered.to).filter(item => item.type === 'sent');
   const calls = asked.flatMap(callsIn);
@@ -53,11 +58,7 @@ export async function continuationOf(
   const found = await libraryFor(readResponseId(named.responseId)?.runId).find(named.responseId);
   if (found === undefined) return undefined;
   const made = givenIn(found);
-  // A streamed text begins with the texts of failed attempts, which are not stored.
-  const said = withoutSpace(
-    asked.flatMap(({ items, ranHere }) => (ranHere ? [] : items.map(textOf))).join(''),
-  );
-  if (said !== '' && !said.endsWith(withoutSpace(made.text))) return undefined;
+  if (!isSaid(asked, made.text)) return undefined;
   const ids = new Map<string, string>();
   for (const call of calls) {
     const place = readCallId(call.callId);
@@ -71,9 +72,53 @@ export async function continuationOf(
   return { request: continued, runId: found.run.runId };
 }
 
-function callsIn({ items, tool }: SentItem): ClientCall[] {
+/** Of a request that a later one may continue with its whole history: its digest. */
+export function historyOf(request: GatewayRequest): { history?: string } {
+  return isWithoutResponses(request) ? { history: digestOfHistory(request.input) } : {};
+}
+
+/** A request to the Responses API that neither refers to a response nor becomes one. */
+function isWithoutResponses(request: GatewayRequest): boolean {
+  const { store, answered, previousResponseId, conversation } = request;
+  return [answered, previousResponseId, conversation].every(one => one === undefined) && store === false;
+}
+
+async function continuationByItem(
+  request: GatewayRequest,
+  libraryFor: (ownRunId: string | undefined) => VisibleResponses,
+): Promise<{ request: GatewayRequest; runId: string } | undefined> {
+  const { input } = request;
+  const to = input.findLastIndex(item => item.type === 'sent' && callsIn(item).length > 0) + 1;
+  const from =
+    input.slice(0, to).findLastIndex(item => item.type !== 'sent' || !item.items.some(isOfModel)) + 1;
+  const runId = readItemId(input[to - 1]?.id ?? '')?.runId;
+  const run = runId === undefined ? undefined : await libraryFor(runId).load(runId);
+  const span = run?.spans.at(-1);
+  if (run === undefined || span === undefined || span.deleted) return undefined;
+  const { history, request: before } = span.spec;
+  // Another model may have other names for the tools of earlier calls.
+  if (history !== digestOfHistory(input.slice(0, from)) || before.model !== request.model) return undefined;
+  const asked = input.slice(from, to).filter(item => item.type === 'sent');
+  const calls = asked.flatMap(callsIn);
+  const made = givenIn({ run, span });
+  const isMade = (call: ClientCall) =>
+    made.calls.some(known => known.callId === call.callId && isSameCall(known, call));
+  if (!isSaid(asked, made.text) || calls.length !== made.calls.length || !calls.every(isMade))
+    return undefined;
+  return { request: { ...request, input: input.slice(to), previousResponseId: span.id }, runId: run.runId };
+}
+
+/** A streamed text begins with the texts of failed attempts, which are not stored. */
+function isSaid(asked: readonly SentItem[], text: string): boolean {
+  const said = asked.flatMap(({ items, ranHere }) => (ranHere ? [] : items.map(textOf))).join('');
+  return said === '' || withoutSpace(said).endsWith(withoutSpace(text));
+}
+
+function callsIn({ items, tool, ranHere }: SentItem): ClientCall[] {
   const isCustom = isCustomTool(tool);
-  return items.flatMap(item => (item.type === 'tool_call' ? [{ ...item, isCustom }] : []));
+  return ranHere === true
+    ? []
+    : items.flatMap(item => (item.type === 'tool_call' ? [{ ...item, isCustom }] : []));
 }
 
 function givenIn(found: FoundResponse): { text: string; calls: ClientCall[] } {

@@ -97,6 +97,7 @@ export type CallersRequest = {
   model: string;
   caller: Caller;
   compacts?: true;
+  history?: string;
   chain?: UnstoredChain;
   /** Aborted when the client leaves. */
   signal?: AbortSignal;
@@ -426,6 +427,7 @@ function describeRequest({
   model,
   caller,
   compacts,
+  history,
   once,
   joined,
   toolset: { exposed },
@@ -443,7 +445,7 @@ function describeRequest({
     lists: [],
     turnsBefore: 0,
     lifetime: lifetimeOf(request),
-    ...omitUndefined({ compacts, key: once?.key, conversation }),
+    ...omitUndefined({ compacts, history, key: once?.key, conversation }),
     ...(Object.keys(providerOptions).length > 0 ? { providerOptions } : {}),
   };
 }

@@ -117,6 +117,8 @@ const responseSpec = z.object({
   restored: z.exactOptional(z.array(z.string())),
   /** Without `previous_response_id`: the newest response whose items the input refers to. The chain continues there. */
   refersTo: z.exactOptional(z.string()),
+  /** See `historyOf`. */
+  history: z.exactOptional(z.string()),
   turnsBefore: z.number().int(),
   /** The tool calls of the run before the client last sent a message or an output. Default 0. */
   callsBefore: z.exactOptional(z.number().int()),
