@@ -2,12 +2,12 @@
 import type { CacheMarks } from '../../adapters/anthropic/cache-marks.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
-import { type Message, partCount } from './message-input.ts';
+import { type AnthropicMessage, partCount } from './message-input.ts';
 
 type Prompt = {
   system?: string | readonly { text: string }[] | null | undefined;
   tools?: readonly { name: string }[] | null | undefined;
-  messages: readonly Message[];
+  messages: readonly AnthropicMessage[];
 };
 
 /** `undefined` if there is no mark, and no more than one text of instructions. */
@@ -36,7 +36,7 @@ function systemMarks(blocks: readonly { text: string }[]): CacheMarks['system'] 
   });
 }
 
-function messageMarks(messages: readonly Message[]): CacheMarks['messages'] {
+function messageMarks(messages: readonly AnthropicMessage[]): CacheMarks['messages'] {
   const marks: CacheMarks['messages'] = [];
   let before = 0;
   for (const message of messages.toReversed())
@@ -49,7 +49,7 @@ function messageMarks(messages: readonly Message[]): CacheMarks['messages'] {
 }
 
 /** In the order in which they are sent on; `count`: as how many blocks of the user. */
-function blocksOf({ role, content }: Message): { count: number; mark: JsonObject | undefined }[] {
+function blocksOf({ role, content }: AnthropicMessage): { count: number; mark: JsonObject | undefined }[] {
   if (role === 'assistant') return content.map(block => ({ count: 0, mark: markOf(block) }));
   if (role === 'system') {
     const mark = content.map(markOf).findLast(found => found !== undefined);

@@ -144,12 +144,12 @@ export const message = z.discriminatedUnion(
       isJsonObject(input) ? 'Invalid option: expected one of "user"|"assistant"|"system"' : undefined,
   },
 );
-export type Message = z.infer<typeof message>;
-type AnswerBlock = Extract<Message, { role: 'assistant' }>['content'][number];
+export type AnthropicMessage = z.infer<typeof message>;
+type AnswerBlock = Extract<AnthropicMessage, { role: 'assistant' }>['content'][number];
 type ToolResult = z.infer<typeof toolResult>;
 
 export function readMessages(
-  messages: readonly Message[],
+  messages: readonly AnthropicMessage[],
   { isForAnthropic }: { isForAnthropic: boolean },
 ): Pick<GatewayRequest, 'input' | 'answered'> {
   if (messages.every(({ role }) => role === 'system'))
@@ -170,7 +170,7 @@ export function readMessages(
 }
 
 /** The results of all calls must come in the next message, as providers require. Adjacent messages of one role are one. */
-function assertPaired(messages: readonly Message[]): void {
+function assertPaired(messages: readonly AnthropicMessage[]): void {
   const known = new Set<string>();
   const open = new Map<string, string>();
   const assertAnswered = () => {
@@ -202,7 +202,7 @@ function assertPaired(messages: readonly Message[]): void {
 }
 
 /** Results come first, because providers expect them directly after the calls. */
-function readInput({ role, content }: Exclude<Message, { role: 'assistant' }>): SentItem[] {
+function readInput({ role, content }: Exclude<AnthropicMessage, { role: 'assistant' }>): SentItem[] {
   const results = content.flatMap(block => (block.type === 'tool_result' ? [readResult(block)] : []));
   const parts = content.flatMap(block => (block.type === 'tool_result' ? [] : readContent(block)));
   if (parts.every(part => part.type === 'text' && part.text === '')) return results;
@@ -233,7 +233,7 @@ function inWords(block: ToolReference): Part {
 }
 
 /** The names of the deferred tools that the client's searches have found, in order. */
-export function foundTools(messages: readonly Message[]): string[] {
+export function foundTools(messages: readonly AnthropicMessage[]): string[] {
   const results = messages.flatMap(({ content }) => content.filter(block => block.type === 'tool_result'));
   const found = results.flatMap(({ content }) =>
     (content ?? []).flatMap(block => (block.type === 'tool_reference' ? [block.tool_name] : [])),
@@ -242,7 +242,7 @@ export function foundTools(messages: readonly Message[]): string[] {
 }
 
 /** Throws a `ResponsesError` for a message that changes the effort of the request, which is the only one here. */
-export function assertOneEffort(messages: readonly Message[], effort: string | undefined): void {
+export function assertOneEffort(messages: readonly AnthropicMessage[], effort: string | undefined): void {
   for (const [at, message] of messages.entries()) {
     const own = message.role === 'system' ? message.output_config?.effort : undefined;
     if (own == null || own === effort) continue;

@@ -5,6 +5,7 @@ import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { GatewayService } from '../gateway/gateway-service.ts';
 import { DONE, finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
 import { readSession } from '../gateway/request/client-session.ts';
+import { nameIgnored } from '../gateway/request/read-fields.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError, describeResponsesError, invalid, notFound } from '../openai-error.ts';
 import { V1_ROUTES } from '../route-table.ts';
@@ -37,7 +38,8 @@ function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
     const caller = c.get('caller');
     const key = c.req.header('idempotency-key');
     const { signal } = c.req.raw;
-    const live = await responses.create(request, caller, { signal, ...omitUndefined({ key }) });
+    const tellIgnored = (fields: readonly string[]) => nameIgnored(c, fields);
+    const live = await responses.create(request, caller, { signal, tellIgnored, ...omitUndefined({ key }) });
     if (request.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
     if (request.background === true) {
       live.leave();

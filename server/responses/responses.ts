@@ -27,6 +27,13 @@ type OpenConversation = (id: string, caller: Caller) => RequestConversation;
 const writeEvents: MakeWriter<WireEvent, JsonObject> = (head, emit, firstNumber) =>
   new ResponseWriter(head, emit, firstNumber);
 
+type CreateOptions = {
+  chain?: UnstoredChain;
+  key?: string;
+  signal?: AbortSignal;
+  tellIgnored?: (fields: readonly string[]) => void;
+};
+
 export class Responses {
   readonly service: GatewayService;
   readonly #openConversation: OpenConversation;
@@ -41,14 +48,17 @@ export class Responses {
   /**
    * Throws a `ResponsesError` before doing anything if the request is refused. `chain` has the unstored responses of a
    * connection. With a `key` (`Idempotency-Key`), a request that was answered before gets its response again. `signal` is
-   * aborted when the client leaves.
+   * aborted when the client leaves. `tellIgnored` gets the built-in tools that are left out, as the table of fields names
+   * them.
    */
   async create(
     request: GatewayRequest,
     caller: Caller,
-    { chain, key: header, signal }: { chain?: UnstoredChain; key?: string; signal?: AbortSignal } = {},
+    { chain, key: header, signal, tellIgnored }: CreateOptions = {},
   ): Promise<WireResponse> {
-    this.service.resolve(request);
+    const { tools: kept } = this.service.resolve(request).request;
+    const left = request.tools.filter(tool => !kept.includes(tool));
+    if (left.length > 0) tellIgnored?.(left.map(({ type }) => `tools[${type}]`));
     const how = { ...this.#placeOf(request, caller), ...omitUndefined({ chain, signal }) };
     const begin = (once?: Once) =>
       this.service.answer(request, caller, writeEvents, { ...how, ...omitUndefined({ once }) });

@@ -18,8 +18,10 @@ type RefusedField = {
     | { type: 'unknown'; known: string[] };
 };
 
-/** The response header that names the fields without effect. */
-const IGNORED = 'agentchart-ignored';
+/** Names fields without effect in a header of the response, beside those that it names already. */
+export function nameIgnored(c: Context<RunsEnv>, fields: readonly string[]): void {
+  c.header('agentchart-ignored', fields.join(', '), { append: true });
+}
 
 /** Applies the tables of fields to the requests of a gateway. */
 export class RequestFields {
@@ -36,7 +38,7 @@ export class RequestFields {
    */
   async readBody(c: Context<RunsEnv>, api: RequestApi): Promise<unknown> {
     const body = await readAnyBody(c);
-    this.check(api, body, ignored => c.header(IGNORED, ignored.join(', ')));
+    this.check(api, body, ignored => nameIgnored(c, ignored));
     return body;
   }
 

@@ -27,6 +27,13 @@ it('a web search that is not configured is left out, and logged once', async () 
   expect(without.log).toEqual([expect.stringMatching(/^A tool was left out of a request\. .*"web_search"/)]);
 });
 
+it('the response names a web search that was left out beside the other fields without effect', async () => {
+  provider.play({ text: 'Done.' });
+  const body = { model, input: 'Go.', tools: [WEB], client_metadata: { id: '1' } };
+  const response = await without.send('POST', '', body);
+  expect(response.headers.get('agentchart-ignored')).toBe('client_metadata, tools[web_search]');
+});
+
 it('a web search without the live web is left out where the one that is configured reads it', async () => {
   const gateway = configured();
   provider.play({ text: 'Done.' });
