@@ -156,6 +156,7 @@ export const code: Action<'code'> = async ({ client: named, args, ...options }) 
       );
       process.exitCode = exitCode;
       session = await bill.session(store);
+      await service.runs.endKept();
     } finally {
       files.remove();
       await shutDown({ serving, store, graceMs: GRACE_MS, log, closing: [service] });

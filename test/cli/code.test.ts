@@ -35,6 +35,10 @@ if (args.includes('ask')) {
   const runs = await ask('/runs');
   console.log(JSON.stringify({ asked, again, runs }));
 }
+if (args.includes('call')) {
+  const tools = [{ type: 'function', name: 'look' }];
+  await ask('', { model, tools, input: 'Look', store: false });
+}
 if (args.includes('die')) process.kill(process.pid, 'SIGKILL');
 if (args.includes('wait')) {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => { console.log('got ' + signal); process.exit(9); });
@@ -166,6 +170,15 @@ describe('agentchart code', () => {
     const { args, env } = desk.seen(name);
     expect(env.ANTHROPIC_MODEL).toBeUndefined();
     expect(args.join(' ')).not.toContain('model=');
+  });
+
+  it('leaves no run that waits for a client that has ended', async () => {
+    const desk = new CodeDesk();
+    desk.write('turns.json', JSON.stringify([{ toolCalls: [{ name: 'look', arguments: {} }] }]));
+    await desk.code(['codex', '--', 'call']).ended;
+    const store = sqlite(desk.store);
+    expect((await store.list()).runs).toMatchObject([{ title: 'Look', status: 'cancelled', turns: 1 }]);
+    await store.close();
   });
 
   it.each<[string, string[], Environment, string]>([

@@ -314,6 +314,15 @@ export class RequestRuns {
     return true;
   }
 
+  /** Ends the kept runs with `store: false` that wait: their client has left, and no other finds them. */
+  async endKept(): Promise<void> {
+    const { library } = this.#options;
+    for (const runId of library.kept) {
+      if ((await library.store.get(runId))?.status !== 'waiting') continue;
+      await (await this.#openToRead(runId)).cancel({ by: RESPONSES, reason: LEFT.client });
+    }
+  }
+
   async #openToRead(runId: string): Promise<Run> {
     const { host, library } = this.#options;
     const store = nonDrivingStore(library.storeOf(runId));

@@ -69,6 +69,11 @@ export class ResponseLibrary {
     this.#unstored.set(runId, store);
   }
 
+  /** The ids of runs in the store that requests find only as long as this process runs. */
+  get kept(): string[] {
+    return [...this.#unstored].flatMap(([runId, store]) => (store === this.store ? [runId] : []));
+  }
+
   forgetUnstored(runId: string): void {
     this.#unstored.delete(runId);
   }
