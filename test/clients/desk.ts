@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -127,9 +136,32 @@ export class Desk implements AsyncDisposable {
     prompt: string,
     options: { continues?: boolean; image?: string } = {},
   ): { ended: Promise<Ended>; signal: (signal: NodeJS.Signals) => void } {
-    const child = spawn(this.#command, this.client.words(this.place, { prompt, ...options }), {
+    return this.#spawn(this.#command, this.client.words(this.place, { prompt, ...options }), {
+      ...this.#environment(),
+      ...this.client.variables(this.place),
+    });
+  }
+
+  /** As `ask`, with `agentchart code`, whose gateway has the same models and the store `code.db`. */
+  async code(name: string, prompt: string): Promise<Ended> {
+    const [bin, temporary] = [join(this.folder, 'bin'), join(this.folder, 'tmp')];
+    for (const folder of [bin, temporary]) mkdirSync(folder, { recursive: true });
+    if (!existsSync(join(bin, name))) symlinkSync(this.#command, join(bin, name));
+    const own = ['--config', join(this.folder, 'gateway.json'), '--model', this.client.model];
+    const words = ['code', name, ...own, '--db', join(this.folder, 'code.db'), '--'];
+    const { AGENTCHART_MODEL: _, ...variables } = environmentOf(this.wire, this.upstream.root);
+    const environment = this.#environment();
+    return await this.#spawn(
+      process.execPath,
+      [CLI, ...words, ...this.client.words(this.place, { prompt })],
+      { ...variables, ...environment, PATH: `${bin}:${environment.PATH}`, TMPDIR: temporary },
+    ).ended;
+  }
+
+  #spawn(command: string, words: readonly string[], env: Readonly<Record<string, string>>) {
+    const child = spawn(command, words, {
       cwd: this.work,
-      env: { ...this.#environment(), ...this.client.variables(this.place) },
+      env,
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: PATIENCE_MS,
       killSignal: 'SIGKILL',
@@ -142,7 +174,7 @@ export class Desk implements AsyncDisposable {
       this.#processes.delete(child);
       return { code, ...texts };
     });
-    return { ended, signal: signal => void child.kill(signal) };
+    return { ended, signal: (signal: NodeJS.Signals) => void child.kill(signal) };
   }
 
   read(file: string): string {

@@ -2,6 +2,7 @@ import { CODEX } from '../clients/codex.ts';
 import { opencode } from '../clients/opencode.ts';
 import { pi } from '../clients/pi.ts';
 import { WIRES } from '../upstream/wires.ts';
+import { code } from './code.ts';
 import { edits } from './edits.ts';
 import { long } from './long.ts';
 import type { Scenario } from './scenario.ts';
@@ -18,6 +19,8 @@ const CLIENTS = [
   opencode('opencode-messages', '@ai-sdk/anthropic'),
 ];
 
-export const SCENARIOS: readonly Scenario[] = CLIENTS.flatMap(client =>
-  WIRES.flatMap(({ name }) => [edits(client, name), long(client, name)]),
-);
+export const SCENARIOS: readonly Scenario[] = [
+  ...CLIENTS.flatMap(client => WIRES.flatMap(({ name }) => [edits(client, name), long(client, name)])),
+  code(CODEX.unknown, 'anthropic', 'codex'),
+  code(CODEX.known, 'openai', 'codex'),
+];
