@@ -1,3 +1,4 @@
+import { claude } from '../clients/claude.ts';
 import { CODEX } from '../clients/codex.ts';
 import { opencode } from '../clients/opencode.ts';
 import { pi } from '../clients/pi.ts';
@@ -11,6 +12,7 @@ const CLIENTS = [
   CODEX.unknown,
   CODEX.known,
   CODEX.programs,
+  claude('claude'),
   pi('pi-responses', 'openai-responses'),
   pi('pi-chat', 'openai-completions'),
   pi('pi-messages', 'anthropic-messages'),
