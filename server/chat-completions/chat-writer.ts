@@ -19,7 +19,7 @@ import {
   refusalIn,
 } from '../gateway/answer/answer-event.ts';
 import { DONE, failureOf, type StreamFormat } from '../gateway/live/respond.ts';
-import type { callNamer } from '../gateway/runs/continued-run.ts';
+import type { NameCall } from '../gateway/runs/continued-run.ts';
 import type { ResponseHead } from '../gateway/runs/response-spec.ts';
 import { describeResponsesError } from '../openai-error.ts';
 
@@ -71,7 +71,7 @@ type Text = { kind: 'message' | 'reasoning'; text: string; refusal: string; item
 export class ChatWriter implements AnswerWriter<Completion> {
   readonly #head: ResponseHead;
   readonly #emit: (wire: ChatWire) => void;
-  readonly #nameCall: ReturnType<typeof callNamer>;
+  readonly #nameCall: NameCall;
   readonly #includeUsage: boolean;
   readonly #texts = new Map<string, Text>();
   readonly #calls: ChatCompletionMessageToolCall[] = [];
@@ -84,7 +84,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
   constructor(
     head: ResponseHead,
     emit: (wire: ChatWire) => void,
-    { nameCall, includeUsage }: { nameCall: ReturnType<typeof callNamer>; includeUsage: boolean },
+    { nameCall, includeUsage }: { nameCall: NameCall; includeUsage: boolean },
   ) {
     this.#head = head;
     this.#emit = emit;
@@ -174,7 +174,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
   #give({ call, as }: { call: PlacedCall; as: string }): void {
     const isCustom = as === 'custom_tool_call';
     const index = this.#calls.length;
-    const id = this.#nameCall(this.#head.id, index);
+    const id = this.#nameCall(this.#head.id, index, call.callId);
     const { name } = call;
     const written = isCustom ? (argumentOf(call, 'input') ?? call.arguments) : call.arguments || '{}';
     if (isCustom) {

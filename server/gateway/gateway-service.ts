@@ -24,7 +24,7 @@ import {
 } from './plan/plan-request.ts';
 import type { GatewayRequest } from './request/gateway-request.ts';
 import { RequestFields } from './request/read-fields.ts';
-import { continuationOf, historyOf } from './runs/continued-run.ts';
+import { continuationOf, historyOf, withProviderIds } from './runs/continued-run.ts';
 import { type CallersRequest, RequestRuns } from './runs/request-runs.ts';
 import { type FoundResponse, ResponseLibrary, recordedUsage } from './runs/response-library.ts';
 import { RESPONSES, type RequestKey } from './runs/response-spec.ts';
@@ -118,7 +118,8 @@ export class GatewayService {
         if (!(error instanceof ResponsesError)) throw error;
       }
     }
-    return await this.#carryOut({ ...this.resolve(request), caller, ...how, ...history }, write);
+    const asked = this.resolve(withProviderIds(request));
+    return await this.#carryOut({ ...asked, caller, ...how, ...history }, write);
   }
 
   async #carryOut<Wire, Whole>(
@@ -156,7 +157,7 @@ export class GatewayService {
     caller: Caller,
     how: Pick<AnswerOptions, 'conversation'> = {},
   ): Promise<number> {
-    const asked = { ...this.resolve(request), caller, ...how };
+    const asked = { ...this.resolve(withProviderIds(request)), caller, ...how };
     const { plan } = await this.#plan(asked);
     return await this.#agents.countInput(asked, await transcriptFor(plan, this.#options.store));
   }

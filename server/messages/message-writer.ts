@@ -26,6 +26,7 @@ import {
   type PlacedCall,
   refusalIn,
 } from '../gateway/answer/answer-event.ts';
+import type { NameCall } from '../gateway/runs/continued-run.ts';
 import type { ResponseHead } from '../gateway/runs/response-spec.ts';
 import { describeMessageFailure, type MessageFailure } from './message-error.ts';
 import { proofOf } from './thinking-proof.ts';
@@ -66,8 +67,7 @@ export type MessageEvent =
 
 type MessageOptions = {
   thinking: 'shown' | 'omitted' | 'none';
-  /** `place` counts the calls of the response from 0. */
-  nameCall(responseId: string, place: number): string;
+  nameCall: NameCall;
   toolName(name: string): string;
   /** Whether the request has `context_management`. */
   managesContext: boolean;
@@ -193,8 +193,8 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
   }
 
   /** Arguments that are not an object cannot be a call's input: the client gets an empty one. */
-  #call({ name, arguments: given }: PlacedCall): void {
-    const id = this.#options.nameCall(this.#head.id, this.#calls++);
+  #call({ callId, name, arguments: given }: PlacedCall): void {
+    const id = this.#options.nameCall(this.#head.id, this.#calls++, callId);
     const input = argumentsIn(given);
     const named = { id, name: this.#options.toolName(name) };
     const use = { type: 'tool_use', ...named, input: {}, caller: { type: 'direct' } } as const;

@@ -8,6 +8,9 @@
  *
  * In the Responses API the same holds for requests with `store: false`: there the id of the item names the run, whose
  * journal has the digest of the history.
+ *
+ * The id of a call ends with the provider's own, under which a new run sends the call back: a provider recognizes a
+ * conversation that it has cached, and thinking that is bound to it, only by the ids that it knows.
  */
 import { digestOf } from '../../../protocol/content/digest.ts';
 import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
@@ -21,19 +24,36 @@ import { isCustomTool } from './response-spec.ts';
 
 type ClientCall = { callId: string; isCustom: boolean; name: string; arguments: string };
 
-/** Names the calls of a response. `place` counts them from 0; `prefix` is the protocol's, such as `call_`. */
-export function callNamer(
-  prefix: string,
-  input: readonly InputItem[],
-): (responseId: string, place: number) => string {
+/** Names a call of a response. `place` counts them from 0; `callId` is the provider's. */
+export type NameCall = (responseId: string, place: number, callId: string) => string;
+
+/** `prefix` is the protocol's, such as `call_`. */
+export function callNamer(prefix: string, input: readonly InputItem[]): NameCall {
   const history = digestOfHistory(input);
-  return (responseId, place) => `${prefix}${responseId.replace(/^resp_/, '')}_${place}_${history}`;
+  return (responseId, place, callId) => {
+    const named = `${prefix}${responseId.replace(/^resp_/, '')}_${place}_${history}`;
+    return /^[A-Za-z0-9_-]{1,64}$/.test(callId) ? `${named}_${callId}` : named;
+  };
 }
 
-function readCallId(id: string): { responseId: string; place: number; history: string } | undefined {
-  const [, key, place, history = ''] =
-    /^[a-z]+_([A-Za-z0-9]+(?:_\d+)?)_(\d{1,4})_([0-9a-f]{12})$/.exec(id) ?? [];
-  return key === undefined ? undefined : { responseId: `resp_${key}`, place: Number(place), history };
+type NamedCall = { responseId: string; place: number; history: string; callId: string | undefined };
+
+function readCallId(id: string): NamedCall | undefined {
+  const [, key, place, history = '', callId] =
+    /^[a-z]+_([A-Za-z0-9]+(?:_\d+)?)_(\d{1,4})_([0-9a-f]{12})(?:_([A-Za-z0-9_-]{1,64}))?$/.exec(id) ?? [];
+  return key === undefined ? undefined : { responseId: `resp_${key}`, place: Number(place), history, callId };
+}
+
+/** The request with the provider's ids of its calls, but for calls that would have the same id then. */
+export function withProviderIds(request: GatewayRequest): GatewayRequest {
+  const calls = new Set(
+    request.input.flatMap(item => (item.type === 'sent' ? callsIn(item).map(({ callId }) => callId) : [])),
+  );
+  const byOwn = Map.groupBy(calls, id => readCallId(id)?.callId ?? id);
+  const ids = new Map(
+    [...byOwn].flatMap(([own, [id, ...others]]) => (id && others.length === 0 ? [[id, own]] : [])),
+  );
+  return { ...request, input: request.input.map(item => (item.type === 'sent' ? withIds(item, ids) : item)) };
 }
 
 function digestOfHistory(input: readonly InputItem[]): string {
@@ -135,7 +155,7 @@ function givenIn(found: FoundResponse): { text: string; calls: ClientCall[] } {
 
 function withIds(sent: SentItem, ids: ReadonlyMap<string, string>): SentItem {
   const items = sent.items.map(item =>
-    item.type === 'tool_result' ? { ...item, callId: ids.get(item.callId) ?? item.callId } : item,
+    'callId' in item ? { ...item, callId: ids.get(item.callId) ?? item.callId } : item,
   );
   return { ...sent, items };
 }

@@ -108,6 +108,56 @@ describe('marks of the prompt cache', () => {
   });
 });
 
+describe('the next prompt of a session', () => {
+  const body = {
+    max_tokens: 9_000,
+    tools: [tool('Read')],
+    thinking: { type: 'adaptive', display: 'omitted' },
+  };
+  const calls = ['a', 'b'].map(path => ({
+    id: `toolu_${path}`,
+    name: 'Read',
+    arguments: JSON.stringify({ path }),
+  }));
+
+  /** Two prompts, the first with two calls; returns what the provider was sent last, and before. */
+  async function talk(model: string, ...turns: Parameters<typeof upstream.play>) {
+    upstream.play(...turns, { text: 'Tested.' });
+    const messages: JsonObject[] = [user(text('Fix it.'))];
+    for (const { calls: made } of [...turns, { calls: undefined }]) {
+      const { status, body: answer } = await post(gateway, '/v1/messages', { ...body, model, messages });
+      expect(status).toBe(200);
+      const content = answer.content as JsonObject[];
+      const uses = content.filter(({ type }) => type === 'tool_use');
+      const results = uses.map(({ id }) => result(String(id), 'It rains.'));
+      messages.push({ role: 'assistant', content }, user(...(made ? results : [text('Test it.')])));
+    }
+    const [last, before] = upstream.requests.toReversed();
+    return { last: last?.messages as JsonObject[], before: before?.messages as JsonObject[] };
+  }
+
+  it('begins at Anthropic with what the provider has cached, down to the ids of its calls', async () => {
+    const turn = { reasoning: 'Hm.', text: 'I look.', calls };
+    const { last, before } = await talk('newest', turn, { reasoning: 'So.', text: 'Fixed.' });
+    expect(last.slice(0, before.length)).toEqual(before);
+    expect(JSON.stringify(last)).toContain('"toolu_a"');
+  });
+
+  it('keeps ids apart that two runs have used', async () => {
+    const turn = { calls: calls.slice(0, 1) };
+    const { last } = await talk('newest', turn, { text: 'Fixed.' });
+    const again = last.map(message =>
+      JSON.parse(JSON.stringify(message).replaceAll('toolu_a', 'toolu_x_0_0123456789ab_toolu_a')),
+    );
+    const twice = [...last, { role: 'assistant', content: [text('Fine.')] }, ...again];
+    const { asked } = await ask('newest', { ...body, messages: twice });
+    const ids = (asked.messages as JsonObject[]).flatMap(({ content }) =>
+      (content as JsonObject[]).flatMap(({ type, id }) => (type === 'tool_use' ? id : [])),
+    );
+    expect(ids).toEqual(['toolu_a', 'toolu_x_0_0123456789ab_toolu_a']);
+  });
+});
+
 describe('an instruction in the conversation', () => {
   const inside = { role: 'system', content: [text('Be quick.')] };
   const answered = { role: 'assistant', content: [text('Hm.')] };
