@@ -111,6 +111,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'request/gateway-request.ts',
       'request/openai-items.ts',
       'request/request-tools.ts',
+      'request/sealed-items.ts',
       'request/shared-parameters.ts',
       'runs/continued-run.ts',
       'runs/response-library.ts',

@@ -22,6 +22,7 @@ import {
   readRequest,
   transcriptFor,
 } from './plan/plan-request.ts';
+import { compactsContext, requestToCompact } from './request/compaction-items.ts';
 import type { GatewayRequest } from './request/gateway-request.ts';
 import { RequestFields } from './request/read-fields.ts';
 import { continuationOf, historyOf, withProviderIds } from './runs/continued-run.ts';
@@ -106,6 +107,11 @@ export class GatewayService {
     write: MakeWriter<Wire, Whole>,
     how: AnswerOptions = {},
   ): Promise<LiveResponse<Wire, Whole>> {
+    const { conversation: _, ...alone } = how;
+    const compacted = compactsContext(this.models.providerOf(request.model))
+      ? undefined
+      : requestToCompact(request);
+    if (compacted !== undefined) return await this.compact(compacted, caller, write, alone);
     const continuation = await continuationOf(request, ownRunId => this.library.seenBy(caller, ownRunId));
     const history = historyOf(request);
     if (continuation !== undefined && how.once === undefined) {
@@ -171,11 +177,12 @@ export class GatewayService {
     request: GatewayRequest,
     caller: Caller,
     write: MakeWriter<Wire, Whole>,
-    how: Pick<AnswerOptions, 'once'> = {},
+    how: Omit<AnswerOptions, 'conversation'> = {},
   ): Promise<LiveResponse<Wire, Whole>> {
     const asked = { ...this.resolve(request), caller, compacts: true as const, ...how };
-    const { previous, references, items } = await readRequest(request, this.library.seenBy(caller));
-    const before = previous && (await historyUpTo(previous, this.#options.store));
+    const library = this.library.seenBy(caller, how.chain?.runId);
+    const { previous, references, items } = await readRequest(request, library);
+    const before = previous && (await historyUpTo(previous, this.library.storeOf(previous.run.runId)));
     const inherits =
       before && references.inherits
         ? mergeInheritance(before.inherits, references.inherits)

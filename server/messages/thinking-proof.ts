@@ -4,9 +4,9 @@
  * or else from the stored run.
  */
 import type { JsonObject } from '../../protocol/json.ts';
-import { openSeal } from '../gateway/answer/turn-items.ts';
 import { type ItemPlace, readItemId } from '../gateway/answer/wire-ids.ts';
 import { type SentItem, sent } from '../gateway/request/gateway-request.ts';
+import { openReasoning } from '../gateway/request/sealed-items.ts';
 
 export function proofOf({ id, seal }: { id: string; seal?: string | undefined }): string {
   return seal === undefined ? id : `${id}.${seal}`;
@@ -20,7 +20,7 @@ export function readThinking(
 ): { item?: SentItem; place?: ItemPlace } {
   const [, id = '', sealed] = /^(rs_\w+)(?:\.(.+))?$/.exec(proof) ?? [];
   const place = readItemId(id);
-  const items = openSeal(sealed) ?? [{ id, type: 'reasoning' as const, text }];
+  const items = openReasoning(sealed) ?? [{ id, type: 'reasoning' as const, text }];
   if (place !== undefined) return { place, item: { id, ...sent(...items) } };
   if (proof.trim() === '') return {};
   // A block that Anthropic's own API has made, which goes back to it unchanged.

@@ -20,7 +20,6 @@ import {
   omitUndefined,
 } from '../../protocol/json.ts';
 import { maybe, object, openFields, orText } from '../fields.ts';
-import { openSeal } from '../gateway/answer/turn-items.ts';
 import {
   customCall,
   type InputItem,
@@ -32,6 +31,7 @@ import {
 } from '../gateway/request/gateway-request.ts';
 import { isForAll } from '../gateway/request/openai-items.ts';
 import { clientTools, readDeclarations } from '../gateway/request/request-tools.ts';
+import { openReasoning } from '../gateway/request/sealed-items.ts';
 import { detail } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../openai-error.ts';
 
@@ -296,7 +296,7 @@ function readItem(wire: WireItem, place: string): InputItem {
       return { ...named, ...sentMessage(message, place) };
     }
     case 'reasoning': {
-      const opened = openSeal(item.encrypted_content);
+      const opened = openReasoning(item.encrypted_content);
       return own(...(opened ?? [{ ...named, type: 'reasoning', text: item.summary || item.content }]));
     }
     case 'function_call': {

@@ -11,6 +11,7 @@ import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
 import { compactionItem, thresholdIn } from '../request/compaction-items.ts';
+import { sealSummary } from '../request/sealed-items.ts';
 import {
   builtinOf,
   CallTools,
@@ -133,14 +134,16 @@ export class GatewayAnswer {
     return this.#drain();
   }
 
-  #tellCompaction(event: RunEvent, { compaction: { count } }: Context): void {
+  #tellCompaction(event: RunEvent, { transcript, compaction: { count, items } }: Context): void {
     const isDone = event.type === 'transcript.compacted';
     if (!isDone && event.type !== 'compaction.failed') return;
     if (event.usage !== null) this.#tell({ type: 'usage', usage: event.usage });
     this.#mayCompactAgain = !isDone && isRetryable(event.error.code);
-    if (!isDone || thresholdIn(this.#spec.request) === undefined) return;
-    const { id, encrypted_content: content } = compactionItem({ runId: this.#runId, count });
-    this.#tell({ type: 'compaction', id, content });
+    const { request, compacts } = this.#spec;
+    if (!isDone || (thresholdIn(request) === undefined && compacts !== true)) return;
+    const { id, encrypted_content: named } = compactionItem({ runId: this.#runId, count });
+    const made = transcript.filter(item => item.id !== undefined && items.includes(item.id));
+    this.#tell({ type: 'compaction', id, content: request.store === false ? sealSummary(made) : named });
   }
 
   takeDelta(delta: Delta): AnswerEvent[] {

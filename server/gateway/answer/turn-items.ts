@@ -1,18 +1,11 @@
-import * as z from 'zod';
-import { withoutFollower } from '../../../adapters/responses/input.ts';
 import { isKnownItem } from '../../../adapters/responses/item-kinds.ts';
-import {
-  type Item,
-  itemSchema,
-  type ProviderItem,
-  type ReasoningItem,
-  type ToolCallItem,
-} from '../../../protocol/item.ts';
-import { isJsonObject, isTooDeep, type JsonObject, omitUndefined } from '../../../protocol/json.ts';
+import type { Item, ProviderItem, ToolCallItem } from '../../../protocol/item.ts';
+import { isJsonObject, type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { BUILTIN_KINDS, type BuiltinKind } from '../../builtins/builtin-schemas.ts';
 import { providerCompaction } from '../request/compaction-items.ts';
 import { OPENAI } from '../request/gateway-request.ts';
+import { sealReasoning } from '../request/sealed-items.ts';
 import { type AnswerEvent, refusalIn } from './answer-event.ts';
 import { ITEM_KINDS, type ItemKind, itemIdOf } from './wire-ids.ts';
 
@@ -226,28 +219,6 @@ export class TurnItems {
     const { kind, id, text } = opened;
     const isSealed = this.#sealed && kind === 'reasoning';
     const closed = { type: 'closed', kind, id, text, items, status } as const;
-    this.#emit(isSealed ? { ...closed, seal: sealOpaque(items) } : closed);
-  }
-}
-
-const SEAL = 'agentchart.';
-const reasoningItems = z.array(itemSchema);
-
-/** Reasoning as `encrypted_content`, for clients that keep the history themselves: encoded, not encrypted. */
-export function sealOpaque(items: readonly Item[]): string {
-  const kept = items.map(({ id: _, ...item }) => (item.type === 'reasoning' ? withoutFollower(item) : item));
-  return SEAL + Buffer.from(JSON.stringify(kept)).toString('base64url');
-}
-
-/** `undefined` for anything that `sealOpaque` did not make, or nested too deep: clients can forge it. */
-export function openSeal(content: unknown): ReasoningItem[] | undefined {
-  if (typeof content !== 'string' || !content.startsWith(SEAL)) return undefined;
-  try {
-    const text = Buffer.from(content.slice(SEAL.length), 'base64url').toString('utf8');
-    if (isTooDeep(text)) return undefined;
-    const items = reasoningItems.parse(JSON.parse(text));
-    return items.every(item => item.type === 'reasoning') ? items : undefined;
-  } catch {
-    return undefined;
+    this.#emit(isSealed ? { ...closed, seal: sealReasoning(items) } : closed);
   }
 }

@@ -6,6 +6,7 @@ import { argumentsIn, refusalIn } from '../answer/answer-event.ts';
 import { type ItemPlace, readItemId } from '../answer/wire-ids.ts';
 import { readCompactionPlace, upstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem, SentItem } from '../request/gateway-request.ts';
+import { openSummary } from '../request/sealed-items.ts';
 import type { CallOrigin, References } from './references.ts';
 
 /** The items of an input; those of the gateway as stored, with opaque data, else a `ResponsesError`. */
@@ -140,7 +141,10 @@ async function readCompaction(item: InputItem, known: References) {
   if (item.type !== 'compaction') return undefined;
   const { at, content, ...named } = item;
   const id = omitUndefined({ id: named.id });
-  const place = readCompactionPlace(content);
+  const summary = openSummary(content);
+  if (summary)
+    return { items: known.receive(summary, `summary_${at.replaceAll(/\W+/g, '')}`), isWhole: false };
+  const place = summary === null ? null : readCompactionPlace(content);
   if (place === undefined) {
     const theirs = { ...id, type: 'compaction', encrypted_content: content };
     return { items: [{ ...id, ...upstreamCompaction(theirs) }], isWhole: false };

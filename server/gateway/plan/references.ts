@@ -107,6 +107,15 @@ export class References {
     return { items, isWhole };
   }
 
+  /** Items that a client kept as those of a compaction, which it could have forged: they hand nothing on but themselves. */
+  receive(items: readonly Item[], name: string): Item[] {
+    const named = items.map((item, at) => ({ ...item, id: `${name}_${at}` }));
+    const ledger = { fresh: [], past: {}, counts: {} };
+    const inherits = { tokens: 0, ledger, items: named.map(({ id }) => id) };
+    this.inherits = this.inherits === undefined ? inherits : mergeInheritance(this.inherits, inherits);
+    return named;
+  }
+
   chain(): Promise<ResponseChain | undefined> {
     this.#chain ??= this.#findChain();
     return this.#chain;

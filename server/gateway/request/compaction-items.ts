@@ -1,13 +1,14 @@
 import { ENGINE } from '../../../machines/compaction.ts';
 import type { Item, ProviderItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { invalid } from '../../openai-error.ts';
 import { itemIdOf } from '../answer/wire-ids.ts';
 import { type GatewayRequest, OPENAI } from './gateway-request.ts';
 
 /**
  * Compaction items. Those of this server name a compaction in the journal of a run, which has the summary and the ledger:
- * clients can neither read nor forge them, and they may quote tools that clients must not know about. Those of OpenAI's
- * API go back to it unchanged.
+ * clients can neither read nor forge them, and they may quote tools that clients must not know about. Where nothing is
+ * stored, they are the summary itself (`sealed-items.ts`). Those of OpenAI's API go back to it unchanged.
  */
 
 /** The compaction of a run with this number, from 1. */
@@ -86,4 +87,24 @@ export function thresholdIn({
   if (store === false || entries.length === 0) return undefined;
   const given = entries.flatMap(({ compact_threshold: at }) => at ?? []);
   return given.length === 0 ? null : Math.min(...given);
+}
+
+const TRIGGER = 'compaction_trigger';
+
+/**
+ * The request without its last item, which asks for a compaction, for models whose provider does not read that item;
+ * `undefined` for other requests. Throws a `ResponsesError` for what such a request cannot have.
+ */
+export function requestToCompact(request: GatewayRequest): GatewayRequest | undefined {
+  const { input, conversation } = request;
+  const place = input.findIndex(
+    item =>
+      item.type === 'sent' && item.items.some(one => one.type === 'provider_item' && one.kind === TRIGGER),
+  );
+  if (place === -1) return undefined;
+  const refused = (param: string, what: string) =>
+    invalid(param, 'unsupported_input_item', `For this model, an input item of type "${TRIGGER}" ${what}.`);
+  if (place < input.length - 1) throw refused(`input[${place}]`, 'must be the last');
+  if (conversation !== undefined) throw refused('conversation', "cannot be sent with a 'conversation'");
+  return { ...request, input: input.slice(0, place) };
 }

@@ -10,6 +10,7 @@ import { isFunctionElsewhere } from './own-functions.ts';
 export function isForAll(item: JsonObject): boolean {
   switch (item.type) {
     case 'additional_tools':
+    case 'compaction_trigger':
       return true;
     case 'configuration_update':
       return Object.keys(objectOf(item.text)).length === 0;

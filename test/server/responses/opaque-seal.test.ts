@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Item } from '../../../protocol/item.ts';
-import { openSeal, sealOpaque } from '../../../server/gateway/answer/turn-items.ts';
+import { openReasoning, sealReasoning } from '../../../server/gateway/request/sealed-items.ts';
 
 const nested = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
 const reasoning = (levels: number): Item => ({
@@ -10,9 +10,9 @@ const reasoning = (levels: number): Item => ({
 });
 
 test('opening a seal returns the sealed value', () => {
-  expect(openSeal(sealOpaque([reasoning(50)]))).toEqual([reasoning(50)]);
+  expect(openReasoning(sealReasoning([reasoning(50)]))).toEqual([reasoning(50)]);
 });
 
 test('a seal that a client forged, nested a thousand deep, is rejected', () => {
-  expect(openSeal(sealOpaque([reasoning(1_000)]))).toBeUndefined();
+  expect(openReasoning(sealReasoning([reasoning(1_000)]))).toBeUndefined();
 });

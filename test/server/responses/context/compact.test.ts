@@ -308,7 +308,7 @@ describe("compaction by OpenAI's API", () => {
     const given = await openai.refused({ model: 'sum', input: [one.output[0], say] });
     const chained = await openai.refused({ model: 'sum', input: 'on', previous_response_id: one.id });
     expect(given).toMatchObject({ status: 400, code: 'compaction_not_readable' });
-    expect(chained).toMatchObject({ status: 400, code: 'conversation_not_readable' });
+    expect(chained).toMatchObject({ status: 400, code: 'compaction_not_readable' });
     const asked = await openai.refused({ model: 'sum', input: 'go', ...unstored });
     expect(asked).toMatchObject({ code: 'context_management_requires_store', param: 'context_management' });
   });

@@ -84,3 +84,17 @@ it('hands the item of the provider only to its own models, by the item and by th
     });
   }
 });
+
+it('compacts with it where the last item of the input asks for that, also if nothing is stored', async () => {
+  const { asked, requests, send, create } = makeServer();
+  const trigger = { type: 'compaction_trigger' };
+  const body = { model: 'own', store: false };
+  const { output } = await create({ ...body, input: [{ role: 'user', content: 'First.' }, trigger] });
+  expect(output).toMatchObject([{ type: 'compaction' }]);
+  expect(asked).toHaveLength(1);
+  const input = [...output, { role: 'user', content: 'And?' }];
+  await create({ ...body, input });
+  expect(requests.at(-1)?.transcript).toContainEqual(expect.objectContaining(WHOLE));
+  const refused = (await (await send({ ...body, model: 'other', input })).json()) as { error: Failure };
+  expect(refused.error).toMatchObject({ code: 'compaction_not_readable' });
+});

@@ -157,7 +157,6 @@ const caller = { type: 'program', caller_id: 'call_p' };
 describe('an item of OpenAI', () => {
   it.each<[string, JsonObject[]]>([
     ['configuration_update', [{ type: 'configuration_update', text: { format: { type: 'text' } } }]],
-    ['compaction_trigger', [{ type: 'compaction_trigger' }]],
     ['program', [PROGRAM, RAN]],
     [
       'tool_search_call',
