@@ -101,23 +101,43 @@ function wordsOfUser(input: readonly Item[]): string {
       if (part.type !== 'text' || part.text.trim() === '') continue;
       first ||= part.text;
       if ((said !== '' && !isAnswered) || isAdded(part.text)) continue;
-      said = part.text;
+      said = afterFiles(part.text);
       isAnswered = false;
     }
   }
   return said || first;
 }
 
-/** Whether a client wrote the text: one element, such as `<environment_context>…</environment_context>`, or a notice. */
+const ELEMENT = /^<([A-Za-z][\w-]{0,63})[\s>]/;
+
+/** Whether a client wrote the text: an element, such as `<environment_context>…</environment_context>`, a tag, or a notice. */
 export function isAdded(text: string): boolean {
   const trimmed = text.trim();
-  const [, name] = /^<([A-Za-z][\w-]{0,63})[\s>]/.exec(trimmed) ?? [];
+  const [, name] = ELEMENT.exec(trimmed) ?? [];
   if (name !== undefined && trimmed.endsWith(`</${name}>`)) return true;
+  if (/^<\/?[A-Za-z][^<>]*>$/.test(trimmed)) return true;
   return NOTICES.some(notice => trimmed.startsWith(notice));
 }
 
-/** How the other texts of Claude Code and Codex begin that are not the user's. */
-const NOTICES = ['[Request interrupted by user', '# AGENTS.md instructions for '];
+/** Without the elements on lines before the user's words, in which pi names the files that come with them. */
+function afterFiles(text: string): string {
+  let rest = text.trimStart();
+  for (;;) {
+    const [, name] = ELEMENT.exec(rest) ?? [];
+    const end = name === undefined ? -1 : rest.indexOf(`</${name}>\n`);
+    const after = end === -1 ? '' : rest.slice(rest.indexOf('\n', end)).trimStart();
+    if (after === '') return rest;
+    rest = after;
+  }
+}
+
+/** How the other texts of Claude Code, Codex and opencode begin that are not the user's. */
+const NOTICES = [
+  '[Request interrupted by user',
+  '# AGENTS.md instructions for ',
+  'Called the Read tool with the following input:',
+  'Image read successfully',
+];
 
 function firstLine(text: string): string {
   const [line = ''] = text

@@ -24,6 +24,8 @@ test.each([
   ['a reminder', REMINDER],
   ['an environment', '<environment_context>\n  <cwd>/tmp</cwd>\n</environment_context>'],
   ['an element with attributes', '<context source="goal">Go on</context>'],
+  ['a tag before a picture', '<image name=[Image #1] path="a.png">'],
+  ['a file that was read', 'Called the Read tool with the following input: {"filePath":"a.png"}'],
   ['a notice of an interruption', '[Request interrupted by user for tool use]'],
   [
     'the instructions of a project',
@@ -36,6 +38,11 @@ test.each([
 
 test('words beside an element are the user’s', () => {
   expect(titleOf({ input: [says('user', '<b>Now</b> fix it')] })).toBe('<b>Now</b> fix it');
+});
+
+test('elements on lines of their own before the user’s words are not', () => {
+  const files = '<file name="a.png"></file>\n<file name="b.txt">\none\n</file>\n';
+  expect(titleOf({ input: [says('user', `${files}Fix it`)] })).toBe('Fix it');
 });
 
 test('an element is the title if the user said nothing else', () => {
