@@ -23,6 +23,8 @@ export type Client = {
   variables: (place: Place) => Readonly<Record<string, string>>;
   /** The arguments for one prompt, without a terminal. */
   words: (place: Place, asked: Asked) => string[];
+  /** Its API has no place for the provider's data: reasoning from before a new prompt or a restart does not come back. */
+  forgets?: true;
   /** Its tools, as the model calls them. `file` is a name in the folder. */
   tools: {
     read: (place: Place, file: string) => ScriptedCall;

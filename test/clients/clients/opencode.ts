@@ -9,6 +9,7 @@ export function opencode(name: string, npm: Sdk): Client {
     name,
     package: 'opencode-ai',
     model: 'coder',
+    ...(npm === '@ai-sdk/openai-compatible' && { forgets: true }),
     settings: ({ url, key, model }) => {
       const options = { baseURL: `${url}/v1`, apiKey: key };
       const models = {

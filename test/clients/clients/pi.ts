@@ -9,6 +9,7 @@ export function pi(name: string, api: Api): Client {
     name,
     package: '@earendil-works/pi-coding-agent',
     model: 'coder',
+    ...(api === 'openai-completions' && { forgets: true }),
     settings: ({ url, key, model }) => {
       const baseUrl = api === 'anthropic-messages' ? url : `${url}/v1`;
       const models = [{ id: model, reasoning: true, input: ['text', 'image'] }];

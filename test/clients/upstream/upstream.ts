@@ -152,9 +152,10 @@ export class Upstream {
       const expected = returns === 'nothing' ? undefined : issued?.[returns];
       if (call === undefined || returns === 'nothing' || expected === undefined) continue;
       if (turn[returns] === expected) seen.kept += 1;
-      else if (turn[returns] !== undefined)
+      else if (turn[returns] !== undefined && turn[returns] !== '')
         return `the reasoning of the call of ${call.name} came back changed`;
-      else if (insists) return `the reasoning of the call of ${call.name} must be passed back`;
+      else if (insists && turn[returns] === undefined)
+        return `the reasoning of the call of ${call.name} must be passed back`;
       else seen.lost.push(call.name);
     }
     return undefined;

@@ -38,7 +38,7 @@ export type Wire = {
   turns: (body: JsonObject) => ReturnedTurn[];
   /** What of the reasoning comes back with the calls of its turn. */
   returns: 'signature' | 'text' | 'nothing';
-  /** Whether calls without it are refused. Other providers only think worse. */
+  /** Whether calls without its member are refused, if only an empty one. Other providers only think worse. */
   insists?: true;
   /** The signature of the next turn. Without it: any text. */
   sign?: (body: JsonObject) => string;
@@ -245,7 +245,7 @@ function chatTurns({ messages }: JsonObject): ReturnedTurn[] {
       const { name, arguments: written } = objectOf(call.function);
       return { name: textIn(name), arguments: typeof written === 'string' ? jsonIn(written) : written };
     }),
-    text: nonEmpty(reasoning_content ?? thinking),
+    text: typeof reasoning_content === 'string' ? reasoning_content : nonEmpty(thinking),
   }));
 }
 
