@@ -286,13 +286,15 @@ class Bill {
     this.#cost += costOf(used, model, this.#config.prices);
   }
 
-  /** The last session that the client had. */
+  /** The last session that the client had; Codex makes a title in one of its own. */
   async session(store: Store): Promise<string | undefined> {
+    let side: string | undefined;
     for (const runId of [...this.#runs].reverse()) {
-      const session = (await store.get(runId))?.labels?.session;
-      if (session !== undefined) return session;
+      const { session, thread } = (await store.get(runId))?.labels ?? {};
+      if (session !== undefined && thread === undefined) return session;
+      side ??= session;
     }
-    return undefined;
+    return side;
   }
 
   get text(): string {

@@ -19,10 +19,10 @@ const config = Object.fromEntries(args.flatMap((word, place) => {
 }));
 const url = isCodex ? config.base_url + '/responses' : env.ANTHROPIC_BASE_URL + '/v1/messages';
 const token = isCodex ? env[config.env_key] : env.ANTHROPIC_AUTH_TOKEN;
-const ask = async (path = '', body) => {
+const ask = async (path = '', body, session = 's-1') => {
   const answer = await fetch(path === '' ? url : new URL(path, url), {
     ...(body && { method: 'POST', body: JSON.stringify(body) }),
-    headers: { authorization: 'Bearer ' + token, 'content-type': 'application/json', 'session-id': 's-1' },
+    headers: { authorization: 'Bearer ' + token, 'content-type': 'application/json', 'session-id': session },
   });
   return { status: answer.status, body: await answer.json() };
 };
@@ -38,6 +38,7 @@ if (args.includes('ask')) {
 if (args.includes('call')) {
   const tools = [{ type: 'function', name: 'look' }];
   await ask('', { model, tools, input: 'Look', store: false });
+  await ask('', { model, input: 'Make a title', store: false }, 's-title');
 }
 if (args.includes('die')) process.kill(process.pid, 'SIGKILL');
 if (args.includes('wait')) {
@@ -172,12 +173,15 @@ describe('agentchart code', () => {
     expect(args.join(' ')).not.toContain('model=');
   });
 
-  it('leaves no run that waits for a client that has ended', async () => {
+  it('leaves no run that waits for a client that has ended, and names the session with tools', async () => {
     const desk = new CodeDesk();
     desk.write('turns.json', JSON.stringify([{ toolCalls: [{ name: 'look', arguments: {} }] }]));
-    await desk.code(['codex', '--', 'call']).ended;
+    const { stderr } = await desk.code(['codex', '--', 'call']).ended;
+    expect(stderr).toContain('/sessions/s-1\n');
     const store = sqlite(desk.store);
-    expect((await store.list()).runs).toMatchObject([{ title: 'Look', status: 'cancelled', turns: 1 }]);
+    const { runs } = await store.list();
+    expect(runs).toContainEqual(expect.objectContaining({ title: 'Look', status: 'cancelled', turns: 1 }));
+    expect(runs.filter(({ status }) => status === 'waiting')).toEqual([]);
     await store.close();
   });
 
