@@ -1,5 +1,5 @@
 import { isKnownItem } from '../../../adapters/responses/item-kinds.ts';
-import type { Item, ProviderItem, ToolCallItem } from '../../../protocol/item.ts';
+import type { Item, ProviderItem, ReasoningItem, ToolCallItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { BUILTIN_KINDS, type BuiltinKind } from '../../builtins/builtin-schemas.ts';
