@@ -110,6 +110,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'request/field-table.ts',
       'request/gateway-request.ts',
       'request/openai-items.ts',
+      'request/read-fields.ts',
       'request/request-tools.ts',
       'request/sealed-items.ts',
       'request/shared-parameters.ts',
