@@ -76,7 +76,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
 
   async function* call(
     request: ModelRequest,
-    { signal: caller }: CallOptions,
+    { signal: caller, onBegin }: CallOptions,
     { stream }: { stream: boolean },
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
     const limits = limitTime(caller, context, callLimits(options));
@@ -92,6 +92,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
       }
       const started = current.doStream(callOptions);
       const parts = await orAborted(started, signal, late => late.stream.cancel());
+      onBegin?.();
       return turnOf(yield* readParts(parts.stream, limits, context), request, context);
     } catch (thrown) {
       throw errorFromModel(limits.timeout() ?? thrown, context, caller, now());

@@ -4,6 +4,7 @@ import type { DriveWatcher } from '../engine/events/watch-drive.ts';
 import type { Host } from '../engine/host/host.ts';
 import type {
   AgentDefinition,
+  CallerRetries,
   CompactionDefinition,
   Instructions,
   OutputContract,
@@ -148,6 +149,11 @@ export type AgentOptions<
    */
   watchers?: readonly DriveWatcher[];
   /**
+   * For servers whose clients repeat what fails.
+   * @internal
+   */
+  callerRetries?: CallerRetries;
+  /**
    * For systems such as `agentchart/hosts/restate`: who drives this agent's runs. Default: this process.
    * @internal
    */
@@ -209,7 +215,7 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
 type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
 
 const LOOP_NAMES = optionNames<StorelessOptions>()(
-  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction finishers output retry version host watchers makeSupervisor',
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction finishers output retry version host watchers callerRetries makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
 const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only tellsLedger');
@@ -314,7 +320,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     migrations: checkMigrations(options.migrations ?? []),
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
     ...omitUndefined({ version, instructions, validateRunContext, providerOptions, prices, prepareTurn }),
-    ...omitUndefined({ onUnknownUsage, maxResultBytes, capture }),
+    ...omitUndefined({ onUnknownUsage, maxResultBytes, capture, callerRetries: options.callerRetries }),
     ...omitUndefined({ compaction: options.compaction && defineCompaction(options.compaction, [...models]) }),
   };
 }

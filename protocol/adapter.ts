@@ -51,8 +51,11 @@ export type CapturedExchange = {
   readonly reply: string;
 };
 
-/** `capture`: adapters over HTTP add each request that they send; its reply grows while it is read. */
-export type CallOptions = { signal: AbortSignal; capture?: CapturedExchange[] };
+/**
+ * `capture`: adapters over HTTP add each request that they send; its reply grows while it is read. `onBegin`: called when
+ * the provider has begun to stream its reply, maybe before the first delta; not by every adapter.
+ */
+export type CallOptions = { signal: AbortSignal; capture?: CapturedExchange[]; onBegin?(): void };
 
 /** What a turn changes for the turns after it. `removed` and `restored` are names; the request still declares the latter. */
 export type SetupChange = {

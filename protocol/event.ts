@@ -308,11 +308,15 @@ export const reportEventSchema = lazyUnion(() => [
     captured: blob,
     startedAt: z.number(),
   }),
-  /** `retryAt`: when to try again, including jitter, in ms since the epoch. */
+  /**
+   * `retryAt`: when to try again, including jitter, in ms since the epoch. `callerRetries`: the error may pass, but the
+   * caller tries again, and not the run.
+   */
   report('turn.failed', {
     error: failureSchema,
     retryable: z.boolean(),
     retryAt: z.exactOptional(z.number()),
+    callerRetries: z.exactOptional(z.literal(true)),
     broken: z.exactOptional(brokenSchema),
     captured: blob,
     startedAt: z.number(),

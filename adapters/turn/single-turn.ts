@@ -130,7 +130,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
 
   async function* call(
     request: ModelRequest,
-    { signal, capture }: CallOptions,
+    { signal, capture, onBegin }: CallOptions,
     { stream }: { stream: boolean },
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
     const connection = capturing(options.connect(), capture);
@@ -159,6 +159,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
             shown = true;
             yield delta;
           }
+          if (count === 1) onBegin?.();
           if (reader.progress === 'over') return reader.end();
         }
         if (reader.progress === 'ended') return reader.end();

@@ -45,6 +45,9 @@ export type Retry = {
   maxMs: number;
 };
 
+/** Asked when an attempt has failed that could be repeated: whether the caller repeats it, and not the run. */
+export type CallerRetries = (context: Context) => boolean;
+
 /** Writes the summary that replaces items of the transcript. */
 export type Summarize = (
   items: readonly Item[],
@@ -89,6 +92,7 @@ export type AgentDefinition = {
   /** Validates the run context that `start` is given; absent for an agent without one. */
   validateRunContext?: ((value: unknown) => Validation | Promise<Validation>) | undefined;
   retry: Retry;
+  callerRetries?: CallerRetries;
   migrations: readonly JournalMigration[];
 };
 

@@ -13,7 +13,7 @@ import { countUsage, estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import { type DriveWatcher, watchChunks } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
-import type { Retry } from './definition.ts';
+import type { CallerRetries, Retry } from './definition.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
 import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
@@ -22,6 +22,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   connectTools(): Promise<TurnParts['tools']>;
   textFilters: readonly (() => TextFilter)[];
   retry: Retry;
+  callerRetries?: CallerRetries;
   watchers?: readonly DriveWatcher[];
   capture?: 'requests';
 };
@@ -54,7 +55,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       if (scope.stop.isStopped || isThrown(error, Stopped)) return;
       const notSetUp = isThrown(error, EngineError) ? error : setupError(error);
       if (notSetUp) throw notSetUp;
-      const failure = describeFailure(error, scope.context(), parts.retry, scope.host, startedAt);
+      const failure = describeFailure(error, scope.context(), parts, scope.host, startedAt);
       const captured = exchanges && (await storeCapture(scope, exchanges));
       scope.report({ ...failure, ...omitUndefined({ broken, captured }) });
     }
@@ -229,7 +230,7 @@ function nameCalls(turn: ModelTurn, scope: ServiceScope, inherited: readonly Ite
 function describeFailure(
   error: unknown,
   context: Context,
-  retry: Retry,
+  { retry, callerRetries }: Pick<ModelTurnParts, 'retry' | 'callerRetries'>,
   host: Host,
   startedAt: number,
 ): Report {
@@ -246,7 +247,9 @@ function describeFailure(
   } as const;
   if (!retryable) return failed;
   const waitMs = backOffMs(context.turn.attempt, retry, host.random());
-  return { ...failed, retryAt: host.now() + Math.max(waitMs, retryAfterMs ?? 0) };
+  const retryAt = host.now() + Math.max(waitMs, retryAfterMs ?? 0);
+  if (callerRetries?.(context) !== true) return { ...failed, retryAt };
+  return { ...failed, retryable: false, retryAt, callerRetries: true };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import type { GatewayService } from '../gateway/gateway-service.ts';
-import { failureOf, finishedResponse, respondWithEvents } from '../gateway/live/respond.ts';
+import { failureOf, finishedResponse, respondFromBeginning } from '../gateway/live/respond.ts';
 import { readSession } from '../gateway/request/client-session.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
@@ -33,7 +33,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
       (head, emit) => new ChatWriter(head, emit, how),
       { signal: c.req.raw.signal },
     );
-    if (request.stream === true) return respondWithEvents(c, live, CHAT_CHUNKS);
+    if (request.stream === true) return await respondFromBeginning(c, live, CHAT_CHUNKS);
     const { whole, end } = await finishedResponse(c, live);
     if (end.status === 'cancelled') throw failureOf(end);
     return c.json(whole);

@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono';
 import type { GatewayService } from '../gateway/gateway-service.ts';
-import { finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
+import { finishedResponse, respondFromBeginning, type StreamFormat } from '../gateway/live/respond.ts';
 import { readSession } from '../gateway/request/client-session.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
@@ -43,7 +43,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
       (head, emit) => new MessagesApiWriter(head, emit, how),
       { signal: c.req.raw.signal },
     );
-    if (request.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
+    if (request.stream === true) return await respondFromBeginning(c, live, formatFor(how.requestId));
     const { whole, end } = await finishedResponse(c, live);
     const failure = describeMessageFailure(end);
     if (failure !== undefined) throw new ResponsesError(failure.message, { status: 502 });

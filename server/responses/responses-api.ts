@@ -3,7 +3,13 @@ import { nextReaderTurn } from '../../engine/events/reader-turns.ts';
 import { frameOnce, KEEP_ALIVE_COMMENT } from '../../engine/events/streamed-body.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { GatewayService } from '../gateway/gateway-service.ts';
-import { DONE, finishedResponse, respondWithEvents, type StreamFormat } from '../gateway/live/respond.ts';
+import {
+  DONE,
+  finishedResponse,
+  respondFromBeginning,
+  respondWithEvents,
+  type StreamFormat,
+} from '../gateway/live/respond.ts';
 import { readSession } from '../gateway/request/client-session.ts';
 import { nameIgnored } from '../gateway/request/read-fields.ts';
 import type { MountedApi } from '../mounted-api.ts';
@@ -40,7 +46,9 @@ function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
     const { signal } = c.req.raw;
     const tellIgnored = (fields: readonly string[]) => nameIgnored(c, fields);
     const live = await responses.create(request, caller, { signal, tellIgnored, ...omitUndefined({ key }) });
-    if (request.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
+    // A background response is accepted at once.
+    const begin = request.background === true ? respondWithEvents : respondFromBeginning;
+    if (request.stream === true) return await begin(c, live, RESPONSE_EVENTS);
     if (request.background === true) {
       live.leave();
       return c.json(await responses.retrieve(live.id, caller));

@@ -4,6 +4,8 @@ import type { Caller } from '../../access/caller.ts';
 import type { Host } from '../../engine/host/host.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { ApiError } from '../error-envelope.ts';
+import { failureOf } from '../gateway/live/respond.ts';
+import type { ResponseEnd } from '../gateway/live/response-feed.ts';
 import { readSession } from '../gateway/request/client-session.ts';
 import { UnstoredChain } from '../gateway/runs/response-library.ts';
 import { describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
@@ -112,6 +114,12 @@ export class ResponseSocket {
       const { signal } = this.#left;
       this.#live = await responses.create(request, caller, { chain: this.#chain, signal });
       if (this.#isClosed) this.#live.leave();
+      const failed = await this.#live.begun();
+      if (failed !== null) {
+        this.#live.leave();
+        this.#chain.forget(previous);
+        return this.#fail(failed);
+      }
       for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
       if (this.#live.end()?.status === 'failed') this.#chain.forget(previous);
       return 200;
@@ -123,14 +131,21 @@ export class ResponseSocket {
     }
   }
 
-  #refuse(thrown: unknown): number {
+  /** As HTTP would with its status. */
+  #fail({ end, retryAfter }: ResponseEnd): number {
+    const headers = retryAfter === null || retryAfter === 0 ? {} : { 'retry-after': String(retryAfter) };
+    return this.#refuse(failureOf(end, { isRetryable: retryAfter !== null }), headers);
+  }
+
+  #refuse(thrown: unknown, headers: Readonly<Record<string, string>> = {}): number {
     const { status, body, reported } = describeResponsesError(thrown);
     if (!reported)
       this.#options.log(
         `A request on a WebSocket failed: ${(thrown instanceof Error && thrown.stack) || thrown}`,
       );
     const error = { ...body.error, code: body.error.code ?? body.error.type };
-    void this.#send({ type: 'error', status, error });
+    const more = Object.keys(headers).length > 0 ? { headers } : {};
+    void this.#send({ type: 'error', status, error, ...more });
     return status;
   }
 

@@ -13,6 +13,7 @@ import { builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { BuiltinTools } from '../../builtins/builtin-tools.ts';
 import { invalid } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
+import type { Opening } from '../live/opening.ts';
 import { compactsContext, isUpstreamCompaction } from '../request/compaction-items.ts';
 import { type GatewayRequest, OPENAI, OPENAI_NAMES } from '../request/gateway-request.ts';
 import { clientItemsIn, isForAll } from '../request/openai-items.ts';
@@ -132,8 +133,11 @@ export class GatewayAgents {
     return { toolset: makeToolset([...tools, ...addedTools], options), close };
   }
 
-  make(spec: ResponseSpec, given: { request: RecordedRequest; toolset: AgentTools; store: Store }): Agent {
-    const { host, admission, agents } = this.#options;
+  make(
+    spec: ResponseSpec,
+    given: { request: RecordedRequest; toolset: AgentTools; store: Store; opening?: Opening },
+  ): Agent {
+    const { host, admission, agents, gateway } = this.#options;
     const { model, caller } = spec;
     const adapter = this.models.open(model);
     const base = agents?.get(model);
@@ -147,7 +151,7 @@ export class GatewayAgents {
         note?.addUsage(usage?.estimated === true ? null : usage);
         if (caller !== undefined) admission.record(caller.name, model, usage);
       },
-      ...omitUndefined({ base }),
+      ...omitUndefined({ base, attempts: gateway.maxAttempts?.[model] }),
     });
   }
 

@@ -83,6 +83,8 @@ type AskedModel = {
   output: OutputFormat | undefined;
   clearings: readonly Clearing[] | undefined;
   record(usage: Usage | null): void;
+  /** Called when the provider has begun to answer, maybe more than once. */
+  onBegin(): void;
 };
 
 /**
@@ -91,7 +93,7 @@ type AskedModel = {
  */
 export function modelFor(
   adapter: ModelAdapter,
-  { output, clearings = [], record }: AskedModel,
+  { output, clearings = [], record, onBegin }: AskedModel,
 ): ModelAdapter {
   const asked = omitUndefined({ output });
   const prepare = (request: ModelRequest) => clearContext({ ...request, ...asked }, clearings);
@@ -118,7 +120,8 @@ export function modelFor(
     },
     stream(request, options) {
       const { request: sent, appliedEdits } = prepare(request);
-      return watched(adapter.stream(sent, options), turn => {
+      const deltas = adapter.stream(sent, { ...options, onBegin });
+      return watched(deltas, onBegin, turn => {
         count(turn, sent);
         return withEdits(turn, appliedEdits);
       });
@@ -140,6 +143,7 @@ function withEdits(turn: ModelTurn, appliedEdits: JsonObject[]): ModelTurn {
 /** Not a generator, which would double what a delta costs. */
 function watched(
   deltas: AsyncIterable<TurnDelta>,
+  begin: () => void,
   take: (turn: ModelTurn) => ModelTurn,
 ): AsyncIterable<TurnDelta> {
   return {
@@ -148,6 +152,7 @@ function watched(
       return {
         async next() {
           const step = await iterator.next();
+          begin();
           if (step.done === true || step.value.type !== 'turn') return step;
           return { value: { type: 'turn', turn: take(step.value.turn) } };
         },

@@ -12,6 +12,7 @@ import type { ModelRequest, OutputFormat, ToolChoice, Usage } from '../../../pro
 import { searchTool } from '../../../tools/search-tools.ts';
 import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { invalid, missing } from '../../openai-error.ts';
+import type { Opening } from '../live/opening.ts';
 import { compactsContext, thresholdIn } from '../request/compaction-items.ts';
 import { isTakenBy } from '../request/field-table.ts';
 import { type GatewayRequest, OPENAI, OPENAI_CHAT } from '../request/gateway-request.ts';
@@ -68,13 +69,18 @@ export function makeRequestAgent(
     /** The agent that the request names as its model: its runs do what it does, with what the request adds. */
     base?: Agent;
     record(usage: Usage | null): void;
+    /** How often a model call is tried, if the configuration says so. */
+    attempts?: number;
+    /** Of the client that waits for the answer. */
+    opening?: Opening;
     store: Store;
     host: Host;
     passed: readonly BuiltinTool[];
   },
 ): Agent {
-  const { turnsBefore, providerOptions: added } = spec;
-  const { request, toolset, models, base, record, store, host } = options;
+  const { turnsBefore, lifetime, providerOptions: added } = spec;
+  const { request, toolset, models, base, record, attempts, opening, store, host } = options;
+  const onBegin = opening?.begin ?? (() => {});
   const [model] = models;
   if (model === undefined) throw new TypeError('Expected a model.');
   const choice = readChoice(request, toolset.exposed);
@@ -87,7 +93,14 @@ export function makeRequestAgent(
   return createAgent({
     ...base?.options,
     name: RESPONSES,
-    model: models.map(one => modelFor(one, { output, record, clearings: request.clearings })),
+    model: models.map(one => modelFor(one, { output, record, onBegin, clearings: request.clearings })),
+    retry: { ...base?.options.retry, ...omitUndefined({ attempts }) },
+    // The client repeats a request that has done nothing yet, and would repeat each of our attempts.
+    callerRetries: ({ turns }) =>
+      attempts === undefined &&
+      lifetime === 'connection' &&
+      opening?.isOpen === false &&
+      turns === turnsBefore,
     tools: toolset.tools,
     settings: { ...base?.options.settings, ...request.settings },
     // A request has to get a response, so a message without a decision does not wait for one.

@@ -168,7 +168,7 @@ export class GatewayAnswer {
   }
 
   readonly #tell = (event: AnswerEvent): void => {
-    this.#hasItems ||= isComplete(event);
+    this.#hasItems ||= isComplete(event) && event.type !== 'list';
     this.#told.push(event);
   };
 
@@ -381,10 +381,15 @@ export class GatewayAnswer {
     if (this.#spec.compacts === true) return this.#mayCompactAgain ? 0 : null;
     if (isOfLeaving(this.#cancelled?.reason)) return this.#ranTool ? null : 0;
     const failure = this.#failure;
-    if (failure === null || !failure.retryable || this.#ranTool || this.#hasItems) return null;
-    return Math.ceil(Math.max(0, (failure.retryAt ?? 0) - failure.at) / 1000);
+    if (failure === null || this.#ranTool || this.#hasItems) return null;
+    if (!failure.retryable && failure.callerRetries !== true) return null;
+    const waitMs = Math.max(0, (failure.retryAt ?? 0) - failure.at);
+    return Math.min(Math.ceil(waitMs / 1000), LONGEST_WAIT_S);
   }
 }
+
+/** The longest wait that a client is asked for: providers can ask for any. */
+const LONGEST_WAIT_S = 24 * 3600;
 
 /** As at OpenAI, the limit of tool calls leaves a response `completed`; any other reason makes it `incomplete`. */
 function endingFor(reason: string | undefined): AnswerEnd {

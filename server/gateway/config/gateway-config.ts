@@ -116,7 +116,7 @@ export type WebhooksConfig = z.output<typeof webhooksConfig>;
 /**
  * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label,
  * `allowed_server_urls` (the server URLs that requests may use), `builtin_tools`, `prices` by `provider:model`,
- * `tokens`, `limits` and `cors` (who may use the server, and how much of it), `webhooks` (who gets messages about runs),
+ * `max_attempts` of a model call by `provider:model`, `tokens`, `limits` and `cors` (who may use the server, and how much of it), `webhooks` (who gets messages about runs),
  * and `keep_unstored` (whether runs of requests with `store: false` are kept). Refuses unknown fields.
  */
 export const gatewayConfigSchema = fields({
@@ -125,6 +125,12 @@ export const gatewayConfigSchema = fields({
   allowed_server_urls: z._default(z.array(httpUrl), []),
   builtin_tools: z._default(builtinTools, {}),
   prices: z.exactOptional(z.record(z.string().min(1), price)),
+  max_attempts: z.exactOptional(
+    z.record(z.string().min(1), z.int().min(1).max(10)).meta({
+      description:
+        'How often a call of a model is tried, by "provider:model". Without it, once where the client repeats its request, else three times.',
+    }),
+  ),
   tokens: z.exactOptional(tokensConfig),
   limits: z.exactOptional(serverLimits),
   cors: z.exactOptional(corsConfig),

@@ -38,10 +38,12 @@ export async function readGatewayConfig(
   for (const place of FOLDERS) changeTexts(config, place, path => resolve(folder, path));
   for (const place of COMMANDS)
     changeTexts(config, place, command => (/[\\/]/.test(command) ? resolve(folder, command) : command));
-  if (config.prices !== undefined)
-    config.prices = Object.fromEntries(
-      Object.entries(config.prices).map(([model, price]) => [readModel(model, ['prices', model]), price]),
+  const byModel = <Value>(place: string, values: Readonly<Record<string, Value>>) =>
+    Object.fromEntries(
+      Object.entries(values).map(([model, value]) => [readModel(model, [place, model]), value]),
     );
+  if (config.prices !== undefined) config.prices = byModel('prices', config.prices);
+  if (config.maxAttempts !== undefined) config.maxAttempts = byModel('max_attempts', config.maxAttempts);
   if (problems.length === 0)
     problems.push(...checkServers(config), ...checkPrices(config), ...checkWebhooks(config));
   if (problems.length > 0) throw invalidConfig(file, problems);

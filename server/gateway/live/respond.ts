@@ -4,7 +4,7 @@ import { type BodyFormat, EVENT_STREAM_HEADERS, streamedBody } from '../../../en
 import { type ErrorType, ResponsesError } from '../../openai-error.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import type { AnswerEnd } from '../answer/answer-event.ts';
-import type { FinishedResponse, LiveResponse } from './response-feed.ts';
+import type { FinishedResponse, LiveResponse, ResponseEnd } from './response-feed.ts';
 
 export type StreamFormat<Wire> = Pick<BodyFormat<readonly Wire[]>, 'frame' | 'end'> & {
   keepAlive: string;
@@ -12,6 +12,19 @@ export type StreamFormat<Wire> = Pick<BodyFormat<readonly Wire[]>, 'frame' | 'en
 };
 
 export const DONE = 'data: [DONE]\n\n';
+
+/** Once the answer has begun. Throws the `ResponsesError` of a response that failed before, as `finishedResponse` does. */
+export async function respondFromBeginning<Wire>(
+  c: Context<RunsEnv>,
+  live: LiveResponse<Wire, unknown>,
+  format: StreamFormat<Wire>,
+): Promise<Response> {
+  leaveWithClient(c, live);
+  const failed = await orBrokenOff(c, live, live.begun());
+  if (failed === null) return respondWithEvents(c, live, format);
+  live.leave();
+  throw failureFor(c, failed);
+}
 
 /** With the events after number `after`, by default all. */
 export function respondWithEvents<Wire>(
@@ -41,15 +54,26 @@ export async function finishedResponse<Whole>(
   live: LiveResponse<unknown, Whole>,
 ): Promise<FinishedResponse<Whole>> {
   leaveWithClient(c, live);
-  const finished = await live.finished().catch(error => {
+  const finished = await orBrokenOff(c, live, live.finished());
+  if (finished.end.status === 'failed') throw failureFor(c, finished);
+  return finished;
+}
+
+async function orBrokenOff<Value>(
+  c: Context<RunsEnv>,
+  live: LiveResponse<unknown, unknown>,
+  value: Promise<Value>,
+): Promise<Value> {
+  return await value.catch(error => {
     if (live.hasEffects()) c.header('x-should-retry', 'false');
     throw error;
   });
-  const { end, retryAfter } = finished;
-  if (end.status !== 'failed') return finished;
+}
+
+function failureFor(c: Context<RunsEnv>, { end, retryAfter }: ResponseEnd): ResponsesError {
   if (retryAfter === null) c.header('x-should-retry', 'false');
   else if (retryAfter > 0) c.header('retry-after', String(retryAfter));
-  throw failureOf(end, { isRetryable: retryAfter !== null });
+  return failureOf(end, { isRetryable: retryAfter !== null });
 }
 
 /** The client may have left while its request was prepared. */

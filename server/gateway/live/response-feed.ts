@@ -7,8 +7,12 @@ import { ApiError } from '../../error-envelope.ts';
 import { GatewayAnswer } from '../answer/answer.ts';
 import type { AnswerEnd, AnswerEvent, AnswerWriter } from '../answer/answer-event.ts';
 import { isAnswered, LEFT, RESPONSES, type ResponseHead, type ResponseSpec } from '../runs/response-spec.ts';
+import { Opening } from './opening.ts';
 
 const MOST_EVENTS = 10_000;
+
+/** How long a client waits for the head of its answer, in ms: after that, keep-alive texts follow. */
+const LONGEST_SILENCE_MS = 15_000;
 
 /** Some clients lose an event that a network read splits. */
 const MOST_IN_BATCH = 32;
@@ -19,11 +23,10 @@ export type MakeWriter<Wire, Whole> = (
   firstNumber?: number,
 ) => AnswerWriter<Whole>;
 
-export type FinishedResponse<Whole> = {
-  whole: Whole;
-  end: AnswerEnd;
-  retryAfter: number | null;
-};
+/** How a response ended. `retryAfter`: when the client may send a failed request again, in s; `null` if never. */
+export type ResponseEnd = { end: AnswerEnd; retryAfter: number | null };
+
+export type FinishedResponse<Whole> = ResponseEnd & { whole: Whole };
 
 /** A reader of a response; throws an `ApiError` if this process stops following the run before its end. */
 export type LiveResponse<Wire, Whole> = {
@@ -32,6 +35,8 @@ export type LiveResponse<Wire, Whole> = {
   host: Host;
   /** As far as its readers have requested its events; `null` before. */
   end(): AnswerEnd | null;
+  /** Resolves once the answer has begun: see `Opening`. How it failed, if it did before; else `null`. */
+  begun(): Promise<ResponseEnd | null>;
   /** After number `after`, by default all. Readers at the same place share a batch. Stopping does not affect the run. */
   batches(after?: number): AsyncGenerator<readonly Wire[], void>;
   /** As a later `GET` returns it, without failed attempts. */
@@ -49,6 +54,7 @@ type FeedOptions<Wire, Whole> = {
   firstNumber?: number;
   /** Settles when the run settles; rejects if this process cannot drive it further. */
   settled?: Promise<unknown>;
+  opening?: Opening;
   /** Before the end: what lives until its answer is kept, what only reads stops, what ends with its connection cancels the run. */
   whenUnread: 'keep' | 'stop' | 'cancel';
   keepsAll?: boolean;
@@ -78,7 +84,9 @@ export class ResponseFeed<Wire, Whole> {
   readonly #options: FeedOptions<Wire, Whole>;
   readonly #answer: GatewayAnswer;
   readonly #writer: AnswerWriter<Whole>;
-  #end: Omit<FinishedResponse<Whole>, 'whole'> | null = null;
+  #end: ResponseEnd | null = null;
+  readonly #opening: Opening;
+  #hasTold = false;
   readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
   readonly #readers = new Set<LiveResponse<Wire, Whole>>();
   #whenUnread: FeedOptions<Wire, Whole>['whenUnread'];
@@ -101,7 +109,8 @@ export class ResponseFeed<Wire, Whole> {
     this.run = run;
     this.#options = options;
     this.#whenUnread = options.whenUnread;
-    const { from, write, firstNumber = 0 } = options;
+    const { from, write, firstNumber = 0, opening = new Opening({ streams: true }) } = options;
+    this.#opening = opening;
     this.#first = firstNumber;
     this.#answer = new GatewayAnswer(head.spec, { runId: run.id, from });
     this.#writer = write(head, wire => this.#events.push(wire), firstNumber);
@@ -161,6 +170,11 @@ export class ResponseFeed<Wire, Whole> {
       runId: this.run.id,
       host: this.#options.host,
       end: () => this.#end?.end ?? null,
+      begun: async () => {
+        await this.#begin(() => hasLeft);
+        if (hasLeft) throw new ApiError('request-aborted', LEFT.client);
+        return !this.#hasTold && this.#end?.end.status === 'failed' ? this.#end : null;
+      },
       batches: after => read(true, after),
       finished: async () => {
         for await (const _batch of read(false));
@@ -180,6 +194,18 @@ export class ResponseFeed<Wire, Whole> {
   release(): void {
     this.#whenUnread = 'stop';
     if (this.#readers.size === 0) this.#stop();
+  }
+
+  async #begin(hasLeft: () => boolean): Promise<void> {
+    const opening = this.#opening;
+    const open = () => opening.open();
+    const cancelTimer = this.#options.host.setTimer(LONGEST_SILENCE_MS, open, { keepAlive: false });
+    try {
+      while (!opening.isOpen && !this.isOver && !hasLeft())
+        await Promise.race([this.#more(), opening.opened]);
+    } finally {
+      cancelTimer();
+    }
   }
 
   /** Without what readers got about failed attempts. */
@@ -269,8 +295,10 @@ export class ResponseFeed<Wire, Whole> {
   #write(told: readonly AnswerEvent[]): void {
     for (const event of told) {
       if (event.type === 'ended') this.#end = { end: event.end, retryAfter: event.retryAfter };
+      else if (!BEFORE_ANSWER.includes(event.type)) this.#hasTold = true;
       this.#writer.take(event);
     }
+    if (this.#hasTold) this.#opening.open();
     if (this.#options.keepsAll === true || this.#events.length <= 2 * MOST_EVENTS) return;
     this.#first += this.#events.length - MOST_EVENTS;
     this.#batches.clear();
@@ -343,6 +371,9 @@ export class ResponseFeed<Wire, Whole> {
     this.#changed = Promise.withResolvers();
   }
 }
+
+/** What is told before a provider has begun to answer. */
+const BEFORE_ANSWER: readonly AnswerEvent['type'][] = ['begun', 'list', 'usage'];
 
 const FAILED = 'The server failed on this response. See its log for the cause.';
 

@@ -11,7 +11,9 @@ import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { findCall } from '../../../machines/calls.ts';
 import { mergeInheritance } from '../../../machines/ledger.ts';
+import { pendingServices } from '../../../machines/snapshot.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import type { ServiceName } from '../../../protocol/effect.ts';
 import type { Inheritance } from '../../../protocol/event.ts';
 import type { Item, ToolCallItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../../protocol/json.ts';
@@ -29,6 +31,7 @@ import type { Equipment, GatewayAgents } from '../agents/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from '../agents/request-agent.ts';
 import { newLists, type Toolset } from '../agents/toolset.ts';
 import { responseIdOf } from '../answer/wire-ids.ts';
+import { Opening } from '../live/opening.ts';
 import {
   type AnyFeed,
   type LiveResponse,
@@ -106,7 +109,8 @@ export type CallersRequest = {
   joined?: NonNullable<ResponseSpec['conversation']> & { join(runId: string): Promise<void> };
 };
 
-type Prepared<Wire, Whole> = Equipment & CallersRequest & { used: Exposed; write: MakeWriter<Wire, Whole> };
+type Prepared<Wire, Whole> = Equipment &
+  CallersRequest & { used: Exposed; opening: Opening; write: MakeWriter<Wire, Whole> };
 
 export class RequestRuns {
   readonly #options: RequestRunsOptions;
@@ -139,7 +143,8 @@ export class RequestRuns {
         release();
         await equipment.close();
       };
-      const prepared = { ...equipment, ...asked, used, close, write };
+      const opening = new Opening({ streams: asked.request.stream === true });
+      const prepared = { ...equipment, ...asked, used, opening, close, write };
       return plan.type === 'start'
         ? await this.#start(plan, prepared)
         : await this.#continueRun(plan, prepared);
@@ -174,7 +179,7 @@ export class RequestRuns {
       used,
       ...omitUndefined({ refersTo, restored: restored?.length === 0 ? undefined : restored?.slice() }),
     };
-    const agent = agents.make(spec, { request, toolset, store });
+    const agent = agents.make(spec, { request, toolset, store, opening: asked.opening });
     if (isStored) await asked.joined?.join(runId);
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
@@ -222,7 +227,9 @@ export class RequestRuns {
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
-    const run = await agents.make(spec, { request, toolset: held, store: source }).open(runId);
+    const { opening } = asked;
+    if (limited.some(({ answer }) => answer.type === 'approve')) opening.open();
+    const run = await agents.make(spec, { request, toolset: held, store: source, opening }).open(runId);
     await submitCommands(
       run,
       {
@@ -357,7 +364,7 @@ export class RequestRuns {
   #follow<Wire, Whole>(
     run: Run,
     head: ResponseHead,
-    { chain, close, write }: Prepared<Wire, Whole>,
+    { chain, close, write, opening }: Prepared<Wire, Whole>,
     { from, isStored }: { from: number; isStored: boolean },
   ): LiveResponse<Wire, Whole> {
     const { host, log, library, live } = this.#options;
@@ -380,12 +387,16 @@ export class RequestRuns {
       .catch(() => {})
       .finally(() => void close());
     const whenUnread = head.spec.lifetime === 'answer' ? 'keep' : 'cancel';
-    const options = { host, from, write, settled, closing: live.closing, log, whenUnread } as const;
+    if (pendingServices(run.durable.state).some(({ service }) => WORK.includes(service))) opening.open();
+    const options = { host, from, write, settled, opening, closing: live.closing, log, whenUnread } as const;
     const feed = new ResponseFeed(run, head, options);
     live.add(feed, settled);
     return feed.attach();
   }
 }
+
+/** What an answer can begin with instead of a model call. */
+const WORK: readonly ServiceName[] = ['toolBatch', 'compaction'];
 
 /** Those of the caller, which decide who sees the run, and of the client's session, if there is room. */
 function labelsFor({ caller, request }: CallersRequest): Labels {

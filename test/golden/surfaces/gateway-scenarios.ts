@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../protocol/json.ts';
-import { call, callCustom, made, type PlayedTurn, say, think, turn } from './provider.ts';
+import { BUSY, call, callCustom, made, type PlayedTurn, say, think, turn } from './provider.ts';
 import { SCENARIOS } from './scenarios.ts';
 import type { Scenario } from './stage.ts';
 
@@ -48,9 +48,12 @@ const SHARED = [
   'late-reader',
 ];
 
+/** Our attempts, also where the client would make them. */
+const RETRIED = { config: { max_attempts: { 'openai:gpt': 3 } } };
+
 const shared = Object.fromEntries(
   Object.entries(SCENARIOS).flatMap(([name, { about, turns }]): [string, Asked][] =>
-    SHARED.includes(name) ? [[name, { about, turns }]] : [],
+    SHARED.includes(name) ? [[name, { about, turns, ...(/^retried/.test(name) && RETRIED) }]] : [],
   ),
 );
 
@@ -100,6 +103,7 @@ const SEARCHED: JsonObject[] = [
 ];
 
 const own: Readonly<Record<string, Asked>> = {
+  busy: { about: 'The provider is overloaded.', turns: [BUSY, BUSY, BUSY] },
   'web-search': {
     about: 'The provider searches the web, and the text cites a page.',
     turns: SCENARIOS['web-search']?.turns ?? [],

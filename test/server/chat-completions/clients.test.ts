@@ -207,12 +207,9 @@ describe('the openai client', () => {
     expect((await gateway.store.list({ limit: 1000 })).runs.length).toBe(before + 1);
   });
 
-  it('throws the error in a stream', async () => {
-    const stream = await client.chat.completions.create({ model: 'failing', messages: GO, stream: true });
-    const read = async () => {
-      for await (const _chunk of stream);
-    };
-    await expect(read()).rejects.toMatchObject({ code: 'server_error', type: 'server_error' });
+  it('throws the error of a stream that fails before it begins', async () => {
+    const stream = client.chat.completions.create({ model: 'failing', messages: GO, stream: true });
+    await expect(stream).rejects.toMatchObject({ status: 502, code: 'server_error', type: 'server_error' });
   });
 
   it('lists models, and retrieves one', async () => {

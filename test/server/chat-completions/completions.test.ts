@@ -183,11 +183,12 @@ describe('a failed request', () => {
     expect(await busy.json()).toMatchObject({ error: { type: 'rate_limit_error' } });
   });
 
-  it('ends its stream with an error object', async () => {
-    const chunks = await streamChat(gateway, { model: 'failing', messages: GO });
-    const { error, finishReasons } = addUpChunks(chunks);
-    expect(error).toMatchObject({ type: 'server_error', code: 'server_error', param: null });
-    expect(finishReasons).toEqual([]);
+  it('is no stream if it failed before the provider began to answer', async () => {
+    const failed = await postChat(gateway, { model: 'failing', messages: GO, stream: true });
+    expect([failed.status, failed.headers.get('x-should-retry')]).toEqual([502, 'false']);
+    expect(await failed.json()).toMatchObject({
+      error: { type: 'server_error', code: 'server_error', param: null },
+    });
   });
 
   it('is one that a person cancels', async () => {

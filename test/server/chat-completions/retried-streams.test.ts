@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { addUpChunks, complete, postChat, streamChat } from '../../support/responses/chat.ts';
+import { addUpChunks, complete, postChat, readChunks, streamChat } from '../../support/responses/chat.ts';
 import { CutProvider, type CutScript } from '../../support/responses/cut-provider.ts';
 import { fastHost, Gateway } from '../../support/responses/gateway.ts';
 
@@ -9,7 +9,7 @@ let gateway: Gateway;
 
 beforeAll(async () => {
   provider = await CutProvider.listen();
-  gateway = new Gateway({}, { host: fastHost });
+  gateway = new Gateway({}, { host: fastHost, config: () => ({ max_attempts: { [ASK.model]: 3 } }) });
 });
 beforeEach(() => {
   vi.stubEnv('OPENAI_BASE_URL', provider.url);
@@ -48,7 +48,14 @@ describe('a completion whose provider stream breaks off in the middle of a text'
     const outcomes = new Set<string>();
     await fc.assert(
       fc.asyncProperty(words, cuts, async (words, cuts) => {
-        const { message, finishReasons, error } = await streamed({ words, cuts });
+        provider.play({ words, cuts });
+        const begun = await postChat(gateway, { ...ASK, stream: true });
+        const failed = begun.status === 200 ? undefined : ((await begun.json()) as { error: object });
+        const {
+          message,
+          finishReasons,
+          error = failed?.error,
+        } = addUpChunks(failed === undefined ? readChunks(await begun.text()) : []);
         provider.play({ words, cuts });
         outcomes.add(error === undefined ? 'completed' : 'failed');
         if (error !== undefined) {

@@ -47,12 +47,16 @@ async function expectFreeSlot(): Promise<void> {
 const ONE_SLOT = { limits: { concurrent_runs: 1 } };
 
 describe.each(APIS)('a client of %s that leaves', api => {
-  it.each([true, false])('ends the model call upstream and the run, with stream: %s', async stream => {
+  it.each([
+    ['in the middle of a stream', true, 'one '],
+    ['before its stream has begun', true, GATE],
+    ['without a stream', false, GATE],
+  ] as const)('ends the model call upstream and the run, %s', async (_where, stream, step) => {
     served = await ServedGateway.open({ config: ONE_SLOT });
-    served.provider.play([stream ? 'one ' : GATE, HANG]);
+    served.provider.play([step, HANG]);
     const { leave, answer } = served.askAs(api, { stream });
     await served.provider.asked();
-    if (stream) await (await answer).body?.getReader().read();
+    if (step !== GATE) await (await answer).body?.getReader().read();
     leave();
     await served.provider.wasLeft();
     expect((await served.ended()).events.at(-1)).toMatchObject(LEFT);

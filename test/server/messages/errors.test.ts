@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import type { ClientOptions } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { anthropicOn, post, streamed } from '../../support/messages/client.ts';
+import { anthropicOn, post } from '../../support/messages/client.ts';
 import { Gateway } from '../../support/responses/gateway.ts';
 
 let gateway: Gateway;
@@ -146,9 +146,9 @@ describe('an error', () => {
     expect(answer.body.request_id).toMatch(/^req_/);
   });
 
-  it('in a stream is an event, which the client throws', async () => {
-    const events = await streamed(gateway, { ...base, model: 'broken' });
-    expect(events.map(({ type }) => type)).toEqual(['message_start', 'error']);
+  it('of a stream that has not begun is a status, which the client throws', async () => {
+    const { status } = await post(gateway, '/v1/messages', { ...base, model: 'broken', stream: true });
+    expect(status).toBe(500);
     await expect(client.messages.stream({ ...base, model: 'broken' }).finalMessage()).rejects.toMatchObject({
       error: { error: { type: 'api_error' } },
     });

@@ -9,7 +9,7 @@ let gateway: Gateway;
 
 beforeAll(async () => {
   provider = await CutProvider.listen();
-  gateway = new Gateway({}, { host: fastHost });
+  gateway = new Gateway({}, { host: fastHost, config: () => ({ max_attempts: { [ASK.model]: 3 } }) });
 });
 beforeEach(() => {
   vi.stubEnv('OPENAI_BASE_URL', provider.url);
@@ -42,10 +42,11 @@ describe('a message whose provider stream breaks off in the middle of a text', (
     await fc.assert(
       fc.asyncProperty(words, cuts, async (words, cuts) => {
         provider.play({ words, cuts });
-        const events = await streamed(gateway, ASK);
-        const sum = addUp(events);
+        const events = await streamed(gateway, ASK).catch(() => []);
         provider.play({ words, cuts });
         const whole = await post(gateway, '/v1/messages', ASK);
+        if (events.length === 0) return expect(whole.status).toBeGreaterThanOrEqual(500);
+        const sum = addUp(events);
         if (events.at(-1)?.type === 'error') {
           expect(whole.status).toBeGreaterThanOrEqual(500);
           expect(sum).toMatchObject({ stop_reason: null });
@@ -75,6 +76,6 @@ it('a failure before any output can be retried by the client', async () => {
   expect([status, headers.get('x-should-retry')]).toEqual([529, null]);
   expect(body).toMatchObject({ error: { type: 'overloaded_error' } });
   provider.play({ words: ['alpha'], cuts: [0, 0, 0, 0, 0] });
-  const events = await streamed(gateway, ASK);
-  expect(events.at(-1)).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } });
+  const again = await post(gateway, '/v1/messages', { ...ASK, stream: true });
+  expect([again.status, again.headers.get('x-should-retry')]).toEqual([529, null]);
 });

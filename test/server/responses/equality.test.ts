@@ -68,7 +68,7 @@ function plain(response: Resource): JsonObject {
 }
 
 describe('a response', () => {
-  const names = Object.keys(SCRIPTS);
+  const names = Object.keys(SCRIPTS).filter(name => name !== 'failing');
 
   it.each(names)('streamed equals the sum of its events and the retrieved response: %s', async model => {
     const events = await gateway.stream({ model, input: 'go', tools: TOOLS });
@@ -80,7 +80,12 @@ describe('a response', () => {
     expect(await gateway.get(response.id)).toEqual(response);
   });
 
-  it.each(names.filter(name => name !== 'failing'))('is the same streamed or not: %s', async model => {
+  it('that fails before it begins is the same error streamed or not', async () => {
+    const failed = await gateway.refused({ model: 'failing', input: 'go' });
+    expect(await gateway.refused({ model: 'failing', input: 'go', stream: true })).toEqual(failed);
+  });
+
+  it.each(names)('is the same streamed or not: %s', async model => {
     for (const include of [[], ['reasoning.encrypted_content']]) {
       const body = { model, input: 'go', tools: TOOLS, include };
       const whole = await gateway.create(body);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ScriptedError, ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/index.ts';
-import { calling, endOf, type Folder, fastHost, Gateway, runOf } from '../../support/responses/gateway.ts';
+import { calling, type Folder, fastHost, Gateway } from '../../support/responses/gateway.ts';
 
 let gateway: Gateway;
 
@@ -202,15 +202,15 @@ describe('the model a request names', () => {
     const before = process.env.GROQ_API_KEY;
     delete process.env.GROQ_API_KEY;
     const open = new Gateway({});
-    const events = await open.stream({ model: 'groq:some-model', input: 'x' });
+    const error = await open.refused({ model: 'groq:some-model', input: 'x', stream: true });
     if (before !== undefined) process.env.GROQ_API_KEY = before;
-    expect(events.at(-1)).toMatchObject({
-      type: 'response.failed',
-      response: { error: { code: 'server_error', message: expect.stringContaining('See its log') } },
+    expect(error).toMatchObject({ code: 'server_error', message: expect.stringContaining('See its log') });
+    const [run] = (await open.store.list({})).runs;
+    expect(run?.status).toBe('cancelled');
+    expect(await open.get(`${run?.runId}`.replace('run_', 'resp_'))).toMatchObject({
+      status: 'failed',
+      error: { code: 'server_error' },
     });
-    const { id } = endOf(events);
-    expect((await open.store.get(runOf({ id })))?.status).toBe('cancelled');
-    expect(await open.get(id)).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
     expect(open.log.join('\n')).toContain('GROQ_API_KEY');
     await open.close();
   });

@@ -1,14 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../protocol/json.ts';
-import {
-  calling,
-  endOf,
-  Gateway,
-  type Page,
-  type Resource,
-  runOf,
-  typesOf,
-} from '../../support/responses/gateway.ts';
+import { calling, endOf, Gateway, type Page, type Resource, runOf } from '../../support/responses/gateway.ts';
 
 const ASK = { type: 'function', name: 'ask', parameters: { type: 'object', properties: {} } };
 const USER = { role: 'user', content: 'Begin.' };
@@ -310,20 +302,21 @@ describe('a run that does not finish normally', () => {
     });
   });
 
-  it('is a failed response when streamed, and otherwise an error that clients must not retry', async () => {
-    const events = await gateway.stream({ model: 'limited', input: 'a' });
-    expect(typesOf(events)).toEqual(['response.created', 'response.in_progress', 'response.failed']);
-    expect(endOf(events)).toMatchObject({
-      status: 'failed',
-      error: { code: 'rate_limit_exceeded', message: 'too fast' },
-    });
-    expect(await gateway.get(endOf(events).id)).toEqual(endOf(events));
-    const whole = await gateway.send('POST', '', { model: 'limited', input: 'a' });
-    expect(whole.status).toBe(429);
-    expect(whole.headers.get('x-should-retry')).toBe('false');
-    expect(await whole.json()).toEqual({
-      error: { message: 'too fast', type: 'rate_limit_error', code: 'rate_limit_exceeded', param: null },
-    });
-    expect((await gateway.send('POST', '', { model: 'failing', input: 'a' })).status).toBe(400);
-  });
+  it.each([true, false])(
+    'is an error that clients must not retry, and kept, with stream: %s',
+    async stream => {
+      const whole = await gateway.send('POST', '', { model: 'limited', input: 'a', stream });
+      expect(whole.status).toBe(429);
+      expect(whole.headers.get('x-should-retry')).toBe('false');
+      expect(await whole.json()).toEqual({
+        error: { message: 'too fast', type: 'rate_limit_error', code: 'rate_limit_exceeded', param: null },
+      });
+      const [run] = (await gateway.store.list({ limit: 1 })).runs;
+      expect(await gateway.get(`${run?.runId}`.replace('run_', 'resp_'))).toMatchObject({
+        status: 'failed',
+        error: { code: 'rate_limit_exceeded', message: 'too fast' },
+      });
+      expect((await gateway.send('POST', '', { model: 'failing', input: 'a' })).status).toBe(400);
+    },
+  );
 });

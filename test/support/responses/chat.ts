@@ -42,6 +42,10 @@ export async function streamChat(gateway: Gateway, body: object): Promise<Chunk[
   const response = await postChat(gateway, { ...body, stream: true });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${response.status} ${text}`);
+  return readChunks(text);
+}
+
+export function readChunks(text: string): Chunk[] {
   const frames = text.split('\n\n').filter(frame => frame !== '' && !frame.startsWith(':'));
   if (frames.pop() !== 'data: [DONE]') throw new Error(`the stream does not end with [DONE]: ${text}`);
   return frames.map(frame => JSON.parse(frame.slice('data: '.length)) as Chunk);

@@ -1,6 +1,7 @@
 import { openaiChat } from '../../../adapters/openai-chat.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
+import { type Host, systemHost } from '../../../engine/host/host.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import { hasEnded, statusOf } from '../../../machines/status.ts';
@@ -64,8 +65,9 @@ export class ServedGateway {
 
   static async open({
     config = {},
+    host = systemHost,
     ...agentOptions
-  }: Partial<AgentOptions> & { config?: JsonObject } = {}): Promise<ServedGateway> {
+  }: Partial<AgentOptions> & { config?: JsonObject; host?: Host } = {}): Promise<ServedGateway> {
     const provider = await GatedProvider.listen();
     const store = memory();
     const log: string[] = [];
@@ -75,6 +77,7 @@ export class ServedGateway {
     const gateway = createGateway(
       {
         store,
+        host,
         // `keep_unstored`, so that tests can look at every run.
         config: gatewayConfigSchema.parse({ keep_unstored: true, ...config }),
         log: line => log.push(line),

@@ -13,7 +13,8 @@ let gateway: Gateway;
 
 beforeAll(async () => {
   provider = await BreakingProvider.listen();
-  gateway = new Gateway({}, { host: fastHost });
+  const config = () => ({ max_attempts: { 'openai-chat:any': 3, 'openai:any': 3 } });
+  gateway = new Gateway({}, { host: fastHost, config });
 });
 beforeEach(() => {
   vi.stubEnv('OPENAI_BASE_URL', provider.url);

@@ -1,0 +1,32 @@
+/**
+ * Whether an answer has begun for its client. Until then a failure is one of the whole request: a status, after which the
+ * client may send the request again. It begins with work that is no model call, or when the client has waited so long that
+ * its connection might be cut; in a stream also with the first event of the provider.
+ */
+export class Opening {
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #streams: boolean;
+  #isOpen = false;
+
+  constructor({ streams }: { streams: boolean }) {
+    this.#streams = streams;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  open(): void {
+    this.#isOpen = true;
+    this.#opened.resolve();
+  }
+
+  /** The provider has begun to answer. */
+  readonly begin = (): void => {
+    if (this.#streams) this.open();
+  };
+}
