@@ -4,7 +4,8 @@
  * are right whatever came before.
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import { integerIn, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { withTail } from '../http/body-text.ts';
+import { arrayOf, integerIn, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 
 /** A value of `cache_control`. */
 type Mark = JsonObject;
@@ -21,7 +22,9 @@ export type CacheMarks = {
   messages: { role: 'user' | 'assistant'; before: number; mark: Mark }[];
 };
 
-export function marksIn({ cache_marks }: JsonObject): CacheMarks | undefined {
+/** `auto`: the places are chosen by `markAuto`. */
+export function marksIn({ cache_marks }: JsonObject): CacheMarks | 'auto' | undefined {
+  if (cache_marks === 'auto') return cache_marks;
   if (!isJsonObject(cache_marks)) return undefined;
   const { system, tools, messages } = cache_marks;
   return {
@@ -93,18 +96,66 @@ export function markMessages(messages: JsonObject[], marks: CacheMarks | undefin
         if (!/thinking$/.test(textIn(type))) ofAssistant.push({ message, block, after: ofUser.length });
       } else if (role === 'user' || type === 'text') ofUser.push({ message, block });
     }
-  const marked = [...messages];
+  const marked = new Map<number, JsonObject>();
   for (const { role, before, mark } of marks.messages) {
     const place =
       role === 'user'
         ? ofUser[ofUser.length - 1 - before]
         : ofAssistant.findLast(({ after }) => after === ofUser.length - before);
-    const message = place && marked[place.message];
-    if (!message) continue;
-    const content = objectsOf(message.content).map((block, at) =>
-      at === place.block ? withMark(block, mark) : block,
-    );
-    marked[place.message] = { ...message, content };
+    const message = place && (marked.get(place.message) ?? messages[place.message]);
+    if (message) marked.set(place.message, withMarkAt(message, place.block, mark));
   }
+  return withChanges(messages, marked);
+}
+
+function withMarkAt(message: JsonObject, block: number, mark: Mark): JsonObject {
+  const content = objectsOf(message.content).map((one, at) => (at === block ? withMark(one, mark) : one));
+  return { ...message, content };
+}
+
+/** With other entries at some places. */
+function withChanges<Value extends JsonValue>(
+  list: readonly Value[],
+  changes: ReadonlyMap<number, Value>,
+): Value[] {
+  const first = Math.min(list.length, ...changes.keys());
+  return withTail(
+    list,
+    first,
+    list.slice(first).map((entry, at) => changes.get(first + at) ?? entry),
+  );
+}
+
+const MOST_MARKS = 4;
+
+/**
+ * Marks the last two messages of the user, the instructions and the last tool. The first of the two was the last one of
+ * the request before: so each request reads all that the one before it wrote, however many blocks are between them, and
+ * conversations with the same instructions share these. A body with a mark for the whole prompt gets no others. See
+ * https://platform.claude.com/docs/en/build-with-claude/prompt-caching.
+ */
+export function markAuto(body: JsonObject): JsonObject {
+  if (body.cache_control != null) return body;
+  const mark = { type: 'ephemeral' };
+  const marked = { ...body };
+  const messages = arrayOf(body.messages);
+  const tools = arrayOf(body.tools);
+  const asked = messages.flatMap((message, at) => (objectOf(message).role === 'user' ? [at] : [])).slice(-2);
+  const ends = asked.map(at => {
+    const message = objectOf(messages[at]);
+    return [at, withMarkAt(message, arrayOf(message.content).length - 1, mark)] as const;
+  });
+  marked.messages = withChanges(messages, new Map(ends));
+  // Tools of the provider may have marks of their own.
+  let left =
+    MOST_MARKS - ends.length - objectsOf(tools).filter(({ cache_control }) => cache_control != null).length;
+  if (typeof body.system === 'string' && left > 0) {
+    marked.system = [textBlock(body.system, mark)];
+    left -= 1;
+  }
+  // A tool that is not loaded cannot be marked.
+  const last = tools.findLastIndex(tool => objectOf(tool).defer_loading !== true);
+  if (last !== -1 && left > 0)
+    marked.tools = withChanges(tools, new Map([[last, { cache_control: mark, ...objectOf(tools[last]) }]]));
   return marked;
 }

@@ -6,7 +6,7 @@ import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { isObjectSchema, LOST_KEYWORDS, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
 import { acceptedForm, BUDGETS, LEAST_BUDGET, thinksIn, withoutThinking } from './accepted-form.ts';
-import { type CacheMarks, markMessages, marksIn, markTools, systemInput } from './cache-marks.ts';
+import { type CacheMarks, markAuto, markMessages, marksIn, markTools, systemInput } from './cache-marks.ts';
 import { keepBlock, keptBlock, waitingContainer } from './messages.ts';
 import { familyOf, type ModelFamily } from './model-family.ts';
 
@@ -21,20 +21,21 @@ export function bodyOf(
   plan: Plan,
   { model, stream, conversationOf }: BodyOptions,
 ): JsonObject {
-  const tools = markTools(toolsInput(request, plan), plan.marks);
+  const marks = plan.marks === 'auto' ? undefined : plan.marks;
+  const tools = markTools(toolsInput(request, plan), marks);
   const { opening, input: conversation } = conversationOf(
     withSearches(request.transcript, [...tools, ...objectsOf(plan.providerOptions.tools)], plan.family),
   );
   const { instructions = '', output } = request;
   const schema = plan.output.type === 'words' && output ? [withOutputSchema(undefined, output)] : [];
-  const messages = markMessages(conversation, plan.marks);
+  const messages = markMessages(conversation, marks);
   const merged = mergeOptions(
     mergeOptions(
       {
         model,
         max_tokens: plan.maxTokens,
         ...omitUndefined({
-          system: systemInput(instructions, [...schema, ...opening], plan.marks),
+          system: systemInput(instructions, [...schema, ...opening], marks),
           container: waitingContainer(request.transcript),
         }),
         messages,
@@ -49,7 +50,8 @@ export function bodyOf(
     ),
     plan.providerOptions,
   );
-  const body = acceptedForm(merged, plan.family);
+  const accepted = acceptedForm(merged, plan.family);
+  const body = plan.marks === 'auto' ? markAuto(accepted) : accepted;
   if (objectsOf(body.tools).length > 0) return { tool_choice: choiceInput(request, plan), ...body };
   const called = calledTools(messages);
   return called.length > 0 ? { tool_choice: { type: 'none' }, ...body, tools: called } : body;
@@ -207,7 +209,7 @@ type OutputPlan =
 type Plan = {
   family: ModelFamily;
   providerOptions: JsonObject;
-  marks: CacheMarks | undefined;
+  marks: CacheMarks | 'auto' | undefined;
   maxTokens: number;
   thinking: JsonObject;
   mayForce: boolean;

@@ -4,8 +4,23 @@ import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 const TEXT = Symbol('JSON text');
 
 /** Gives a list its JSON text, for the request body that it will be a member of. The list must not change afterwards. */
-export function setText(list: JsonObject[], text: string): void {
+export function setText(list: readonly JsonValue[], text: string): void {
   Object.defineProperty(list, TEXT, { value: text });
+}
+
+/** The list with other elements from `at` on. Its JSON text is written again only from there. */
+export function withTail<Value extends JsonValue>(
+  list: readonly Value[],
+  at: number,
+  tail: readonly Value[],
+): Value[] {
+  const changed = [...list.slice(0, at), ...tail];
+  const text = textOf(list);
+  if (text !== undefined) {
+    const [before, after] = [JSON.stringify(list.slice(at)), JSON.stringify(tail)];
+    setText(changed, text.slice(0, text.length - before.length + 1) + after.slice(1));
+  }
+  return changed;
 }
 
 /** `convert` with its last result, and the JSON of it, cached for each list, whose elements never change. */

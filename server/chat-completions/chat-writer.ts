@@ -6,7 +6,7 @@ import type {
 } from 'openai/resources/chat/completions';
 import { KEEP_ALIVE_COMMENT } from '../../engine/events/streamed-body.ts';
 import type { Item } from '../../protocol/item.ts';
-import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import {
   type AnswerEnd,
@@ -267,7 +267,10 @@ function usageOf(usage: Usage): NonNullable<ChatCompletion['usage']> {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
     total_tokens: usage.inputTokens + usage.outputTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedInputTokens ?? 0 },
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedInputTokens ?? 0,
+      ...omitNull({ cache_write_tokens: usage.cacheWriteTokens }),
+    },
     completion_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
   };
 }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import { ANTHROPIC } from '../../adapters/anthropic/messages.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
@@ -13,7 +13,7 @@ import {
   readTool,
   type ToolNames,
 } from '../gateway/request/request-tools.ts';
-import { samplingOptions, takesNoEffort } from '../gateway/request/shared-parameters.ts';
+import { fitId, samplingOptions, takesNoEffort } from '../gateway/request/shared-parameters.ts';
 import { cacheMarksOf } from './cache-marks.ts';
 import { assertNoPause, readEdits } from './context-edits.ts';
 import { describeProblem, invalidAt } from './message-error.ts';
@@ -21,7 +21,6 @@ import { assertOneEffort, foundTools, message, readMessages } from './message-in
 import { isWebSearch } from './web-search.ts';
 
 const MOST_MESSAGES = 10_000;
-const ANTHROPIC = 'anthropic';
 
 /** A field that the server cannot leave out without changing what the request asks for. */
 const NOT_SUPPORTED = 'This field is not supported.';
@@ -276,10 +275,8 @@ function choiceOf(choice: Prompt['tool_choice'], search: string | undefined): Re
   }
 }
 
-/** For OpenAI's abuse detection, which takes 64 characters: a longer id becomes its digest. */
 function userOf({ metadata }: Create): string | undefined {
-  const user = metadata?.user_id ?? undefined;
-  return user === undefined || user.length <= 64 ? user : createHash('sha256').update(user).digest('hex');
+  return metadata?.user_id == null ? undefined : fitId(metadata.user_id);
 }
 
 /** Throws a `ResponsesError` for `top_k` and `stop_sequences` if the provider does not have them. */
@@ -348,11 +345,11 @@ function budgetEffort(thinking: Prompt['thinking'], provider: string): string | 
 function promptOptions(body: Prompt): JsonObject {
   const { thinking, output_config: config, context_management, speed } = body;
   const how: JsonObject = omitNull({ effort: config?.effort, task_budget: config?.task_budget });
-  return omitNull({
+  const given = omitNull({
     thinking,
     output_config: Object.keys(how).length === 0 ? undefined : how,
     context_management,
     speed,
-    cache_marks: cacheMarksOf(body),
   });
+  return { ...given, cache_marks: cacheMarksOf(body) ?? null };
 }

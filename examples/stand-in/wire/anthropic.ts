@@ -21,13 +21,14 @@ function endOf({ finish, calls }: WrittenTurn): JsonObject {
   return { stop_reason: ends[finish], stop_sequence: null };
 }
 
-/** `input_tokens` excludes cached tokens; reasoning tokens are not reported. */
+/** `input_tokens` excludes what was cached and is now; reasoning tokens are not reported. */
 function usageOf({ usage }: WrittenTurn): JsonObject {
   if (usage === null) return {};
+  const { input, cached, written = 0 } = usage;
   return {
-    input_tokens: usage.input - usage.cached,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: usage.cached,
+    input_tokens: input - cached - written,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
     output_tokens: usage.output,
   };
 }

@@ -19,7 +19,8 @@ export type WrittenTurn = {
   /** The finish reason; `stop` becomes `tool_calls` if there are calls. */
   finish: 'stop' | 'length' | 'content_filter';
   /** In tokens. `cached` is part of `input`, `reasoning` part of `output`. */
-  usage: { input: number; output: number; cached: number; reasoning: number } | null;
+  /** `input` includes what was read from the cache and written to it. */
+  usage: { input: number; output: number; cached: number; written?: number; reasoning: number } | null;
   /** The query of a web search that the provider ran before its text. */
   searched?: string;
 };

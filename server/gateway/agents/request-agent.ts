@@ -1,3 +1,4 @@
+import { ANTHROPIC } from '../../../adapters/anthropic/messages.ts';
 import { callTypeDeclaredAs } from '../../../adapters/responses/item-kinds.ts';
 import { mergeOptions } from '../../../adapters/turn/json-access.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
@@ -13,6 +14,7 @@ import { searchTool } from '../../../tools/search-tools.ts';
 import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { invalid, missing } from '../../openai-error.ts';
 import type { Opening } from '../live/opening.ts';
+import { cacheKeyOf } from '../request/client-session.ts';
 import { compactsContext, thresholdIn } from '../request/compaction-items.ts';
 import { isTakenBy } from '../request/field-table.ts';
 import { type GatewayRequest, OPENAI, OPENAI_CHAT } from '../request/gateway-request.ts';
@@ -273,13 +275,17 @@ function optionsFor(
   {
     request,
     passed,
-    ...known
+    ...others
   }: { request: RecordedRequest; passed: readonly BuiltinTool[]; exposed: Exposed },
 ): JsonObject {
   const { context_management, truncation, ...named } = request.openai;
   const { reasoningSummary: summary, text } = request;
   const verbosity = text?.verbosity ?? undefined;
-  const taken = Object.fromEntries(Object.entries(named).filter(([name]) => isTakenBy(provider, name)));
+  const taken: JsonObject = {};
+  for (const [name, value] of Object.entries({ prompt_cache_key: cacheKeyOf(request.session), ...named }))
+    if (value !== undefined && isTakenBy(provider, name)) taken[name] = value;
+  // Messages has its clients' marks, or `null`, in options that count before these.
+  if (provider === ANTHROPIC) return { cache_marks: 'auto' };
   if (provider === OPENAI_CHAT) return { ...taken, ...omitUndefined({ verbosity }) };
   if (provider !== OPENAI) return taken;
   const compacts = thresholdIn(request) === undefined ? context_management : undefined;
@@ -288,7 +294,7 @@ function optionsFor(
     ...(verbosity === undefined ? {} : { text: { verbosity } }),
     ...taken,
     ...omitUndefined({ truncation, context_management: compacts }),
-    ...passedOptions(request, passed, { ...known, toolSearch }),
+    ...passedOptions(request, passed, { ...others, toolSearch }),
   };
 }
 

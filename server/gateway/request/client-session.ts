@@ -1,6 +1,7 @@
 import { arrayOf, objectOf } from '../../../adapters/turn/json-access.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
+import { fitId } from './shared-parameters.ts';
 
 /**
  * The session of an agent that sends requests, as it names it: all requests of one conversation with a person have the
@@ -37,6 +38,13 @@ const SIDE = 'side';
 /** The labels of the session's runs. */
 export function sessionLabels(session: ClientSession | undefined): Labels {
   return session === undefined ? {} : { session: session.id, ...omitUndefined({ thread: session.thread }) };
+}
+
+/** Under which OpenAI's prompt caches keep the session: each thread has a beginning of its own. */
+export function cacheKeyOf(session: ClientSession | undefined): string | undefined {
+  if (session === undefined) return undefined;
+  const { id, thread } = session;
+  return fitId(thread === undefined ? id : `${id}:${thread}`);
 }
 
 /** Claude Code's `metadata.user_id` is JSON. */

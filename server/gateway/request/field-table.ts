@@ -2,6 +2,7 @@
  * What the gateway does with each field of a request, for the three APIs. A field that is in none of these tables is refused
  * by name. `npm run docs` writes docs/request-fields.md from them.
  */
+import { ANTHROPIC } from '../../../adapters/anthropic/messages.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import { OPENAI, OPENAI_CHAT } from './gateway-request.ts';
 import { providersWith } from './shared-parameters.ts';
@@ -33,10 +34,14 @@ type Fate = 'used' | 'hint' | 'refused';
 
 export type FieldRules = Readonly<Record<string, FieldRule>>;
 
-const used = (note?: string, more?: Pick<FieldRule, 'members' | 'kinds'>): FieldRule => ({
-  fate: 'used',
-  ...(note !== undefined && { note }),
-  ...more,
+const used = (note?: string): FieldRule => ({ fate: 'used', ...(note !== undefined && { note }) });
+const usedWith = <const Members extends FieldRules>(members: Members, note?: string) => ({
+  ...used(note),
+  members,
+});
+const usedPerType = <const Kinds extends NonNullable<FieldRule['kinds']>>(kinds: Kinds) => ({
+  ...used(),
+  kinds,
 });
 const hint = (note: string, unless?: readonly JsonValue[]): FieldRule => ({
   fate: 'hint',
@@ -52,8 +57,12 @@ const usedFor = (
   providers: readonly string[],
   elsewhere: Exclude<Fate, 'used'>,
   note?: string,
-  more?: Pick<FieldRule, 'unless' | 'members'>,
-): FieldRule => ({ fate: 'used', only: { providers, else: elsewhere }, ...(note && { note }), ...more });
+  unless?: readonly JsonValue[],
+): FieldRule => ({
+  ...used(note),
+  only: { providers, else: elsewhere },
+  ...(unless && { unless }),
+});
 
 /** Fields that are used and have no more to say. */
 function plain<const Names extends string>(names: Names) {
@@ -67,7 +76,7 @@ export const NO_THREADS = 'thread_unsupported_request';
 
 const sampling = 'the distribution that tokens are drawn from';
 
-const ANTHROPIC = ['anthropic'];
+const OF_ANTHROPIC = [ANTHROPIC];
 const RESPONSES = [OPENAI];
 const OF_OPENAI = [OPENAI, OPENAI_CHAT];
 
@@ -76,18 +85,23 @@ const PENALTIES = 'openai-chat groq mistral deepseek openrouter cerebras harmony
 
 /** Parameters of OpenAI's two APIs, which providers that have them get as they are. */
 const openai = {
-  presence_penalty: usedFor(PENALTIES, 'refused', undefined, { unless: [0] }),
-  frequency_penalty: usedFor(PENALTIES, 'refused', undefined, { unless: [0] }),
-  service_tier: usedFor(OF_OPENAI, 'hint', 'price and speed', { unless: ['auto', 'default'] }),
+  presence_penalty: usedFor(PENALTIES, 'refused', undefined, [0]),
+  frequency_penalty: usedFor(PENALTIES, 'refused', undefined, [0]),
+  service_tier: usedFor(OF_OPENAI, 'hint', 'price and speed', ['auto', 'default']),
   safety_identifier: usedFor(OF_OPENAI, 'hint', "for OpenAI's detection of abuse"),
-  prompt_cache_key: usedFor([...OF_OPENAI, 'azure', 'mistral', 'xai'], 'hint', 'the price of the input'),
-  prompt_cache_options: usedFor(OF_OPENAI, 'hint', 'the price of the input', {
+  prompt_cache_key: usedFor(
+    [...OF_OPENAI, 'azure', 'mistral', 'xai'],
+    'hint',
+    "the price of the input; without it, the client's session is the key",
+  ),
+  prompt_cache_options: {
+    ...usedFor(OF_OPENAI, 'hint', 'the price of the input'),
     members: {
       ...plain('mode ttl'),
       prewarm: refused('a request that only fills a cache would have no answer', [false]),
       comparison_response_id: hint("a diagnosis of OpenAI's cache"),
     },
-  }),
+  },
   prompt_cache_retention: usedFor(OF_OPENAI, 'hint', 'the price of the input'),
   user: hint('deprecated by OpenAI; it is kept and shown with the response, and not sent on'),
 };
@@ -101,72 +115,58 @@ export const RESPONSES_FIELDS = {
   ...plain('parallel_tool_calls previous_response_id store stream temperature top_p'),
   ...openai,
   metadata: used('kept with the response, and shown'),
-  context_management: used(undefined, { members: plain('type compact_threshold') }),
-  reasoning: used(undefined, {
-    members: {
-      effort: used(),
-      summary: usedFor(RESPONSES, 'hint', 'others show what reasoning they give'),
-      generate_summary: hint('the deprecated name of `summary`'),
-      context: hint("which reasoning the model sees again is the provider's default", ['auto']),
-      mode: refused('reasoning has one mode here', ['standard']),
+  context_management: usedWith(plain('type compact_threshold')),
+  reasoning: usedWith({
+    effort: used(),
+    summary: usedFor(RESPONSES, 'hint', 'others show what reasoning they give'),
+    generate_summary: hint('the deprecated name of `summary`'),
+    context: hint("which reasoning the model sees again is the provider's default", ['auto']),
+    mode: refused('reasoning has one mode here', ['standard']),
+  }),
+  text: usedWith({
+    format: usedPerType({
+      text: plain('type'),
+      json_object: plain('type'),
+      json_schema: plain('type name schema description strict'),
+    }),
+    verbosity: usedFor(OF_OPENAI, 'hint', 'the length of the text'),
+  }),
+  stream_options: usedWith({
+    include_obfuscation: hint('streams are not padded', [false]),
+    reasoning_summary_delivery: hint('summaries are streamed as the provider sends them'),
+  }),
+  tools: usedPerType({
+    function: {
+      ...plain('type name description parameters strict defer_loading allowed_callers output_schema'),
+      async,
     },
-  }),
-  text: used(undefined, {
-    members: {
-      format: used(undefined, {
-        kinds: {
-          text: plain('type'),
-          json_object: plain('type'),
-          json_schema: plain('type name schema description strict'),
-        },
-      }),
-      verbosity: usedFor(OF_OPENAI, 'hint', 'the length of the text'),
+    custom: { ...plain('type name description format defer_loading'), allowed_callers: callers, async },
+    mcp: {
+      ...plain('type server_label server_url authorization headers server_description allowed_tools'),
+      ...plain('require_approval defer_loading connector_id'),
+      allowed_callers: callers,
+      tunnel_id: refused("tunnels are OpenAI's"),
     },
+    namespace: plain('type name description tools'),
+    web_search: plain(
+      'type filters user_location search_context_size external_web_access search_content_types',
+    ),
+    file_search: plain('type vector_store_ids max_num_results ranking_options filters'),
+    code_interpreter: { ...plain('type container'), allowed_callers: callers },
+    shell: plain('type environment allowed_callers'),
+    local_shell: plain('type'),
+    apply_patch: plain('type allowed_callers'),
+    computer: plain('type display_height display_width environment'),
+    tool_search: plain('type description execution parameters'),
+    programmatic_tool_calling: plain('type'),
   }),
-  stream_options: used(undefined, {
-    members: {
-      include_obfuscation: hint('streams are not padded', [false]),
-      reasoning_summary_delivery: hint('summaries are streamed as the provider sends them'),
-    },
+  tool_choice: usedPerType({
+    function: plain('type name namespace'),
+    custom: plain('type name namespace'),
+    mcp: plain('type name server_label'),
+    allowed_tools: plain('type mode tools'),
   }),
-  tools: used(undefined, {
-    kinds: {
-      function: {
-        ...plain('type name description parameters strict defer_loading allowed_callers output_schema'),
-        async,
-      },
-      custom: { ...plain('type name description format defer_loading'), allowed_callers: callers, async },
-      mcp: {
-        ...plain('type server_label server_url authorization headers server_description allowed_tools'),
-        ...plain('require_approval defer_loading connector_id'),
-        allowed_callers: callers,
-        tunnel_id: refused("tunnels are OpenAI's"),
-      },
-      namespace: plain('type name description tools'),
-      web_search: plain(
-        'type filters user_location search_context_size external_web_access search_content_types',
-      ),
-      file_search: plain('type vector_store_ids max_num_results ranking_options filters'),
-      code_interpreter: { ...plain('type container'), allowed_callers: callers },
-      shell: plain('type environment allowed_callers'),
-      local_shell: plain('type'),
-      apply_patch: plain('type allowed_callers'),
-      computer: plain('type display_height display_width environment'),
-      tool_search: plain('type description execution parameters'),
-      programmatic_tool_calling: plain('type'),
-    },
-  }),
-  tool_choice: used(undefined, {
-    kinds: {
-      function: plain('type name namespace'),
-      custom: plain('type name namespace'),
-      mcp: plain('type name server_label'),
-      allowed_tools: plain('type mode tools'),
-    },
-  }),
-  truncation: usedFor(RESPONSES, 'hint', 'elsewhere a request that is too long fails', {
-    unless: ['disabled'],
-  }),
+  truncation: usedFor(RESPONSES, 'hint', 'elsewhere a request that is too long fails', ['disabled']),
   top_logprobs: refused('log probabilities are not supported', [0]),
   prompt: refused("stored prompts are in OpenAI's dashboard; send the text as `instructions` and `input`"),
   moderation: refused("the answer would have OpenAI's judgement of it"),
@@ -187,41 +187,36 @@ export const CHAT_FIELDS = {
   ...plain('temperature top_p'),
   ...openai,
   metadata: hint('kept with the run; a completion cannot be retrieved'),
-  response_format: used(undefined, {
-    members: {
+  response_format: usedWith({
+    type: used(),
+    json_schema: usedWith(plain('name schema description strict')),
+  }),
+  stream_options: usedWith({
+    include_usage: used(),
+    include_obfuscation: hint('streams are not padded', [false]),
+  }),
+  tools: usedPerType({
+    function: {
       type: used(),
-      json_schema: used(undefined, { members: plain('name schema description strict') }),
+      function: usedWith(plain('name description parameters strict defer_loading')),
+      cache_control: cacheMark,
+    },
+    custom: {
+      type: used(),
+      custom: usedWith(plain('name description format defer_loading')),
+      cache_control: cacheMark,
     },
   }),
-  stream_options: used(undefined, {
-    members: { include_usage: used(), include_obfuscation: hint('streams are not padded', [false]) },
-  }),
-  tools: used(undefined, {
-    kinds: {
-      function: {
-        type: used(),
-        function: used(undefined, { members: plain('name description parameters strict defer_loading') }),
-        cache_control: cacheMark,
-      },
-      custom: {
-        type: used(),
-        custom: used(undefined, { members: plain('name description format defer_loading') }),
-        cache_control: cacheMark,
-      },
-    },
-  }),
-  tool_choice: used(undefined, {
-    kinds: {
-      function: plain('type function'),
-      custom: plain('type custom'),
-      allowed_tools: plain('type allowed_tools'),
-    },
+  tool_choice: usedPerType({
+    function: plain('type function'),
+    custom: plain('type custom'),
+    allowed_tools: plain('type allowed_tools'),
   }),
   verbosity: usedFor(OF_OPENAI, 'hint', 'the length of the text'),
-  web_search_options: used(undefined, { members: plain('search_context_size user_location') }),
-  stop: usedFor(providersWith('stop'), 'refused', undefined, { unless: [[]] }),
+  web_search_options: usedWith(plain('search_context_size user_location')),
+  stop: usedFor(providersWith('stop'), 'refused', undefined, [[]]),
   seed: usedFor(providersWith('seed'), 'refused'),
-  logit_bias: usedFor(providersWith('logit_bias'), 'refused', undefined, { unless: [{}] }),
+  logit_bias: usedFor(providersWith('logit_bias'), 'refused', undefined, [{}]),
   top_k: usedFor(providersWith('top_k'), 'refused', sampling),
   n: refused('there is one answer', [1]),
   logprobs: refused('log probabilities are not supported', [false]),
@@ -233,29 +228,32 @@ export const CHAT_FIELDS = {
   function_call: refused('it is deprecated; send `tool_choice`'),
   prediction: hint('only the speed'),
   // Of other providers of Chat Completions, as their clients send them.
-  reasoning: used(thinkingSwitch, {
-    members: {
+  reasoning: usedWith(
+    {
       ...plain('effort enabled'),
       max_tokens: hint('a limit of the thinking alone'),
       summary: hint('others show what reasoning they give'),
       exclude: shown,
     },
-  }),
-  thinking: used(thinkingSwitch, {
-    members: {
+    thinkingSwitch,
+  ),
+  thinking: usedWith(
+    {
       type: used(),
       budget_tokens: hint('a limit of the thinking alone'),
       clear_thinking: hint("which reasoning the model sees again is the provider's default"),
     },
-  }),
+    thinkingSwitch,
+  ),
   enable_thinking: used(thinkingSwitch),
-  chat_template_kwargs: used('of Qwen and others; another member would change the prompt', {
-    members: {
+  chat_template_kwargs: usedWith(
+    {
       ...plain('enable_thinking thinking reasoning_effort'),
       preserve_thinking: hint("which reasoning the model sees again is the provider's default"),
       clear_thinking: hint("which reasoning the model sees again is the provider's default"),
     },
-  }),
+    'of Qwen and others; another member would change the prompt',
+  ),
   thinking_budget: hint('a limit of the thinking alone'),
   preserve_thinking: hint("which reasoning the model sees again is the provider's default"),
   include_reasoning: shown,
@@ -278,56 +276,48 @@ export const CHAT_FIELDS = {
 
 const thinkingMembers = {
   ...plain('type budget_tokens display'),
-  block_binding: usedFor(ANTHROPIC, 'hint', 'other providers bind no thinking'),
+  block_binding: usedFor(OF_ANTHROPIC, 'hint', 'other providers bind no thinking'),
 };
 
 export const MESSAGES_FIELDS = {
   ...plain('max_tokens messages model stream system temperature top_p'),
-  tools: used(undefined, {
-    kinds: {
-      custom: {
-        ...plain('type name description input_schema strict allowed_callers defer_loading'),
-        cache_control: usedFor(ANTHROPIC, 'hint', 'the price of the input'),
-        eager_input_streaming: hint('calls are streamed complete'),
-        input_examples: hint('models read the schema and the description'),
-      },
-      tool_search_tool: plain('type name allowed_callers cache_control'),
-      web_search: {
-        ...plain('type name allowed_domains blocked_domains max_uses user_location allowed_callers'),
-        ...plain('defer_loading'),
-        cache_control: usedFor(ANTHROPIC, 'hint', 'the price of the input'),
-        response_inclusion: hint('searches are part of the answer'),
-        strict: hint("the search is this server's"),
-      },
+  tools: usedPerType({
+    custom: {
+      ...plain('type name description input_schema strict allowed_callers defer_loading'),
+      cache_control: usedFor(OF_ANTHROPIC, 'hint', 'the price of the input'),
+      eager_input_streaming: hint('calls are streamed complete'),
+      input_examples: hint('models read the schema and the description'),
+    },
+    tool_search_tool: plain('type name allowed_callers cache_control'),
+    web_search: {
+      ...plain('type name allowed_domains blocked_domains max_uses user_location allowed_callers'),
+      ...plain('defer_loading'),
+      cache_control: usedFor(OF_ANTHROPIC, 'hint', 'the price of the input'),
+      response_inclusion: hint('searches are part of the answer'),
+      strict: hint("the search is this server's"),
     },
   }),
-  tool_choice: used(undefined, {
-    kinds: {
-      auto: plain('type disable_parallel_tool_use'),
-      any: plain('type disable_parallel_tool_use'),
-      tool: plain('type name disable_parallel_tool_use'),
-      none: plain('type disable_parallel_tool_use'),
-    },
+  tool_choice: usedPerType({
+    auto: plain('type disable_parallel_tool_use'),
+    any: plain('type disable_parallel_tool_use'),
+    tool: plain('type name disable_parallel_tool_use'),
+    none: plain('type disable_parallel_tool_use'),
   }),
-  thinking: used('see docs/messages.md', { members: thinkingMembers }),
-  output_config: used(undefined, {
-    members: {
-      ...plain('effort format'),
-      task_budget: usedFor(ANTHROPIC, 'hint', 'what the model is told about its budget'),
-    },
+  thinking: usedWith(thinkingMembers, 'see docs/messages.md'),
+  output_config: usedWith({
+    ...plain('effort format'),
+    task_budget: usedFor(OF_ANTHROPIC, 'hint', 'what the model is told about its budget'),
   }),
   output_format: used('deprecated by Anthropic; `output_config.format` counts first'),
-  stop_sequences: usedFor(providersWith('stop'), 'refused', undefined, { unless: [[]] }),
+  stop_sequences: usedFor(providersWith('stop'), 'refused', undefined, [[]]),
   top_k: usedFor(providersWith('top_k'), 'refused', sampling),
-  metadata: used(undefined, {
-    members: {
-      user_id: usedFor([...ANTHROPIC, ...OF_OPENAI], 'hint', "for the provider's detection of abuse"),
-    },
+  metadata: usedWith({
+    user_id: usedFor([...OF_ANTHROPIC, ...OF_OPENAI], 'hint', "for the provider's detection of abuse"),
   }),
-  service_tier: usedFor([...ANTHROPIC, ...OF_OPENAI], 'hint', 'price and speed', { unless: ['auto'] }),
-  cache_control: usedFor(ANTHROPIC, 'hint', 'the price of the input'),
-  speed: usedFor(ANTHROPIC, 'hint', 'price and speed', { unless: ['standard'] }),
-  fallbacks: usedFor(ANTHROPIC, 'hint', 'models that answer where the first refuses', { unless: [[]] }),
+  service_tier: usedFor([...OF_ANTHROPIC, ...OF_OPENAI], 'hint', 'price and speed', ['auto']),
+  cache_control: usedFor(OF_ANTHROPIC, 'hint', 'the price of the input'),
+  speed: usedFor(OF_ANTHROPIC, 'hint', 'price and speed', ['standard']),
+  fallbacks: usedFor(OF_ANTHROPIC, 'hint', 'models that answer where the first refuses', [[]]),
   fallback_credit_token: hint('the price of the input'),
   diagnostics: hint("a diagnosis of Anthropic's cache"),
   context_hint: hint('that the server may refuse the request until its context is smaller'),

@@ -1,4 +1,5 @@
 /** Parameters that several of the three APIs have. */
+import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitNull } from '../../../protocol/json.ts';
 import { fields, maybe, object, openFields } from '../../fields.ts';
@@ -113,4 +114,9 @@ const TAKE_NONE: readonly string[] =
 
 export function takesNoEffort(provider: string): boolean {
   return TAKE_NONE.includes(provider);
+}
+
+/** OpenAI's ids of users and caches have at most 64 characters: a longer one becomes its digest. */
+export function fitId(id: string): string {
+  return id.length <= 64 ? id : createHash('sha256').update(id).digest('hex');
 }

@@ -73,11 +73,11 @@ describe('a request', () => {
         tools,
         providerOptions: { top_k: 5, tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
       }),
-      { providerOptions: { top_k: 1, cache_control: { type: 'ephemeral' } } },
+      { providerOptions: { top_k: 1, metadata: { user_id: 'u' } } },
     );
     expect(sent).toMatchObject({
       top_k: 5,
-      cache_control: { type: 'ephemeral' },
+      metadata: { user_id: 'u' },
       tool_choice: { type: 'auto' },
     });
     expect((sent.tools as JsonObject[]).map(tool => tool.name)).toEqual(['lookup', 'web_search']);

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RequestApi } from '../../../server/gateway/request/field-table.ts';
+import { chatBody } from '../../../server/chat-completions/chat-request.ts';
+import { REQUEST_FIELDS, type RequestApi } from '../../../server/gateway/request/field-table.ts';
 import { RequestFields } from '../../../server/gateway/request/read-fields.ts';
+import { messageBody } from '../../../server/messages/message-request.ts';
+import { createBody } from '../../../server/responses/request-body.ts';
 import { serveRuns } from '../../../server/serve.ts';
 import { post } from '../../support/messages/client.ts';
 import { ClientSocket } from '../../support/responses/client-socket.ts';
 import { Gateway } from '../../support/responses/gateway.ts';
+
+/** Kept without effect in one API, and without a member that is used in another. */
+const KEPT = ['metadata', 'user', 'stream_options'];
 
 const messages = [{ role: 'user', content: 'hi' }];
 const BODIES = {
@@ -188,4 +194,15 @@ describe('the provider of the model decides', () => {
     check();
     expect(ignored).toEqual(expected);
   });
+});
+
+it.each<[RequestApi, object]>([
+  ['responses', createBody.shape],
+  ['chat', chatBody.shape],
+  ['messages', messageBody.shape],
+])('the schema of %s reads the fields that are used, and those that are kept with the run', (api, shape) => {
+  const rules = Object.entries(REQUEST_FIELDS[api]);
+  const used = rules.flatMap(([name, { fate }]) => (fate === 'used' ? [name] : []));
+  const read = Object.keys(shape).filter(name => !KEPT.includes(name));
+  expect(read.sort()).toEqual(used.filter(name => !KEPT.includes(name)).sort());
 });

@@ -2,7 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { anthropicMessages } from '../../../examples/stand-in/wire/anthropic.ts';
 import { chat } from '../../../examples/stand-in/wire/chat.ts';
-import { type Encoder, event, seeded } from '../../../examples/stand-in/wire/turn.ts';
+import { type Encoder, event, seeded, type WrittenTurn } from '../../../examples/stand-in/wire/turn.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 
 /** One turn of the model. `items` are output items of the Responses dialect, before its text and calls. */
@@ -15,10 +15,14 @@ export type PlayedTurn = {
 /** The dialects that it speaks, each as a model of a gateway. */
 export const DIALECTS = { responses: 'openai:any', chat: 'openai-chat:any', anthropic: 'anthropic:any' };
 
+const USAGE = { input: 5, output: 5, cached: 0, reasoning: 0 };
+
 /** A provider of three dialects that plays turns in order and keeps the requests. */
 export class DialectProvider {
   /** The bodies of the requests, in order. */
   requests: JsonObject[] = [];
+  /** What it reports as used, in Chat Completions and Messages. */
+  usageOf: (body: JsonObject) => NonNullable<WrittenTurn['usage']> = () => USAGE;
   readonly #server: Server;
   #turns: readonly PlayedTurn[] = [];
   #ids = 0;
@@ -82,7 +86,7 @@ export class DialectProvider {
         name: call.name,
         arguments: JSON.stringify(call.arguments),
       })),
-      usage: { input: 5, output: 5, cached: 0, reasoning: 0 },
+      usage: this.usageOf(body),
     };
     if (body.stream !== true)
       return send(response, 'application/json', [JSON.stringify(encoder.whole(written))]);
