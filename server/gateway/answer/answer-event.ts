@@ -1,6 +1,6 @@
 import { jsonIn, objectOf, objectsOf } from '../../../adapters/turn/json-access.ts';
 import type { ControlItem, Item } from '../../../protocol/item.ts';
-import { isTooDeep, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, isTooDeep, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { refusalOf } from '../../../protocol/message.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { BuiltinKind } from '../../builtins/builtin-schemas.ts';
@@ -117,6 +117,23 @@ export function annotationsOf(items: readonly Item[]): JsonValue[] {
 /** The text itself if it is no JSON, or nested too deep: then no call runs. */
 export function argumentsIn(written: string): JsonValue {
   return isTooDeep(written) ? written : (jsonIn(written || '{}') ?? written);
+}
+
+type WrittenCall = { name: string; arguments: string };
+
+/** Apart from ids, and from arguments that only one has: clients send back what their schema made of arguments. */
+export function isSameCall(one: WrittenCall, other: WrittenCall): boolean {
+  return one.name === other.name && agree(argumentsIn(one.arguments), argumentsIn(other.arguments));
+}
+
+function agree(one: JsonValue, other: JsonValue): boolean {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((value, at) => agree(value, other[at] ?? null));
+  if (!isJsonObject(one) || !isJsonObject(other)) return one === other;
+  return Object.entries(one).every(([name, value]) => {
+    const there = Object.hasOwn(other, name) ? other[name] : undefined;
+    return there === undefined || agree(value, there);
+  });
 }
 
 /** A text among the arguments of a call; `undefined` if the model did not write it. */

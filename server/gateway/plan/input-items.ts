@@ -2,7 +2,7 @@ import { objectOf } from '../../../adapters/turn/json-access.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../../openai-error.ts';
-import { argumentsIn, refusalIn } from '../answer/answer-event.ts';
+import { argumentsIn, isSameCall, refusalIn } from '../answer/answer-event.ts';
 import { type ItemPlace, readItemId } from '../answer/wire-ids.ts';
 import { readCompactionPlace, upstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem, SentItem } from '../request/gateway-request.ts';
@@ -42,15 +42,16 @@ async function resolve(item: InputItem, known: References): Promise<readonly Ite
   }
 }
 
-/** Some clients drop the ids of function calls and keep those of the items before them: the run that shows both. */
+/** Some clients drop the ids of function calls and keep those of the items before them: the run that shows both. Others have only an id that names the run. */
 async function withKnownId(
   item: InputItem,
   runId: string | undefined,
   known: References,
 ): Promise<InputItem> {
   const call = item.type === 'sent' && item.ranHere !== true ? item.items[0] : undefined;
-  if (item.type !== 'sent' || call?.type !== 'tool_call' || runId === undefined || placeOf(item)) return item;
-  const id = await known.idOfCall(runId, call.callId);
+  if (item.type !== 'sent' || call?.type !== 'tool_call' || placeOf(item)) return item;
+  const madeIn = item.madeIn ?? runId;
+  const id = madeIn === undefined ? undefined : await known.idOfCall(madeIn, call.callId);
   return id === undefined ? item : { ...item, id, items: [{ ...call, id }] };
 }
 
@@ -181,6 +182,10 @@ function isSame(
   const shown = stored.map(item =>
     item.type === 'tool_call' ? { ...item, name: origins.get(item.callId)?.tool.name ?? item.name } : item,
   );
+  const [call] = shown;
+  const [given, ...others] = own;
+  if (call?.type === 'tool_call' && given?.type === 'tool_call' && shown.length === 1 && others.length === 0)
+    return call.callId === given.callId && isSameCall(call, given);
   return JSON.stringify(contentOf(shown)) === JSON.stringify(contentOf(own));
 }
 

@@ -50,6 +50,8 @@ export type SentItem = {
   /** The tool of its call, if that is no function of the client. */
   tool?: ExposedTool;
   ranHere?: true;
+  /** The run that made its call, if the id of the call says so. */
+  madeIn?: string;
   /** The item is one that only models of OpenAI's Responses API read. */
   onlyFor?: { type: string; place: string };
   /** The id of its call, if the client sent none: it distinguishes the call only from others in this input. */

@@ -13,9 +13,9 @@
  * conversation that it has cached, and thinking that is bound to it, only by the ids that it knows.
  */
 import { digestOf } from '../../../protocol/content/digest.ts';
-import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
+import { omitUndefined, toJson } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
-import { argumentsIn } from '../answer/answer-event.ts';
+import { isSameCall } from '../answer/answer-event.ts';
 import { readItemId, readResponseId } from '../answer/wire-ids.ts';
 import { isOfModel } from '../plan/input-items.ts';
 import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-request.ts';
@@ -44,7 +44,7 @@ function readCallId(id: string): NamedCall | undefined {
   return key === undefined ? undefined : { responseId: `resp_${key}`, place: Number(place), history, callId };
 }
 
-/** The request with the provider's ids of its calls, but for calls that would have the same id then. */
+/** The request with the provider's ids of its calls, but for calls that would have the same id then, and with the runs that made them. */
 export function withProviderIds(request: GatewayRequest): GatewayRequest {
   const calls = new Set(
     request.input.flatMap(item => (item.type === 'sent' ? callsIn(item).map(({ callId }) => callId) : [])),
@@ -53,7 +53,15 @@ export function withProviderIds(request: GatewayRequest): GatewayRequest {
   const ids = new Map(
     [...byOwn].flatMap(([own, [id, ...others]]) => (id && others.length === 0 ? [[id, own]] : [])),
   );
-  return { ...request, input: request.input.map(item => (item.type === 'sent' ? withIds(item, ids) : item)) };
+  return {
+    ...request,
+    input: request.input.map(item => {
+      if (item.type !== 'sent') return item;
+      const [call] = callsIn(item);
+      const madeIn = call && readResponseId(readCallId(call.callId)?.responseId ?? '')?.runId;
+      return { ...withIds(item, ids), ...omitUndefined({ madeIn }) };
+    }),
+  };
 }
 
 function digestOfHistory(input: readonly InputItem[]): string {
@@ -83,7 +91,7 @@ export async function continuationOf(
   for (const call of calls) {
     const place = readCallId(call.callId);
     const known = place?.responseId === named.responseId ? made.calls[place.place] : undefined;
-    if (known === undefined || !isSameCall(known, call)) return undefined;
+    if (known === undefined || !isSameKind(known, call)) return undefined;
     ids.set(call.callId, known.callId);
   }
   if (ids.size !== made.calls.length) return undefined;
@@ -122,7 +130,7 @@ async function continuationByItem(
   const calls = asked.flatMap(callsIn);
   const made = givenIn({ run, span });
   const isMade = (call: ClientCall) =>
-    made.calls.some(known => known.callId === call.callId && isSameCall(known, call));
+    made.calls.some(known => known.callId === call.callId && isSameKind(known, call));
   if (!isSaid(asked, made.text) || calls.length !== made.calls.length || !calls.every(isMade))
     return undefined;
   return { request: { ...request, input: input.slice(to), previousResponseId: span.id }, runId: run.runId };
@@ -165,18 +173,6 @@ function withoutSpace(text: string): string {
   return text.replaceAll(/\s/g, '');
 }
 
-function isSameCall(one: ClientCall, other: ClientCall): boolean {
-  if (one.isCustom !== other.isCustom || one.name !== other.name) return false;
-  return agree(argumentsIn(one.arguments), argumentsIn(other.arguments));
-}
-
-/** Apart from members that only one has: clients send back what their schema made of arguments. */
-function agree(one: JsonValue, other: JsonValue): boolean {
-  if (Array.isArray(one) && Array.isArray(other))
-    return one.length === other.length && one.every((value, at) => agree(value, other[at] ?? null));
-  if (!isJsonObject(one) || !isJsonObject(other)) return one === other;
-  return Object.entries(one).every(([name, value]) => {
-    const there = Object.hasOwn(other, name) ? other[name] : undefined;
-    return there === undefined || agree(value, there);
-  });
+function isSameKind(one: ClientCall, other: ClientCall): boolean {
+  return one.isCustom === other.isCustom && isSameCall(one, other);
 }

@@ -143,6 +143,22 @@ describe('the next prompt of a session', () => {
     expect(JSON.stringify(last)).toContain('"toolu_a"');
   });
 
+  it('begins so also if the client has added defaults to the inputs of calls', async () => {
+    upstream.play({ reasoning: 'Hm.', calls: calls.slice(0, 1) }, { text: 'Fixed.' }, { text: 'Tested.' });
+    const first = [user(text('Fix it.'))];
+    const { body: made } = await post(gateway, '/v1/messages', { ...body, model: 'newest', messages: first });
+    const content = (made.content as JsonObject[]).map((block): JsonObject =>
+      block.type === 'tool_use' ? { ...block, input: { all: false, path: 'a' } } : block,
+    );
+    const id = String(content.at(-1)?.id);
+    const messages = [...first, { role: 'assistant', content }, user(result(id, 'It rains.'))];
+    await post(gateway, '/v1/messages', { ...body, model: 'newest', messages });
+    const next = [...messages, { role: 'assistant', content: [text('Fixed.')] }, user(text('Test it.'))];
+    await post(gateway, '/v1/messages', { ...body, model: 'newest', messages: next });
+    const [, before, last] = upstream.requests.map(({ messages: sent }) => sent as JsonObject[]);
+    expect(last?.slice(0, before?.length)).toEqual(before);
+  });
+
   it('keeps ids apart that two runs have used', async () => {
     const turn = { calls: calls.slice(0, 1) };
     const { last } = await talk('newest', turn, { text: 'Fixed.' });
