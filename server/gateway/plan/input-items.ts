@@ -173,7 +173,7 @@ async function restore(sent: SentItem, known: References): Promise<readonly Item
   return own;
 }
 
-/** Apart from ids and opaque data. */
+/** Apart from ids and opaque data, and from the text of reasoning that the client was not shown. */
 function isSame(
   stored: readonly Item[],
   own: readonly Item[],
@@ -186,6 +186,8 @@ function isSame(
   const [given, ...others] = own;
   if (call?.type === 'tool_call' && given?.type === 'tool_call' && shown.length === 1 && others.length === 0)
     return call.callId === given.callId && isSameCall(call, given);
+  if (own.every(item => item.type === 'reasoning' && item.text === ''))
+    return shown.every(({ type }) => type === 'reasoning');
   return JSON.stringify(contentOf(shown)) === JSON.stringify(contentOf(own));
 }
 

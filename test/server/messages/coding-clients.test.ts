@@ -1,7 +1,7 @@
 /** What coding clients such as Claude Code ask for beyond a conversation with tools. */
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { fetchFrom, post, streamed } from '../../support/messages/client.ts';
+import { addUp, fetchFrom, post, streamed } from '../../support/messages/client.ts';
 import { UPSTREAMS, Upstream } from '../../support/messages/upstream.ts';
 import { gatewayOn } from '../../support/responses/gateway-on.ts';
 
@@ -147,8 +147,9 @@ describe('the next prompt of a session', () => {
     upstream.play({ reasoning: 'Hm.', calls: calls.slice(0, 1) }, { text: 'Fixed.' }, { text: 'Tested.' });
     const first = [user(text('Fix it.'))];
     const { body: made } = await post(gateway, '/v1/messages', { ...body, model: 'newest', messages: first });
-    const content = (made.content as JsonObject[]).map((block): JsonObject =>
-      block.type === 'tool_use' ? { ...block, input: { all: false, path: 'a' } } : block,
+    const content = (made.content as JsonObject[]).map(
+      (block): JsonObject =>
+        block.type === 'tool_use' ? { ...block, input: { all: false, path: 'a' } } : block,
     );
     const id = String(content.at(-1)?.id);
     const messages = [...first, { role: 'assistant', content }, user(result(id, 'It rains.'))];
@@ -157,6 +158,18 @@ describe('the next prompt of a session', () => {
     await post(gateway, '/v1/messages', { ...body, model: 'newest', messages: next });
     const [, before, last] = upstream.requests.map(({ messages: sent }) => sent as JsonObject[]);
     expect(last?.slice(0, before?.length)).toEqual(before);
+  });
+
+  it('has the reasoning that a stream left out before a text', async () => {
+    upstream.play({ reasoning: 'I look.', text: 'One moment.' }, { text: 'Tested.' });
+    const asked = { ...body, model: 'chat', messages: [user(text('Fix it.'))] };
+    const { content } = addUp(await streamed(gateway, asked));
+    expect(content).toMatchObject([{ type: 'thinking', thinking: '' }, { text: 'One moment.' }]);
+    const messages = [...asked.messages, { role: 'assistant', content }, user(text('Test it.'))];
+    await post(gateway, '/v1/messages', { ...asked, messages });
+    const [run] = (await gateway.store.list({ limit: 1 })).runs;
+    const [started] = await gateway.store.read(run?.runId ?? '');
+    expect(started?.event).toMatchObject({ input: [{}, { type: 'reasoning', text: 'I look.' }, {}, {}] });
   });
 
   it('keeps ids apart that two runs have used', async () => {
