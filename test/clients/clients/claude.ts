@@ -22,6 +22,7 @@ export function claude(name: string, words: readonly string[] = []): Client {
       '--dangerously-skip-permissions',
       ...words,
       ...(continues ? ['--continue'] : []),
+      '--',
       image === undefined ? prompt : `${prompt} @${image}`,
     ],
     tools: {

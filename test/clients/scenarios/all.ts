@@ -5,6 +5,7 @@ import { pi } from '../clients/pi.ts';
 import { WIRES } from '../upstream/wires.ts';
 import { code } from './code.ts';
 import { edits } from './edits.ts';
+import { foundTools } from './found-tools.ts';
 import { long } from './long.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -23,6 +24,7 @@ const CLIENTS = [
 
 export const SCENARIOS: readonly Scenario[] = [
   ...CLIENTS.flatMap(client => WIRES.flatMap(({ name }) => [edits(client, name), long(client, name)])),
+  ...WIRES.map(({ name }) => foundTools(name)),
   code(CODEX.unknown, 'anthropic', 'codex'),
   code(CODEX.known, 'openai', 'codex'),
 ];
