@@ -11,7 +11,7 @@ import { chat } from '../../../examples/stand-in/wire/chat.ts';
 import { parseBody } from '../../../examples/stand-in/wire/read-requests.ts';
 import { responses } from '../../../examples/stand-in/wire/responses.ts';
 import { type Encoder, seeded, type WrittenTurn } from '../../../examples/stand-in/wire/turn.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 
 const ENCODERS: readonly (readonly [path: RegExp, encoder: Encoder])[] = [
   [/\/responses$/, responses()],
@@ -25,6 +25,9 @@ const server = createServer(async (request, response) => {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
   const body = parseBody(Buffer.concat(chunks).toString());
+  const summary = summaryFor(request.url ?? '', body);
+  if (summary !== undefined)
+    return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(summary));
   const [, encoder] = ENCODERS.find(([path]) => path.test(request.url ?? '')) ?? [];
   if (encoder === undefined) return response.writeHead(404).end('{"error":{"message":"unknown path"}}');
   const type = body.stream === true ? encoder.contentType : 'application/json';
@@ -35,6 +38,19 @@ const server = createServer(async (request, response) => {
   );
 });
 server.listen(port, '127.0.0.1', () => console.log(`http://127.0.0.1:${port}`));
+
+/** What the provider's own compaction answers, in the form of its API; `undefined` for other requests. */
+function summaryFor(path: string, { compaction }: JsonObject): JsonObject | undefined {
+  const usage = { input_tokens: 10, output_tokens: 3, total_tokens: 13 };
+  if (path.endsWith('/responses/compact')) {
+    const output = [{ type: 'compaction', id: 'cmp_1', encrypted_content: 'A short summary.' }];
+    return { id: 'resp_1', object: 'response.compaction', output, usage };
+  }
+  if (!path.endsWith('/messages') || !isJsonObject(compaction)) return undefined;
+  const content = [{ type: 'compaction', content: 'A short summary.', signature: 'signed' }];
+  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'stand-in' };
+  return { ...message, content, stop_reason: 'compaction', stop_sequence: null, usage };
+}
 
 function turnFor({ tools }: JsonObject): WrittenTurn {
   const [tool = {}] = objectsOf(tools);
