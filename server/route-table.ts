@@ -68,6 +68,7 @@ export const OPEN_ROUTES = {
 export const PAGE_ROUTES = {
   'GET /': { summary: 'The page.', open: true },
   'GET /compare/:pair': { summary: 'The page, on two runs.', open: true },
+  'GET /sessions/:id': { summary: 'The page, on a session.', open: true },
   'GET /assets/*': { summary: 'The files of the page.', open: true },
 } as const satisfies RouteTable;
 
