@@ -52,11 +52,12 @@ export type RequestConversation = {
   >;
 };
 
+/** `ownRunId`: a run, maybe an unstored one, that the request may continue. */
 type AnswerOptions = Pick<CallersRequest, 'chain' | 'once' | 'signal'> & {
+  ownRunId?: string;
   conversation?: RequestConversation;
 };
 
-/** `ownRunId`: a run, maybe an unstored one, that the request may continue. */
 type Asked = CallersRequest & { conversation?: RequestConversation; ownRunId?: string };
 
 type Planned = {
@@ -180,7 +181,7 @@ export class GatewayService {
     how: Omit<AnswerOptions, 'conversation'> = {},
   ): Promise<LiveResponse<Wire, Whole>> {
     const asked = { ...this.resolve(request), caller, compacts: true as const, ...how };
-    const library = this.library.seenBy(caller, how.chain?.runId);
+    const library = this.library.seenBy(caller, how.ownRunId ?? how.chain?.runId);
     const { previous, references, items } = await readRequest(request, library);
     const before = previous && (await historyUpTo(previous, this.library.storeOf(previous.run.runId)));
     const inherits =

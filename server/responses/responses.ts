@@ -9,7 +9,7 @@ import type { GatewayService, RequestConversation } from '../gateway/gateway-ser
 import type { LiveResponse, LiveResponses, MakeWriter } from '../gateway/live/response-feed.ts';
 import { compactionItem, isKeptByCompaction } from '../gateway/request/compaction-items.ts';
 import { compactedMembers } from '../gateway/request/field-table.ts';
-import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
+import { type GatewayRequest, recordOf } from '../gateway/request/gateway-request.ts';
 import { mayRetry, type UnstoredChain } from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
 import { assertSameRequest, findKeyed, MOST_ATTEMPTS, readRequestKey } from '../idempotency/request-key.ts';
@@ -29,6 +29,7 @@ const writeEvents: MakeWriter<WireEvent, JsonObject> = (head, emit, firstNumber)
 
 type CreateOptions = {
   chain?: UnstoredChain;
+  ownRunId?: string;
   key?: string;
   signal?: AbortSignal;
   tellIgnored?: (fields: readonly string[]) => void;
@@ -47,19 +48,19 @@ export class Responses {
 
   /**
    * Throws a `ResponsesError` before doing anything if the request is refused. `chain` has the unstored responses of a
-   * connection. With a `key` (`Idempotency-Key`), a request that was answered before gets its response again. `signal` is
-   * aborted when the client leaves. `tellIgnored` gets the built-in tools that are left out, as the table of fields names
-   * them.
+   * connection; `ownRunId` is the run of the response that the request may continue, if it is not the last of them. With a
+   * `key` (`Idempotency-Key`), a request that was answered before gets its response again. `signal` is aborted when the
+   * client leaves. `tellIgnored` gets the built-in tools that are left out, as the table of fields names them.
    */
   async create(
     request: GatewayRequest,
     caller: Caller,
-    { chain, key: header, signal, tellIgnored }: CreateOptions = {},
+    { chain, ownRunId, key: header, signal, tellIgnored }: CreateOptions = {},
   ): Promise<WireResponse> {
     const { tools: kept } = this.service.resolve(request).request;
     const left = request.tools.filter(tool => !kept.includes(tool));
     if (left.length > 0) tellIgnored?.(left.map(({ type }) => `tools[${type}]`));
-    const how = { ...this.#placeOf(request, caller), ...omitUndefined({ chain, signal }) };
+    const how = { ...this.#placeOf(request, caller), ...omitUndefined({ chain, ownRunId, signal }) };
     const begin = (once?: Once) =>
       this.service.answer(request, caller, writeEvents, { ...how, ...omitUndefined({ once }) });
     if (header === undefined) return await begin();
@@ -68,6 +69,29 @@ export class Responses {
       const joined = (await how.conversation?.runsWithKey(key)) ?? [];
       return [...joined, ...runsToContinue(request)];
     });
+  }
+
+  /**
+   * The events of a response without output, whose input the client sends ahead. `at` is in ms since the epoch. Throws a
+   * `ResponsesError` if the request is refused.
+   */
+  prepare(asked: GatewayRequest, { id, at }: { id: string; at: number }): WireEvent[] {
+    const { request, model } = this.service.resolve(asked);
+    const none = {
+      lifetime: 'connection' as const,
+      exposed: {},
+      decisions: [],
+      messages: [],
+      lists: [],
+      turnsBefore: 0,
+    };
+    const events: WireEvent[] = [];
+    const head = { id, createdAt: at, spec: { request: recordOf(request), model, ...none } };
+    const writer = writeEvents(head, event => events.push(event), 0);
+    writer.take({ type: 'begun' });
+    writer.take({ type: 'usage', usage: NO_USAGE });
+    writer.take({ type: 'ended', at, end: { status: 'completed' }, retryAfter: null });
+    return events;
   }
 
   /** Begins, unless a request with the key has begun. `continued`: the runs that may have it, besides its own. */

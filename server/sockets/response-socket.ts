@@ -2,17 +2,15 @@ import { upgradeWebSocket, type WebSocketLike } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Caller } from '../../access/caller.ts';
 import type { Host } from '../../engine/host/host.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { ApiError } from '../error-envelope.ts';
 import { failureOf } from '../gateway/live/respond.ts';
 import type { ResponseEnd } from '../gateway/live/response-feed.ts';
-import { readSession } from '../gateway/request/client-session.ts';
-import { UnstoredChain } from '../gateway/runs/response-library.ts';
 import { describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
 import { BODY_LIMITS, parseBounded } from '../read-body.ts';
-import { readCreateBody } from '../responses/request-body.ts';
-import type { Responses, WireResponse } from '../responses/responses.ts';
+import type { Responses } from '../responses/responses.ts';
 import type { InRequest, RunsEnv } from '../runs-env.ts';
+import { Lane } from './lane.ts';
 
 /** The part of a socket of the package `ws` that is used here. */
 export type Socket = Pick<WebSocketLike, 'close'> & {
@@ -41,34 +39,41 @@ const CLOSING_MS = 1_000;
 const MOST_WAITING = 16;
 const TOO_MANY_WAITING = 'Too many requests wait on this connection. Wait for a response.';
 
+/** Each keeps its last response. */
+const MOST_LANES = 64;
+const TOO_MANY_LANES = `A connection has at most ${MOST_LANES} values of stream_id.`;
+
+type OpenLane = {
+  lane: Lane;
+  waiting: { body: JsonObject; name: string | undefined; chars: number }[];
+  isBusy: boolean;
+};
+
 const GOING_AWAY = 1001;
 
 /**
  * One WebSocket connection: `response.create` events, answered with the events of their responses.
  *
- * S1 Requests are handled one at a time, in order. The total size of waiting requests is limited to one body.
- *    `serveRuns` bounds each message.
+ * S1 Requests of a lane, which share their `stream_id` or have none, are handled one at a time, in order. The total size of
+ *    waiting requests is limited to one body. `serveRuns` bounds each message.
  * S2 An event is sent only after the previous one was written, so a slow client does not fill memory.
  * S3 A failed request never ends the connection. Its error is an `error` event.
- * S4 Responses with `store: false` can be continued on their connection: see `UnstoredChain`. A request that follows the
- *    last one and fails forgets it.
+ * S4 The last response of a lane with `store: false` can be continued on their connection: see `UnstoredChain`. A request
+ *    of the lane that follows it and fails forgets it.
  */
 export class ResponseSocket {
   readonly #socket: Socket;
   readonly #options: SocketOptions;
-  readonly #chain: UnstoredChain;
-  readonly #waiting: string[] = [];
+  readonly #lanes = new Map<string | undefined, OpenLane>();
+  #waiting = 0;
   #waitingChars = 0;
-  #isBusy = false;
   readonly #left = new AbortController();
   #isAlive = true;
-  #live: WireResponse | null = null;
   #cancelTimer = () => {};
 
   constructor(socket: Socket, options: SocketOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.#chain = new UnstoredChain(options.responses.service.library);
     socket.on('pong', () => {
       this.#isAlive = true;
     });
@@ -86,58 +91,67 @@ export class ResponseSocket {
     if (typeof data !== 'string')
       return void this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
     const { bodyBytes } = this.#options.responses.service.admission.limits;
-    if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > bodyBytes)
+    const chars = data.length;
+    if (this.#waiting >= MOST_WAITING || this.#waitingChars + chars > bodyBytes)
       return void this.#refuse(new ApiError('rate-limit-exceeded', TOO_MANY_WAITING));
-    this.#waiting.push(data);
-    this.#waitingChars += data.length;
-    if (!this.#isBusy) void this.#work();
+    let name: string | undefined;
+    try {
+      const { stream_id, ...body } = readRequest(data);
+      name = readName(stream_id);
+      const open = this.#open(name);
+      open.waiting.push({ body, name, chars });
+      this.#waiting += 1;
+      this.#waitingChars += chars;
+      if (!open.isBusy) void this.#work(open);
+    } catch (error) {
+      this.#refuse(error, name);
+    }
   }
 
-  async #work(): Promise<void> {
-    this.#isBusy = true;
-    for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
-      this.#waitingChars -= text.length;
-      await this.#options.inRequest(() => this.#answer(text));
+  #open(name: string | undefined): OpenLane {
+    const known = this.#lanes.get(name);
+    if (known !== undefined) return known;
+    if (this.#lanes.size >= MOST_LANES) throw new ApiError('rate-limit-exceeded', TOO_MANY_LANES);
+    const lane = new Lane({
+      ...this.#options,
+      signal: this.#left.signal,
+      send: event => this.#send(name === undefined ? event : { ...event, stream_id: name }),
+      lanes: () => [...this.#lanes.values()].map(({ lane }) => lane),
+    });
+    const opened = { lane, waiting: [], isBusy: false };
+    this.#lanes.set(name, opened);
+    return opened;
+  }
+
+  async #work(open: OpenLane): Promise<void> {
+    open.isBusy = true;
+    for (let next = open.waiting.shift(); next !== undefined; next = open.waiting.shift()) {
+      const { body, name, chars } = next;
+      this.#waiting -= 1;
+      this.#waitingChars -= chars;
+      await this.#options.inRequest(() => this.#answer(open.lane, body, name));
     }
-    this.#isBusy = false;
+    open.isBusy = false;
   }
 
   /** Returns the status that HTTP would have. */
-  async #answer(text: string): Promise<number> {
-    let previous: string | undefined;
+  async #answer(lane: Lane, body: JsonObject, name: string | undefined): Promise<number> {
     try {
-      const body = readRequest(text);
-      if (typeof body.previous_response_id === 'string') previous = body.previous_response_id;
-      const { responses, caller, headers } = this.#options;
-      responses.service.fields.check('responses', body);
-      const request = { ...readCreateBody({ ...body, stream: true }), ...readSession(headers, body) };
-      const { signal } = this.#left;
-      this.#live = await responses.create(request, caller, { chain: this.#chain, signal });
-      if (this.#isClosed) this.#live.leave();
-      const failed = await this.#live.begun();
-      if (failed !== null) {
-        this.#live.leave();
-        this.#chain.forget(previous);
-        return this.#fail(failed);
-      }
-      for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
-      if (this.#live.end()?.status === 'failed') this.#chain.forget(previous);
+      const failed = await lane.answer(body);
+      if (failed !== null) return this.#fail(failed, name);
       return 200;
     } catch (error) {
-      if (previous !== undefined) this.#chain.forget(previous);
-      return this.#refuse(error);
-    } finally {
-      this.#live = null;
+      return this.#refuse(error, name);
     }
   }
 
   /** As HTTP would with its status. */
-  #fail({ end, retryAfter }: ResponseEnd): number {
+  #fail({ end, retryAfter }: ResponseEnd, name: string | undefined): number {
     const headers = retryAfter === null || retryAfter === 0 ? {} : { 'retry-after': String(retryAfter) };
-    return this.#refuse(failureOf(end, { isRetryable: retryAfter !== null }), headers);
+    return this.#refuse(failureOf(end, { isRetryable: retryAfter !== null }), name, headers);
   }
 
-  #refuse(thrown: unknown, headers: Readonly<Record<string, string>> = {}): number {
+  #refuse(thrown: unknown, name?: string, headers: Readonly<Record<string, string>> = {}): number {
     const { status, body, reported } = describeResponsesError(thrown);
     if (!reported)
       this.#options.log(
@@ -145,7 +159,7 @@ export class ResponseSocket {
       );
     const error = { ...body.error, code: body.error.code ?? body.error.type };
     const more = Object.keys(headers).length > 0 ? { headers } : {};
-    void this.#send({ type: 'error', status, error, ...more });
+    void this.#send({ type: 'error', status, error, ...more, ...omitUndefined({ stream_id: name }) });
     return status;
   }
 
@@ -181,11 +195,21 @@ export class ResponseSocket {
     this.#left.abort();
     this.#cancelTimer();
     this.#options.closing.removeEventListener('abort', this.#shutDown);
-    this.#waiting.length = 0;
-    this.#live?.leave();
-    this.#chain.forget();
+    for (const { lane, waiting } of this.#lanes.values()) {
+      waiting.length = 0;
+      lane.end();
+    }
   }
 }
+
+function readName(name: JsonValue | undefined): string | undefined {
+  if (name == null) return undefined;
+  if (typeof name === 'string' && name.length > 0 && name.length <= LONGEST_NAME) return name;
+  const message = `'stream_id' is not valid: expected 1 to ${LONGEST_NAME} characters.`;
+  throw invalid('stream_id', 'invalid_value', message);
+}
+
+const LONGEST_NAME = 128;
 
 function readRequest(text: string): JsonObject {
   const event = parseBounded(text, BODY_LIMITS);

@@ -169,6 +169,10 @@ export class UnstoredChain {
     return this.#last?.runId;
   }
 
+  endsWith(responseId: string | undefined): boolean {
+    return responseId !== undefined && this.#last?.responseId === responseId;
+  }
+
   keep(last: { id: string; runId: string }): void {
     const replaced = last.runId === this.runId ? undefined : this.runId;
     if (replaced !== undefined && !this.#waiting.has(replaced)) this.#library.forgetUnstored(replaced);

@@ -4,6 +4,7 @@ import { opencode } from '../clients/opencode.ts';
 import { pi } from '../clients/pi.ts';
 import { WIRES } from '../upstream/wires.ts';
 import { code } from './code.ts';
+import { compaction } from './compaction.ts';
 import { edits } from './edits.ts';
 import { foundTools } from './found-tools.ts';
 import { long } from './long.ts';
@@ -13,6 +14,7 @@ const CLIENTS = [
   CODEX.unknown,
   CODEX.known,
   CODEX.programs,
+  CODEX.socket,
   claude('claude'),
   pi('pi-responses', 'openai-responses'),
   pi('pi-chat', 'openai-completions'),
@@ -25,6 +27,9 @@ const CLIENTS = [
 export const SCENARIOS: readonly Scenario[] = [
   ...CLIENTS.flatMap(client => WIRES.flatMap(({ name }) => [edits(client, name), long(client, name)])),
   ...WIRES.map(({ name }) => foundTools(name)),
+  ...WIRES.map(({ name }) => compaction(CODEX.known, name)),
+  // With its built-in provider it leaves the summary to the server.
+  ...WIRES.filter(({ name }) => name !== 'anthropic').map(({ name }) => compaction(CODEX.socket, name)),
   code(CODEX.unknown, 'anthropic', 'codex'),
   code(CODEX.known, 'openai', 'codex'),
 ];

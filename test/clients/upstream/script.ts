@@ -1,7 +1,8 @@
+import { objectOf } from '../../../adapters/turn/json-access.ts';
 import type { InputItem } from '../../../examples/stand-in/request.ts';
 import type { WrittenTurn } from '../../../examples/stand-in/wire/turn.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
-import { countTurns } from './wires.ts';
+import { compactionOf, countTurns } from './wires.ts';
 
 export type WireName = 'openai' | 'openai-chat' | 'anthropic' | 'gemini' | 'deepseek' | 'ollama';
 
@@ -92,7 +93,13 @@ export function writeTurn(
     usage: turn.usage ?? { input, output: 20, cached: 0, reasoning: reasoning === undefined ? 0 : 5 },
     ...(reasoning !== undefined && { signature }),
     ...(written.some(isSpecial) && { output: itemsOf(turn, written, signature) }),
+    ...(asksToCompact(request) && { output: [compactionOf(text)] }),
   };
+}
+
+/** Whether the answer has to be an item of the Responses API that stands for the conversation. */
+function asksToCompact({ body: { input } }: ModelRequest): boolean {
+  return Array.isArray(input) && objectOf(input.at(-1)).type === 'compaction_trigger';
 }
 
 type Written = { id: string; name: string; arguments: string } & Pick<OfferedTool, 'type' | 'namespace'>;

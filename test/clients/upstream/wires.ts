@@ -129,7 +129,9 @@ function readResponses(body: JsonObject) {
     typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : objectsOf(body.input);
   for (const item of input) {
     const call_id = textIn(item.call_id);
-    if (item.role === 'user' || item.role === 'assistant')
+    if (item.type === 'compaction') items.push(said(textOfCompaction(item)));
+    else if (item.type === 'compaction_trigger') items.push(said('Summarize this conversation.'));
+    else if (item.role === 'user' || item.role === 'assistant')
       items.push({ type: 'message', role: item.role, content: textOf(item.content) });
     else if (OF_MODEL.test(textIn(item.type))) {
       const written = textIn(item.arguments ?? item.input);
@@ -139,6 +141,19 @@ function readResponses(body: JsonObject) {
   }
   const tools = [...toolsIn(body.tools), ...input.flatMap(item => toolsIn(item.tools))];
   return { instructions: textIn(body.instructions), items, tools, toolsOff: body.tool_choice === 'none' };
+}
+
+function said(content: string): InputItem {
+  return { type: 'message', role: 'user', content };
+}
+
+/** The summary of a conversation, which the client cannot read. */
+export function compactionOf(summary: string): JsonObject {
+  return { type: 'compaction', id: 'cmp_1', encrypted_content: Buffer.from(summary).toString('base64') };
+}
+
+function textOfCompaction({ encrypted_content: sealed }: JsonObject): string {
+  return Buffer.from(textIn(sealed), 'base64').toString();
 }
 
 /** Of a request, and of the items that add some. */
