@@ -39,7 +39,7 @@ export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'ho
   onRequest?(record: AccessRecord): void;
 };
 
-const EXPOSED_HEADERS = ['x-request-id', 'x-should-retry', 'retry-after'];
+const EXPOSED_HEADERS = ['x-request-id', 'x-should-retry', 'retry-after', 'agentchart-ignored'];
 
 const gzip = compress({ encoding: 'gzip' });
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { readChatRequest } from '../../../server/chat-completions/chat-request.ts';
 import { complete, postChat, refusedChat } from '../../support/responses/chat.ts';
 import { CutProvider } from '../../support/responses/cut-provider.ts';
 import { Gateway } from '../../support/responses/gateway.ts';
@@ -152,6 +153,24 @@ describe('the settings of a request reach the provider', () => {
     expect(await sent({ response_format })).toMatchObject({ response_format: { json_schema } });
     expect(await sent({ response_format: { type: 'json_object' } })).toHaveProperty('response_format');
     expect(await sent({ response_format: { type: 'text' } })).not.toHaveProperty('response_format');
+  });
+
+  it.each<[object, string, string | undefined]>([
+    [{ reasoning: { effort: 'low' } }, 'groq', 'low'],
+    [{ reasoning: { effort: 'low' }, reasoning_effort: 'high' }, 'groq', 'high'],
+    [{ chat_template_kwargs: { reasoning_effort: 'low' } }, 'vllm', 'low'],
+    [{ thinking: 'medium' }, 'groq', 'medium'],
+    [{ thinking: { type: 'enabled' } }, 'deepseek', undefined],
+    [{ thinking: { type: 'disabled' } }, 'deepseek', 'none'],
+    [{ thinking: { type: 'disabled' }, reasoning_effort: 'low' }, 'deepseek', 'low'],
+    [{ enable_thinking: false }, 'anthropic', 'none'],
+    [{ enable_thinking: true }, 'anthropic', undefined],
+    [{ chat_template_kwargs: { enable_thinking: false } }, 'gemini', 'none'],
+    [{ reasoning: { enabled: false } }, 'ollama', 'none'],
+    [{ enable_thinking: false }, 'openai-chat', undefined],
+  ])('the thinking of %j with %s as the effort %s', (thinking, provider, effort) => {
+    const { request } = readChatRequest({ model: 'any', messages: [GO], ...thinking }, () => provider);
+    expect(request.settings.reasoningEffort).toBe(effort);
   });
 
   it('nothing of what changes no result', async () => {
