@@ -59,6 +59,10 @@ export class Desk implements AsyncDisposable {
   #gateway: ChildProcess | undefined;
   #log = '';
   #port = 0;
+  /** If this process is stopped, nothing that it started goes on. */
+  readonly #killAll = () => {
+    for (const child of [...this.#processes, this.#gateway]) child?.kill('SIGKILL');
+  };
 
   private constructor(upstream: Upstream, { client, command, wire }: DeskOptions) {
     this.upstream = upstream;
@@ -68,6 +72,7 @@ export class Desk implements AsyncDisposable {
     this.folder = realpathSync(mkdtempSync(join(tmpdir(), 'agentchart-clients-')));
     this.home = join(this.folder, 'home');
     this.work = join(this.folder, 'work');
+    process.on('exit', this.#killAll);
   }
 
   static async open(options: DeskOptions): Promise<Desk> {
@@ -200,6 +205,7 @@ export class Desk implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    process.off('exit', this.#killAll);
     for (const child of this.#processes) await end(child, 'SIGKILL');
     await end(this.#gateway, 'SIGTERM');
     await this.upstream.close();

@@ -16,6 +16,7 @@ const { values } = parseArgs({
 const all: readonly Check[] = [...SCENARIOS.map(checkOf), ...CONFORMANCE];
 const chosen = all.filter(({ name }) => name.includes(values.only ?? ''));
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 if (values.list === true) for (const { name } of chosen) console.log(name);
 else await playAll();
 
