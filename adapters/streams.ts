@@ -32,7 +32,7 @@ export type StreamAndClassifyOptions = {
 const NAMES: NamesOf<StreamAndClassifyOptions> = { signal: true, onText: true, onReasoning: true };
 
 const REQUEST_NAMES = optionNames<TurnRequest>()(
-  'instructions transcript tools toolChoice output continuation afterDraft settings providerOptions',
+  'instructions transcript tools members toolChoice output continuation afterDraft settings providerOptions',
 );
 
 /**

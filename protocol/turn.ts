@@ -30,6 +30,9 @@ export const toolChoiceSchema = lazySchema(() =>
 );
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
+/** The namespace of a tool, and its name there. */
+export type ToolMember = { namespace: string; name: string };
+
 /** A tool as described to the model. `inputSchema` is JSON Schema with `type: 'object'`. */
 export type ToolDefinition = {
   name: string;
@@ -49,7 +52,7 @@ export type ToolDefinition = {
   /** Of a deferred tool: the label of its tool server, if it has one. */
   server?: string;
   /** The tool in a namespace, for models that know them. Others know it by `name`. */
-  member?: { namespace: string; name: string };
+  member?: ToolMember;
 };
 
 /** Sampling and length settings that every provider supports in some form. */
@@ -75,6 +78,8 @@ export type ModelRequest = {
   instructions?: string;
   transcript: readonly Item[];
   tools: readonly ToolDefinition[];
+  /** The tools in namespaces by their names, also those that the transcript declares. */
+  members?: Readonly<Record<string, ToolMember>>;
   toolChoice: ToolChoice;
   output?: OutputFormat;
   continuation?: JsonValue;

@@ -1,14 +1,7 @@
 import type { ProviderError } from '../../protocol/error.ts';
 import type { Part, ReasoningItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type {
-  FinishReason,
-  ModelRequest,
-  ModelTurn,
-  ToolDefinition,
-  TurnDelta,
-  Usage,
-} from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import {
   errorFromBody,
   malformedStream,
@@ -33,13 +26,12 @@ function ourKind(item: JsonObject, { customTools }: ResponsesDialect): CallKind 
 }
 
 /** The tool in a namespace that a call names. */
-function memberOf({ namespace, name }: JsonObject, { tools }: ModelRequest): ToolDefinition | undefined {
-  if (namespace === undefined) return undefined;
-  return tools.find(({ member }) => member?.namespace === namespace && member.name === name);
+function memberCalled({ namespace, name }: JsonObject, { members = {} }: ModelRequest) {
+  return Object.entries(members).find(([, one]) => one.namespace === namespace && one.name === name);
 }
 
 function nameOf(item: JsonObject, request: ModelRequest): string {
-  return memberOf(item, request)?.name ?? textIn(item.name);
+  return memberCalled(item, request)?.[0] ?? textIn(item.name);
 }
 
 /** The ids of the calls whose outputs are in the same response: the provider has run them. */
@@ -133,7 +125,7 @@ class OutputReader {
       ...omitUndefined({
         as: item.type === 'function_call' ? undefined : nonEmpty(item.type),
         namespace: nonEmpty(item.namespace),
-        called: memberOf(item, this.#request)?.member?.name,
+        called: memberCalled(item, this.#request)?.[1].name,
         caller: isJsonObject(item.caller) ? item.caller : undefined,
       }),
     };

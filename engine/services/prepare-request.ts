@@ -83,6 +83,7 @@ export async function prepareRequest(
       instructions,
       continuation: canContinue ? continuationFor(adapter, context, instructions) : undefined,
       afterDraft: context.turn.final && context.lastTurn?.draft ? true : undefined,
+      members: membersOf(offered),
     }),
   };
   return { adapter, request, tools, transcript, isFullHistory, sent, appended, broken };
@@ -95,6 +96,13 @@ function promptedSchema(adapter: ModelAdapter, request: ModelRequest): JsonValue
 }
 
 type ToolMap = TurnParts['tools'];
+
+const membersOf = oncePer((tools: ToolMap) => {
+  const members = [...tools].flatMap(([name, { member }]) =>
+    member === undefined ? [] : [[name, member] as const],
+  );
+  return members.length === 0 ? undefined : Object.fromEntries(members);
+});
 
 /** The tools with these names; with a deferred one also the search for it. */
 function toolsNamed(tools: ToolMap, names: readonly string[] | undefined): ToolMap {

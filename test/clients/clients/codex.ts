@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 const text = { type: 'string' };
 const toolOf = (name, ...members) => ({
   name,
-  description: name + ' of a file',
+  description: 'Tool to ' + name.replace('_', ' ') + ' of a file.',
   inputSchema: { type: 'object', properties: Object.fromEntries(members.map(one => [one, text])), required: members },
 });
 const tools = [toolOf('write_text', 'file', 'content'), toolOf('replace_text', 'file', 'from', 'to')];

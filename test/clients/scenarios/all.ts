@@ -9,6 +9,7 @@ import { edits } from './edits.ts';
 import { foundTools } from './found-tools.ts';
 import { long } from './long.ts';
 import type { Scenario } from './scenario.ts';
+import { search } from './search.ts';
 
 const CLIENTS = [
   CODEX.unknown,
@@ -27,6 +28,7 @@ const CLIENTS = [
 export const SCENARIOS: readonly Scenario[] = [
   ...CLIENTS.flatMap(client => WIRES.flatMap(({ name }) => [edits(client, name), long(client, name)])),
   ...WIRES.map(({ name }) => foundTools(name)),
+  ...WIRES.map(({ name }) => search(name)),
   ...WIRES.map(({ name }) => compaction(CODEX.known, name)),
   // With its built-in provider it leaves the summary to the server.
   ...WIRES.filter(({ name }) => name !== 'anthropic').map(({ name }) => compaction(CODEX.socket, name)),

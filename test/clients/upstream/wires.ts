@@ -88,7 +88,7 @@ export const WIRES: readonly Wire[] = [
     path: /\/v1\/messages$/,
     model: 'anthropic:claude-opus-5-5',
     encoder: anthropicMessages,
-    read: body => withFunctions(readAnthropic(body)),
+    read: body => withAdditions(body, withFunctions(readAnthropic(body))),
     streams: streamField,
     turns: messageTurns,
     returns: 'signature',
@@ -120,6 +120,15 @@ export const WIRES: readonly Wire[] = [
 
 function withFunctions({ tools, ...read }: StandInRequest) {
   return { ...read, tools: tools.map(name => ({ name, type: 'function' })) };
+}
+
+/** With the tools that messages in the conversation add. */
+function withAdditions({ messages }: JsonObject, read: ReturnType<typeof withFunctions>) {
+  const added = objectsOf(messages)
+    .flatMap(({ content }) => objectsOf(content))
+    .filter(({ type }) => type === 'tool_addition')
+    .map(({ tool }) => ({ name: textIn(objectOf(objectOf(tool).definition).name), type: 'function' }));
+  return { ...read, tools: [...read.tools, ...added] };
 }
 
 /** Items as of functions: the text of a custom tool's call stands for arguments. */

@@ -185,6 +185,47 @@ describe('with a model of OpenAI', () => {
     });
   });
 
+  it.each(['openai:gpt-6-sol', 'openai:any'])(
+    'what the client has found for %s is called in its namespace',
+    async model => {
+      const search = {
+        type: 'tool_search_call',
+        id: 'tsc_1',
+        call_id: 'call_s',
+        status: 'completed',
+        execution: 'client',
+        arguments: {},
+      };
+      const call = {
+        type: 'function_call',
+        id: 'fc_1',
+        call_id: 'call_f',
+        namespace: 'crm',
+        name: 'find',
+        arguments: '{}',
+      };
+      provider.play({ items: [search] }, { items: [call] }, { text: 'Done.' });
+      const declared = [
+        { type: 'tool_search', execution: 'client', description: 'x', parameters: { type: 'object' } },
+      ];
+      const body = { model, tools: declared };
+      const first = await gateway.create({ ...body, input: [USER] });
+      const found = { type: 'tool_search_output', call_id: 'call_s', execution: 'client', tools: [CRM] };
+      const second = await gateway.create({ ...body, previous_response_id: first.id, input: [found] });
+      expect(second.output).toMatchObject([{ type: 'function_call', namespace: 'crm', name: 'find' }]);
+      const output = { type: 'function_call_output', call_id: 'call_f', output: '1' };
+      await gateway.create({ ...body, previous_response_id: second.id, input: [output] });
+      const { id: _, ...sent } = call;
+      expect(provider.requests[2]?.input).toMatchObject([
+        USER,
+        { type: 'tool_search_call' },
+        found,
+        sent,
+        output,
+      ]);
+    },
+  );
+
   it('the results of a search by the client are not deferred again', async () => {
     const search = {
       type: 'tool_search_call',
