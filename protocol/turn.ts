@@ -31,7 +31,7 @@ export const toolChoiceSchema = lazySchema(() =>
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 /** The namespace of a tool, and its name there. */
-export type ToolMember = { namespace: string; name: string };
+type ToolMember = { namespace: string; name: string };
 
 /** A tool as described to the model. `inputSchema` is JSON Schema with `type: 'object'`. */
 export type ToolDefinition = {

@@ -16,6 +16,7 @@ import type { MountedApi } from '../mounted-api.ts';
 import { answerOpenAIError, describeResponsesError, invalid, notFound } from '../openai-error.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import { codexModels } from './codex-models.ts';
 import { readCreateBody } from './request-body.ts';
 import type { WireEvent } from './response-writer.ts';
 import type { Responses } from './responses.ts';
@@ -118,7 +119,10 @@ function errorEvent(thrown: unknown, sequenceNumber: number): WireEvent {
 }
 
 function addModelRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
-  app.get('/v1/models', c => c.json({ object: 'list', data: service.models.listed.map(modelObject) }));
+  app.get('/v1/models', c => {
+    if (c.req.query('client_version') !== undefined) return c.json(codexModels(service.models));
+    return c.json({ object: 'list', data: service.models.listed.map(modelObject) });
+  });
   app.get('/v1/models/:id', c => {
     const id = c.req.param('id');
     if (service.models.listed.includes(id)) return c.json(modelObject(id));

@@ -40,6 +40,8 @@ type Way = {
   more?: readonly string[];
   /** The built-in provider with another base URL, which uses WebSockets, instead of one of the user's. */
   builtIn?: true;
+  /** The key comes from a command, and Codex reads the list of models. */
+  lists?: true;
 };
 
 function codex(way: Way): Client {
@@ -62,7 +64,7 @@ function codex(way: Way): Client {
 }
 
 /** https://developers.openai.com/codex/config-reference */
-function configOf({ url, model, work }: Place, { more = [], builtIn }: Way): string {
+function configOf({ url, key, model, work }: Place, { more = [], builtIn, lists }: Way): string {
   return [
     `model = "${model}"`,
     builtIn ? `openai_base_url = "${url}/v1"` : 'model_provider = "gateway"',
@@ -82,8 +84,10 @@ function configOf({ url, model, work }: Place, { more = [], builtIn }: Way): str
           '[model_providers.gateway]',
           'name = "Gateway"',
           `base_url = "${url}/v1"`,
-          'env_key = "GATEWAY_KEY"',
           'wire_api = "responses"',
+          ...(lists
+            ? ['[model_providers.gateway.auth]', 'command = "echo"', `args = ["${key}"]`]
+            : ['env_key = "GATEWAY_KEY"']),
         ]),
     '',
   ].join('\n');
@@ -133,5 +137,11 @@ export const CODEX = {
   unknown: codex({ name: 'codex-unknown', model: 'coder', tools: unknown }),
   known: codex({ name: 'codex-known', model: 'gpt-5.5', tools: known }),
   programs: codex({ name: 'codex-programs', model: 'gpt-6.1-sol', tools: programs }),
+  listed: codex({
+    name: 'codex-listed',
+    model: 'coder',
+    tools: { ...unknown, edit: known.edit },
+    lists: true,
+  }),
   socket: codex({ name: 'codex-socket', model: 'gpt-5.5', tools: known, builtIn: true }),
 };

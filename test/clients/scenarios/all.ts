@@ -28,6 +28,7 @@ const CLIENTS = [
 export const SCENARIOS: readonly Scenario[] = [
   ...CLIENTS.flatMap(client => WIRES.flatMap(({ name }) => [edits(client, name), long(client, name)])),
   ...WIRES.map(({ name }) => foundTools(name)),
+  edits(CODEX.listed, 'openai-chat'),
   ...WIRES.map(({ name }) => search(name)),
   ...WIRES.map(({ name }) => compaction(CODEX.known, name)),
   // With its built-in provider it leaves the summary to the server.
