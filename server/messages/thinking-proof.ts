@@ -20,7 +20,7 @@ export function readThinking(
 ): { item?: SentItem; place?: ItemPlace } {
   const [, id = '', sealed] = /^(rs_\w+)(?:\.(.+))?$/.exec(proof) ?? [];
   const place = readItemId(id);
-  const items = openReasoning(sealed) ?? [{ id, type: 'reasoning' as const, text }];
+  const items = openReasoning(sealed)?.items ?? [{ id, type: 'reasoning' as const, text }];
   if (place !== undefined) return { place, item: { id, ...sent(...items) } };
   if (proof.trim() === '') return {};
   // A block that Anthropic's own API has made, which goes back to it unchanged.

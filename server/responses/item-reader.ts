@@ -202,10 +202,25 @@ export function readItems(items: readonly WireItem[], field: string): InputItem[
   const theirs = new Set(
     items.flatMap(item => (callKindOf(item.type)?.atProvider?.(item) ? [item.call_id ?? null] : [])),
   );
+  const signed = new Map(
+    items
+      .flatMap(({ type, encrypted_content: seal }) =>
+        type === 'reasoning' ? (openReasoning(seal)?.calls ?? []) : [],
+      )
+      .map(({ callId, opaque }) => [callId, opaque]),
+  );
   return items.map((item, at) => {
     const place = `${field}[${at}]`;
-    return readOfResponses(item, theirs, place) ?? readItem(item, place);
+    const read = readOfResponses(item, theirs, place) ?? readItem(item, place);
+    return read.type === 'sent'
+      ? { ...read, items: read.items.map(one => withSignature(one, signed)) }
+      : read;
   });
+}
+
+function withSignature(item: Item, signed: ReadonlyMap<string, Opaque | undefined>): Item {
+  if (item.type !== 'tool_call') return item;
+  return { ...item, ...omitUndefined({ opaque: signed.get(item.callId) }) };
 }
 
 /** An item that only models of OpenAI's Responses API read. `theirs`: the ids of the calls that ran there. */
@@ -297,7 +312,7 @@ function readItem(wire: WireItem, place: string): InputItem {
     }
     case 'reasoning': {
       const opened = openReasoning(item.encrypted_content);
-      return own(...(opened ?? [{ ...named, type: 'reasoning', text: item.summary || item.content }]));
+      return own(...(opened?.items ?? [{ ...named, type: 'reasoning', text: item.summary || item.content }]));
     }
     case 'function_call': {
       const { call_id: callId, name, arguments: written, caller } = item;

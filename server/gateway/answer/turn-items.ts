@@ -5,7 +5,7 @@ import { textOf } from '../../../protocol/message.ts';
 import { BUILTIN_KINDS, type BuiltinKind } from '../../builtins/builtin-schemas.ts';
 import { providerCompaction } from '../request/compaction-items.ts';
 import { OPENAI } from '../request/gateway-request.ts';
-import { sealReasoning } from '../request/sealed-items.ts';
+import { isSignedCall, sealReasoning } from '../request/sealed-items.ts';
 import { type AnswerEvent, refusalIn } from './answer-event.ts';
 import { ITEM_KINDS, type ItemKind, itemIdOf } from './wire-ids.ts';
 
@@ -173,6 +173,8 @@ export class TurnItems {
       this.#emit({ type: 'compaction', id, content: item.encrypted_content ?? '', item });
     }
     const blocks = blocksIn(items, { sealed: this.#sealed });
+    const carrier = blocks.findLast(({ kind }) => kind === 'reasoning');
+    let signed = this.#sealed && !this.#stored ? items.filter(isSignedCall) : [];
     const left = [...this.#opened];
     for (const [at, block] of blocks.entries()) {
       if (block.kind === 'provider') {
@@ -193,9 +195,12 @@ export class TurnItems {
       if (opened.isClosed) continue;
       this.#add(opened, opened.text === '' ? text : opened.rest);
       opened.text = text;
-      this.#close(opened, from, at === blocks.length - 1 ? last : 'completed');
+      const status = at === blocks.length - 1 ? last : 'completed';
+      this.#close(opened, from, status, block === carrier ? signed : []);
+      if (block === carrier) signed = [];
     }
     for (const opened of this.#opened) if (!opened.isClosed) this.#close(opened, []);
+    if (signed.length > 0) this.#close(this.#open('reasoning', -1), [], 'completed', signed);
   }
 
   #open(kind: Opened['kind'], part: number): Opened {
@@ -214,11 +219,16 @@ export class TurnItems {
     this.#emit({ type: 'text', kind: opened.kind, id: opened.id, text });
   }
 
-  #close(opened: Opened, items: readonly Item[], status: 'completed' | 'incomplete' = 'completed'): void {
+  #close(
+    opened: Opened,
+    items: readonly Item[],
+    status: 'completed' | 'incomplete' = 'completed',
+    signed: readonly Item[] = [],
+  ): void {
     opened.isClosed = true;
     const { kind, id, text } = opened;
     const isSealed = this.#sealed && kind === 'reasoning';
     const closed = { type: 'closed', kind, id, text, items, status } as const;
-    this.#emit(isSealed ? { ...closed, seal: sealReasoning(items) } : closed);
+    this.#emit(isSealed ? { ...closed, seal: sealReasoning([...items, ...signed]) } : closed);
   }
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { withoutFollower } from '../../../adapters/responses/input.ts';
 import { ENGINE } from '../../../machines/compaction.ts';
-import { type Item, itemSchema, type ReasoningItem } from '../../../protocol/item.ts';
+import { type Item, itemSchema, type ReasoningItem, type ToolCallItem } from '../../../protocol/item.ts';
 import { isTooDeep } from '../../../protocol/json.ts';
 
 /** Items as `encrypted_content`, for clients that keep the history themselves: encoded, not encrypted. */
@@ -17,10 +17,25 @@ export function sealReasoning(items: readonly Item[]): string {
   );
 }
 
-/** `undefined` for anything that `sealReasoning` did not make, or nested too deep: clients can forge it. */
-export function openReasoning(content: unknown): ReasoningItem[] | undefined {
-  const items = open(REASONING, content);
-  return items?.every(item => item.type === 'reasoning') ? items : undefined;
+/**
+ * The reasoning, and the calls of its turn that have its proof. `undefined` for anything that `sealReasoning` did not make,
+ * or nested too deep: clients can forge it.
+ */
+export function openReasoning(
+  content: unknown,
+): { items: ReasoningItem[]; calls: ToolCallItem[] } | undefined {
+  const sealed = open(REASONING, content);
+  if (sealed === undefined) return undefined;
+  const items = sealed.filter(item => item.type === 'reasoning');
+  const calls = sealed.filter(isSignedCall);
+  return items.length + calls.length === sealed.length ? { items, calls } : undefined;
+}
+
+/** Providers that sign calls instead of reasoning: https://ai.google.dev/gemini-api/docs/thought-signatures */
+const SIGN_CALLS: readonly string[] = ['gemini', 'gemini-interactions'];
+
+export function isSignedCall(item: Item): item is ToolCallItem {
+  return item.type === 'tool_call' && item.opaque !== undefined && SIGN_CALLS.includes(item.opaque.provider);
 }
 
 /** What a compaction left of a conversation that is not stored, without the ledger, which a client could forge. */

@@ -10,7 +10,7 @@ const reasoning = (levels: number): Item => ({
 });
 
 test('opening a seal returns the sealed value', () => {
-  expect(openReasoning(sealReasoning([reasoning(50)]))).toEqual([reasoning(50)]);
+  expect(openReasoning(sealReasoning([reasoning(50)]))).toEqual({ items: [reasoning(50)], calls: [] });
 });
 
 test('a seal that a client forged, nested a thousand deep, is rejected', () => {
