@@ -75,7 +75,7 @@ describe('a store that fails once', () => {
     for (const method of ['read', 'renew', 'release', 'claim', 'get'] as const)
       expect(reported.get(method), method).toBeGreaterThan(0);
     expect(places.length).toBeGreaterThan(80);
-  }, 300_000);
+  });
 
   test.each([4, 9, 15])('and once more during recovery (first at append %i) is also survived', async nth => {
     const first = { method: 'append', nth, kind: 'outage' } as const;
@@ -90,7 +90,7 @@ describe('a store that fails once', () => {
     }
   });
 
-  test('is also survived on sqlite', { timeout: 300_000 }, async () => {
+  test('is also survived on sqlite', async () => {
     const clean = await runFaultDrill(sqlite(makeFile()), 'same-process');
     const cases = casesAt(placesIn(clean)).filter((_, index) => ALL || index % 14 === 0);
     expect(cases.length).toBeGreaterThan(8);

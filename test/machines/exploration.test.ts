@@ -177,7 +177,7 @@ function waysOn(
 describe('all behavior of a run', () => {
   beforeAll(() => {
     for (const walk of CHOSEN) explorations.set(walk.name, walkOver(walk));
-  }, 600_000);
+  });
 
   it.each([...BUILT_IN, COMPILED, PURE, ALIKE, VOCABULARY, LAST])('%s', property => {
     expect(failures.get(property) ?? []).toEqual([]);

@@ -104,7 +104,7 @@ beforeAll(async () => {
     '--silent',
     `./${tarball}`,
   ]);
-}, 240_000);
+});
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 

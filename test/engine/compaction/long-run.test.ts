@@ -66,7 +66,7 @@ async function runLong() {
 let long: Awaited<ReturnType<typeof runLong>>;
 beforeAll(async () => {
   long = await runLong();
-}, 60_000);
+});
 
 const sizeOf = (value: unknown): number => JSON.stringify(value).length;
 

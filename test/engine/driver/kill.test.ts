@@ -62,7 +62,7 @@ describe('a process that is killed', () => {
     expect(proof.scenarios).toBeGreaterThanOrEqual(SIZE.scenarios);
     expect(proof.doubted).toBeGreaterThan(SIZE.scenarios / 12);
     expect(proof.control.doubles).toBeGreaterThan(0);
-  }, 240_000);
+  });
 
   test('at random moments from outside loses nothing and repeats nothing unreported', async () => {
     const random = makeRandom(SAMPLE_SEED);

@@ -29,7 +29,7 @@ it('what a run writes grows with its journal: entries are written once, and snap
   expect(long.written / short.written).toBeLessThan(4.6);
   expect(long.snapshots).toBeGreaterThan(0);
   expect(long.snapshots).toBeLessThan(5);
-}, 30_000);
+});
 
 it('lists runs from their records: status, labels, cursor', async () => {
   const restate = new RestateStandIn();
