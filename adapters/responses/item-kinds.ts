@@ -124,6 +124,8 @@ export const KEPT_KINDS: Readonly<Record<string, KeptKind>> = {
   additional_tools: { members: { tools: 'list' }, by: 'client' },
   configuration_update: { members: {}, by: 'client' },
   compaction_trigger: { members: {}, by: 'client' },
+  // Of Codex: what one of its agents says to another.
+  agent_message: { members: { content: 'list' }, by: 'client' },
 };
 
 /** Whether the caller of the API appended the item, of those that are kept word for word. */

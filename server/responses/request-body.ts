@@ -22,7 +22,9 @@ export const createBody = z.object({
   max_tool_calls: maybe(z.number().int().nonnegative()),
   max_output_tokens: maybe(tokens),
   text: maybe(textOptions),
-  reasoning: maybe(openFields({ effort: maybe(z.string()), summary: maybe(z.string()) })),
+  reasoning: maybe(
+    openFields({ effort: maybe(z.string()), summary: maybe(z.string()), context: maybe(z.string()) }),
+  ),
   include: maybe(z.array(z.string())),
   context_management: maybe(
     z
@@ -82,6 +84,7 @@ export function readCreateBody(value: unknown): GatewayRequest {
       maxToolCalls: body.max_tool_calls,
       text,
       reasoningSummary: reasoning?.summary,
+      reasoningContext: reasoning?.context,
       include: body.include,
       previousResponseId: body.previous_response_id,
       background: body.background,

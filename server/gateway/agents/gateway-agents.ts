@@ -101,7 +101,8 @@ export class GatewayAgents {
       throw invalid('input', 'compaction_not_readable', message);
     }
     if (compactsContext(provider)) return;
-    const told = clientItemsIn(items).find(item => !isForAll(item));
+    // The request's own are messages by now.
+    const told = clientItemsIn(items).find(item => item.type === 'agent_message' || !isForAll(item));
     if (told !== undefined) {
       const message = `The conversation has an item of type "${told.type}", which only models of "openai:" read. Use such a model.`;
       throw invalid('input', 'conversation_not_readable', message);

@@ -279,7 +279,8 @@ function optionsFor(
   }: { request: RecordedRequest; passed: readonly BuiltinTool[]; exposed: Exposed },
 ): JsonObject {
   const { context_management, truncation, ...named } = request.openai;
-  const { reasoningSummary: summary, text } = request;
+  const { reasoningSummary: summary, reasoningContext: context, text } = request;
+  const reasoning = omitUndefined({ summary, context });
   const verbosity = text?.verbosity ?? undefined;
   const taken: JsonObject = {};
   for (const [name, value] of Object.entries({ prompt_cache_key: cacheKeyOf(request.session), ...named }))
@@ -290,7 +291,7 @@ function optionsFor(
   if (provider !== OPENAI) return taken;
   const compacts = thresholdIn(request) === undefined ? context_management : undefined;
   return {
-    ...(summary === undefined ? {} : { reasoning: { summary } }),
+    ...(Object.keys(reasoning).length === 0 ? {} : { reasoning }),
     ...(verbosity === undefined ? {} : { text: { verbosity } }),
     ...taken,
     ...omitUndefined({ truncation, context_management: compacts }),

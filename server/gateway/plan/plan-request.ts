@@ -13,6 +13,7 @@ import type { JsonOpenCall } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { invalid, type ResponsesError } from '../../openai-error.ts';
 import type { GatewayRequest, InputItem } from '../request/gateway-request.ts';
+import { isAgentMessage } from '../request/openai-items.ts';
 import {
   type FoundResponse,
   type RunResponses,
@@ -58,7 +59,7 @@ function withCompactions(plan: Plan, { inherits, restored }: References): Plan {
 
 async function planItems({ items, previous, references }: ReadRequest, name: string): Promise<Plan> {
   if (previous !== undefined) return planAfter(previous, items, references);
-  if (!items.some(item => item.type === 'message' || item.type === 'tool_result'))
+  if (!items.some(item => item.type === 'message' || item.type === 'tool_result' || isAgentMessage(item)))
     throw emptyInputError(name);
   assertPaired(items);
   const refersTo = (await references.chain())?.head.span.id;

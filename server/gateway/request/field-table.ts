@@ -120,7 +120,7 @@ export const RESPONSES_FIELDS = {
     effort: used(),
     summary: usedFor(RESPONSES, 'hint', 'others show what reasoning they give'),
     generate_summary: hint('the deprecated name of `summary`'),
-    context: hint("which reasoning the model sees again is the provider's default", ['auto']),
+    context: usedFor(RESPONSES, 'hint', "elsewhere it is the provider's default", ['auto']),
     mode: refused('reasoning has one mode here', ['standard']),
   }),
   text: usedWith({

@@ -1,7 +1,9 @@
 import { callKindOf, callTypeAnsweredBy, KEPT_KINDS } from '../../../adapters/responses/item-kinds.ts';
-import { nonEmpty, objectOf } from '../../../adapters/turn/json-access.ts';
+import { nonEmpty, objectOf, objectsOf, textIn } from '../../../adapters/turn/json-access.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
+import { userMessage } from '../../../protocol/message.ts';
+import { OPENAI } from './gateway-request.ts';
 import { isFunctionElsewhere } from './own-functions.ts';
 
 /** Items that only OpenAI's API has, for other models. */
@@ -11,6 +13,7 @@ export function isForAll(item: JsonObject): boolean {
   switch (item.type) {
     case 'additional_tools':
     case 'compaction_trigger':
+    case 'agent_message':
       return true;
     case 'configuration_update':
       return Object.keys(objectOf(item.text)).length === 0;
@@ -33,6 +36,26 @@ export function clientItemsIn(items: readonly Item[]): JsonObject[] {
       ? [objectOf(objectOf(item.opaque.data).item)]
       : [],
   );
+}
+
+/** What one agent of the client says to another. */
+export function isAgentMessage(item: Item): boolean {
+  return item.type === 'provider_item' && item.kind === 'agent_message';
+}
+
+/** The items as a model of the provider reads them: the words of another agent are a message elsewhere. */
+export function readableFor(provider: string, items: readonly Item[]): Item[] {
+  if (provider === OPENAI) return [...items];
+  return items.map(item => {
+    const [told] = clientItemsIn([item]);
+    if (told === undefined || !isAgentMessage(item)) return item;
+    // OpenAI's API encrypts the words of its models. Those of others are as they wrote them.
+    const texts = objectsOf(told.content).map(({ text, encrypted_content: written }) =>
+      textIn(text ?? written),
+    );
+    const id = item.id === undefined ? {} : { id: item.id };
+    return { ...id, ...userMessage(texts.join('')) };
+  });
 }
 
 /** The effort that the last of the updates sets. */

@@ -44,7 +44,7 @@ import type { CallOrigin } from '../plan/references.ts';
 import { sessionLabels } from '../request/client-session.ts';
 import { thresholdIn } from '../request/compaction-items.ts';
 import { type GatewayRequest, lifetimeOf, OPENAI, recordOf } from '../request/gateway-request.ts';
-import { effortAfter } from '../request/openai-items.ts';
+import { effortAfter, readableFor } from '../request/openai-items.ts';
 import {
   type ClientTool,
   clientTools,
@@ -169,9 +169,9 @@ export class RequestRuns {
     const { items: inherited, sent } = older;
     const isLinked = before !== undefined && source === store;
     const inheritance = inheritanceOf(request, older, { items: read, inherits });
-    agents.assertReadable([...inherited, ...read], model, inheritance.items);
     const { provider } = agents.models.open(model);
-    const items = nameCalls(read, origins, { ...toolset, used, provider });
+    const items = nameCalls(readableFor(provider, read), origins, { ...toolset, used, provider });
+    agents.assertReadable([...inherited, ...items], model, inheritance.items);
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
       ...this.#describe(asked),
@@ -215,7 +215,11 @@ export class RequestRuns {
     const onlyApproves = messages.length === 0 && callAnswers.every(({ open }) => open.kind === 'approval');
     const continued = known.spans.findLast(({ to }) => forkAt === undefined || to === forkAt);
     const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
-    const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
+    const { provider } = agents.models.open(asked.model);
+    const named = readableFor(provider, messages).map(item => ({
+      ...item,
+      id: item.id ?? host.newId('item'),
+    }));
     const spec: ResponseSpec = {
       ...this.#describe(asked),
       decisions: callAnswers.flatMap(decisionOf),

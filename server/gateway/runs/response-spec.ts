@@ -37,6 +37,8 @@ export type RecordedRequest = {
   maxToolCalls?: number;
   text?: z.infer<typeof textOptions>;
   reasoningSummary?: string;
+  /** Which reasoning of earlier turns the model sees again, in the words of OpenAI's API. */
+  reasoningContext?: string;
   include?: readonly string[];
   previousResponseId?: string;
   store?: boolean;

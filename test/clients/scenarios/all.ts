@@ -3,6 +3,7 @@ import { CODEX } from '../clients/codex.ts';
 import { opencode } from '../clients/opencode.ts';
 import { pi } from '../clients/pi.ts';
 import { WIRES } from '../upstream/wires.ts';
+import { agents } from './agents.ts';
 import { code } from './code.ts';
 import { compaction } from './compaction.ts';
 import { edits } from './edits.ts';
@@ -30,6 +31,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WIRES.map(({ name }) => foundTools(name)),
   edits(CODEX.listed, 'openai-chat'),
   ...WIRES.map(({ name }) => search(name)),
+  ...WIRES.map(({ name }) => agents(name)),
   ...WIRES.map(({ name }) => compaction(CODEX.known, name)),
   // With its built-in provider it leaves the summary to the server.
   ...WIRES.filter(({ name }) => name !== 'anthropic').map(({ name }) => compaction(CODEX.socket, name)),

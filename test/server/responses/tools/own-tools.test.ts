@@ -349,6 +349,40 @@ it('an update of the effort is the effort of a model that reads no such items', 
   expect(provider.requests[0]).toMatchObject({ reasoning_effort: 'low' });
 });
 
+it('what one agent of a client says to another is a message for models that read no such items', async () => {
+  const words = [
+    { type: 'input_text', text: 'Message Type: NEW_TASK\n' },
+    { type: 'encrypted_content', encrypted_content: 'Count the files.' },
+  ];
+  const told = { type: 'agent_message', author: '/root', recipient: '/root/one', content: words };
+  provider.play({ text: 'Done.' }, { calls: [{ name: 'find', arguments: {} }] }, { text: 'Two.' });
+  await gateway.create({ model, store: false, input: [USER, told] });
+  expect(provider.requests[0]?.input).toEqual([USER, told]);
+  const other = { model: DIALECTS.chat, tools: [FIND] };
+  const { id, output } = await gateway.create({ ...other, input: [told] });
+  const text = 'Message Type: NEW_TASK\nCount the files.';
+  expect(provider.requests[1]?.messages).toEqual([{ role: 'user', content: text }]);
+  const result = { type: 'function_call_output', call_id: String(output[0]?.call_id), output: '2' };
+  await gateway.create({ ...other, previous_response_id: id, input: [result, told] });
+  const said = expect.arrayContaining([{ role: 'user', content: text }]);
+  expect(provider.requests[2]?.messages).toEqual(said);
+  provider.play({ text: 'Done.' });
+  const kept = await gateway.create({ model, input: [USER, told] });
+  await expect(gateway.create({ ...other, previous_response_id: kept.id, input: [USER] })).rejects.toThrow(
+    'agent_message',
+  );
+});
+
+it('what a request says of the reasoning that is seen again reaches OpenAI', async () => {
+  provider.play({ text: 'Done.' }, { text: 'Done.' });
+  const reasoning = { effort: 'low', context: 'all_turns' };
+  await gateway.create({ model, input: [USER], reasoning });
+  expect(provider.requests[0]?.reasoning).toEqual(reasoning);
+  const other = await gateway.send('POST', '', { model: DIALECTS.chat, input: [USER], reasoning });
+  expect(other.headers.get('agentchart-ignored')).toContain('reasoning.context');
+  expect(JSON.stringify(provider.requests[1])).not.toContain('all_turns');
+});
+
 it('what a request says of the prompt cache reaches OpenAI, and is no reason for others to refuse it', async () => {
   const hints = {
     prompt_cache_key: 'k',
