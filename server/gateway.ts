@@ -42,12 +42,16 @@ export type Gateway = {
 
 /** `agents`: by the names under which requests have them for a model. The others: see `GatewayServiceOptions`. */
 export function createGateway(
-  options: GatewayOptions & { hiddenWaitMs?: number; drives?: boolean },
+  options: GatewayOptions & {
+    hiddenWaitMs?: number;
+    drives?: boolean;
+    logIgnored?(line: string): void;
+  },
   agents?: ReadonlyMap<string, Agent>,
 ): Gateway {
   const { store, config = EMPTY_GATEWAY, host = systemHost, log = warn } = options;
-  const { model, hiddenWaitMs, drives } = options;
-  const more = omitUndefined({ model, agents, hiddenWaitMs, drives });
+  const { model, hiddenWaitMs, drives, logIgnored } = options;
+  const more = omitUndefined({ model, agents, hiddenWaitMs, drives, logIgnored });
   const service = new GatewayService({ store, host, gateway: config, log, ...more });
   const conversations = new Conversations({ store, host, library: service.library });
   const responses = new Responses(service, (id, caller) => conversations.open(id, caller));

@@ -122,7 +122,9 @@ export const code: Action<'code'> = async ({ client: named, args, ...options }) 
   reportUncaught({ survives: true, report });
   const bill = new Bill(config);
   return await withStore({ file, warn: report }, async store => {
-    const gateway = createGateway({ store, config, model: fallback, log: report });
+    // What the client sends is not the person's to change.
+    const logIgnored = () => {};
+    const gateway = createGateway({ store, config, model: fallback, log: report, logIgnored });
     const { service, responses, messages, chat, agentsByRun } = gateway;
     const app = createRunsApp({
       store,

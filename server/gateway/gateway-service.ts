@@ -41,6 +41,8 @@ type GatewayServiceOptions = {
   /** False if other processes drive the runs. Default true. */
   drives?: boolean;
   log(line: string): void;
+  /** Gets the fields of requests that have no effect. Default: `log`. */
+  logIgnored?(line: string): void;
 };
 
 /** `read`: what a request follows now; throws if that is in progress. `join` throws if it has changed. */
@@ -90,12 +92,12 @@ export class GatewayService {
   readonly #mutex = new KeyedMutex();
 
   constructor(options: GatewayServiceOptions) {
-    const { store, host, gateway, log } = options;
+    const { store, host, gateway, log, logIgnored = log } = options;
     this.#options = options;
     this.admission = new Admission({ host, ...gateway, recorded: from => recordedUsage(store, from, log) });
     this.library = new ResponseLibrary(store, { keepsUnstored: gateway.keepUnstored === true });
     this.#agents = new GatewayAgents({ ...options, admission: this.admission });
-    this.fields = new RequestFields({ providerOf: model => this.models.providerOf(model), log });
+    this.fields = new RequestFields({ providerOf: model => this.models.providerOf(model), log: logIgnored });
     const { admission, library, live } = this;
     const { drives = true } = options;
     this.runs = new RequestRuns({ ...options, drives, library, live, agents: this.#agents, admission });

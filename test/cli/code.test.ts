@@ -29,8 +29,8 @@ const ask = async (path = '', body, session = 's-1') => {
 const model = isCodex ? config.model : env.ANTHROPIC_MODEL;
 if (args.includes('ask')) {
   const asked = isCodex
-    ? await ask('', { model, input: 'Say hi', store: false })
-    : await ask('', { model, max_tokens: 99, messages: [{ role: 'user', content: 'Say hi' }] });
+    ? await ask('', { model, input: 'Say hi', store: false, client_metadata: { a: 'b' } })
+    : await ask('', { model, max_tokens: 99, diagnostics: { a: 'b' }, messages: [{ role: 'user', content: 'Say hi' }] });
   const again = isCodex ? await ask('/v1/responses/' + asked.body.id) : undefined;
   const runs = await ask('/runs');
   console.log(JSON.stringify({ asked, again, runs }));
@@ -96,6 +96,7 @@ describe.each(['codex', 'claude'])('agentchart code %s', name => {
     });
     expect(stderr).toContain('1 turn, 100 input tokens (80 % from the cache), 20 output tokens');
     expect(stderr).toMatch(/serve, then http:\/\/127\.0\.0\.1:4100\/sessions\/s-1/);
+    expect(stderr).not.toContain('ignored');
     const { asked, again, runs } = JSON.parse(stdout);
     expect(asked).toMatchObject({ status: 200 });
     expect(runs.status).toBe(403);

@@ -147,7 +147,10 @@ export class Desk implements AsyncDisposable {
     });
   }
 
-  /** As `ask`, with `agentchart code`, whose gateway has the same models and the store `code.db`. */
+  /**
+   * As `ask`, with `agentchart code`, whose gateway has the same models and the store `code.db`. Settings and variables
+   * name the other gateway.
+   */
   async code(name: string, prompt: string): Promise<Ended> {
     const [bin, temporary] = [join(this.folder, 'bin'), join(this.folder, 'tmp')];
     for (const folder of [bin, temporary]) mkdirSync(folder, { recursive: true });
@@ -159,7 +162,13 @@ export class Desk implements AsyncDisposable {
     return await this.#spawn(
       process.execPath,
       [CLI, ...words, ...this.client.words(this.place, { prompt })],
-      { ...variables, ...environment, PATH: `${bin}:${environment.PATH}`, TMPDIR: temporary },
+      {
+        ...this.client.variables(this.place),
+        ...variables,
+        ...environment,
+        PATH: `${bin}:${environment.PATH}`,
+        TMPDIR: temporary,
+      },
     ).ended;
   }
 

@@ -1,22 +1,30 @@
 import { join } from 'node:path';
 import type { Client } from '../client.ts';
 
-/** https://code.claude.com/docs. `words`: more arguments, such as those for its MCP servers. */
-export function claude(name: string, words: readonly string[] = []): Client {
+/**
+ * https://code.claude.com/docs. `words`: more arguments, such as those for its MCP servers. `settings`: its variables
+ * stand in the settings of the user too.
+ */
+export function claude(
+  name: string,
+  { words = [], settings = false }: { words?: readonly string[]; settings?: boolean } = {},
+): Client {
+  const variables: Client['variables'] = ({ url, key, model }) => ({
+    ANTHROPIC_BASE_URL: url,
+    ANTHROPIC_API_KEY: key,
+    ANTHROPIC_MODEL: model,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    DISABLE_TELEMETRY: '1',
+    // It runs every tool unasked, which it does for root only in a sandbox.
+    IS_SANDBOX: '1',
+  });
   return {
     name,
     package: '@anthropic-ai/claude-code',
     model: 'coder',
-    settings: () => ({}),
-    variables: ({ url, key, model }) => ({
-      ANTHROPIC_BASE_URL: url,
-      ANTHROPIC_API_KEY: key,
-      ANTHROPIC_MODEL: model,
-      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-      DISABLE_TELEMETRY: '1',
-      // It runs every tool unasked, which it does for root only in a sandbox.
-      IS_SANDBOX: '1',
-    }),
+    settings: place =>
+      settings ? { '.claude/settings.json': JSON.stringify({ env: variables(place) }) } : {},
+    variables,
     words: (_, { prompt, continues = false, image }) => [
       '--print',
       '--dangerously-skip-permissions',

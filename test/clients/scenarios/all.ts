@@ -37,4 +37,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WIRES.filter(({ name }) => name !== 'anthropic').map(({ name }) => compaction(CODEX.socket, name)),
   code(CODEX.unknown, 'anthropic', 'codex'),
   code(CODEX.known, 'openai', 'codex'),
+  code(claude('claude', { settings: true }), 'openai', 'claude'),
+  code(claude('claude', { settings: true }), 'anthropic', 'claude'),
 ];

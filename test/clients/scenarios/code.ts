@@ -24,6 +24,7 @@ export function code(client: Client, wire: WireName, command: 'codex' | 'claude'
       assert.match(stdout, /All is done\./);
       assert.equal(desk.read('notes.txt'), 'two\nthree\n');
       assert.match(stderr, /\n4 turns, [\d,]+ input tokens/);
+      assert.doesNotMatch(stderr, /ignored/);
       assert.deepEqual(await desk.runs(), []);
       assert.deepEqual(readAll(), before);
       assert.deepEqual(

@@ -20,7 +20,7 @@ createInterface({ input: process.stdin }).on('line', line => {
 });
 `;
 
-const CLIENT = claude('claude', ['--mcp-config', 'servers.json']);
+const CLIENT = claude('claude', { words: ['--mcp-config', 'servers.json'] });
 const SUB_TASK = 'Write the file of the sub-agent.';
 
 function isSubAgent({ items }: ModelRequest): boolean {
