@@ -108,6 +108,39 @@ describe('marks of the prompt cache', () => {
   });
 });
 
+describe('a text for Anthropic’s billing that changes with each request', () => {
+  const billing = (at: number) => text(`x-anthropic-billing-header: cch=${at};`);
+
+  async function callOnce(model: string): Promise<JsonObject[]> {
+    upstream.play({ calls: [{ id: 'call_1', name: 'Read', arguments: '{}' }] }, ANSWER);
+    const same = { model, max_tokens: 9, tools: [tool('Read')] };
+    const messages: JsonObject[] = [user(text('Fix it.'))];
+    for (const at of [0, 1]) {
+      const system = [billing(at), text('You code.')];
+      const { status, body } = await post(gateway, '/v1/messages', { ...same, system, messages });
+      expect(status).toBe(200);
+      const content = body.content as JsonObject[];
+      messages.push({ role: 'assistant', content }, user(result(String(content[0]?.id), 'a')));
+    }
+    expect((await gateway.store.list({ limit: 1 })).runs).toMatchObject([{ turns: 2 }]);
+    return upstream.requests;
+  }
+
+  it('goes to Anthropic as each request has it, in one run', async () => {
+    const systems = (await callOnce('anthropic')).map(({ system }) => system);
+    expect(systems).toEqual([0, 1].map(at => [billing(at), text('You code.')]));
+  });
+
+  it('leaves the requests to other providers only growing', async () => {
+    const [first = [], second = []] = (await callOnce('chat')).map(
+      ({ messages }) => messages as JsonObject[],
+    );
+    expect(first[0]).toEqual({ role: 'system', content: 'You code.' });
+    expect(second.slice(0, first.length)).toEqual(first);
+    expect(second).toHaveLength(first.length + 2);
+  });
+});
+
 describe('the next prompt of a session', () => {
   const body = {
     max_tokens: 9_000,
