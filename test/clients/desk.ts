@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -41,6 +41,16 @@ type DeskOptions = {
   files?: Readonly<Record<string, string | Uint8Array>>;
 };
 
+/** A terminal of tmux with a client in it. */
+type Terminal = {
+  /** Types a line. */
+  write(line: string): void;
+  press(key: 'Escape' | 'Enter'): void;
+  /** What is on the screen, for a person who looks for a fault. */
+  readonly screen: string;
+  close(): void;
+};
+
 /**
  * A client at work: the upstream, the gateway in front of it, and a home and a folder of the client's own. Every
  * process gets an environment of its own, and nothing of this one.
@@ -59,6 +69,7 @@ export class Desk implements AsyncDisposable {
   #gateway: ChildProcess | undefined;
   #log = '';
   #port = 0;
+  #terminal: Terminal | undefined;
   /** If this process is stopped, nothing that it started goes on. */
   readonly #killAll = () => {
     for (const child of [...this.#processes, this.#gateway]) child?.kill('SIGKILL');
@@ -172,6 +183,31 @@ export class Desk implements AsyncDisposable {
     ).ended;
   }
 
+  /** Starts the client in a terminal, with its words and its variables. */
+  openTerminal(words: readonly string[], variables: Readonly<Record<string, string>>): Terminal {
+    const tmux = (...args: string[]) =>
+      execFileSync('tmux', ['-S', join(this.folder, 'tmux'), '-f', '/dev/null', ...args], {
+        encoding: 'utf8',
+      });
+    const own = Object.entries({ ...this.#environment(), ...variables });
+    const command = ['env', '-i', ...own.map(([name, value]) => `${name}=${value}`), this.#command, ...words];
+    this.#terminal?.close();
+    tmux('new-session', '-d', '-x', '160', '-y', '50', '-c', this.work, ...command);
+    const terminal: Terminal = {
+      write: line => void [tmux('send-keys', '-l', line), tmux('send-keys', 'Enter')],
+      press: key => void tmux('send-keys', key),
+      get screen() {
+        return tmux('capture-pane', '-p');
+      },
+      close: () => {
+        this.#terminal = undefined;
+        tmux('kill-server');
+      },
+    };
+    this.#terminal = terminal;
+    return terminal;
+  }
+
   #spawn(command: string, words: readonly string[], env: Readonly<Record<string, string>>) {
     const child = spawn(command, words, {
       cwd: this.work,
@@ -210,11 +246,13 @@ export class Desk implements AsyncDisposable {
     const lines = this.upstream.seen.map(({ headers: _, ...seen }) => JSON.stringify(seen));
     this.#write('requests.jsonl', lines.join('\n'));
     this.#write('gateway.log', this.#log);
+    if (this.#terminal !== undefined) this.#write('screen.txt', this.#terminal.screen);
     return this.folder;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     process.off('exit', this.#killAll);
+    this.#terminal?.close();
     for (const child of this.#processes) await end(child, 'SIGKILL');
     await end(this.#gateway, 'SIGTERM');
     await this.upstream.close();

@@ -3,6 +3,8 @@
  * suite of MCP. `--only NAME` plays what has that in its name, `--list` names all, `--keep` keeps the folders. Exits
  * with 1 if one fails.
  */
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Check } from './check.ts';
 import { CONFORMANCE } from './conformance/conformance.ts';
@@ -24,9 +26,13 @@ async function playAll(): Promise<void> {
   const { commands, skipped } = installClients([...new Set(chosen.map(check => check.package))]);
   for (const line of skipped) console.log(`skipped ${line}`);
   if (chosen.length === 0) throw new Error(`nothing has "${values.only}" in its name`);
-  for (const { name, play, ...check } of chosen) {
+  for (const { name, needs, play, ...check } of chosen) {
     const command = commands.get(check.package);
     if (command === undefined) continue;
+    if (needs !== undefined && !isOnPath(needs)) {
+      console.log(`skipped ${name}: there is no ${needs}`);
+      continue;
+    }
     const start = performance.now();
     try {
       const found = await play(command, values.keep === true);
@@ -36,4 +42,8 @@ async function playAll(): Promise<void> {
       console.log(`FAILED  ${name}: ${error instanceof Error ? error.stack : String(error)}`);
     }
   }
+}
+
+function isOnPath(program: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some(folder => existsSync(join(folder, program)));
 }

@@ -8,9 +8,11 @@ import { code } from './code.ts';
 import { compaction } from './compaction.ts';
 import { edits } from './edits.ts';
 import { foundTools } from './found-tools.ts';
+import { killed } from './killed.ts';
 import { long } from './long.ts';
 import type { Scenario } from './scenario.ts';
 import { search } from './search.ts';
+import { terminal } from './terminal.ts';
 
 const CLIENTS = [
   CODEX.unknown,
@@ -39,4 +41,7 @@ export const SCENARIOS: readonly Scenario[] = [
   code(CODEX.known, 'openai', 'codex'),
   code(claude('claude', { settings: true }), 'openai', 'claude'),
   code(claude('claude', { settings: true }), 'anthropic', 'claude'),
+  ...WIRES.map(({ name }) => terminal(name)),
+  killed(claude('claude'), 'anthropic'),
+  killed(claude('claude'), 'openai'),
 ];

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Check } from '../check.ts';
 import type { Client } from '../client.ts';
 import { Desk } from '../desk.ts';
@@ -10,6 +10,8 @@ export type Scenario = {
   name: string;
   client: Client;
   wire: WireName;
+  /** A program that has to be installed. */
+  needs?: 'tmux';
   config?: JsonObject;
   files?: Readonly<Record<string, string | Uint8Array>>;
   /** Whether the provider may get calls back without their reasoning. */
@@ -21,9 +23,10 @@ export type Scenario = {
 };
 
 /** A scenario, and what holds for each: nothing was refused upstream, no reasoning lost, and nothing paid twice. */
-export function checkOf({ name, scripts, play, mayLose = false, ...options }: Scenario): Check {
+export function checkOf({ name, needs, scripts, play, mayLose = false, ...options }: Scenario): Check {
   return {
     name,
+    ...omitUndefined({ needs }),
     package: options.client.package,
     play: async (command, keeps) => {
       await using desk = await Desk.open({ ...options, command, scripts: [] });
