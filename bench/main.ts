@@ -73,7 +73,7 @@ function describeUsage(): string {
 Measures the cost of a turn and prints medians. Each repetition runs in its own process.
 
   --only NAME  the same as naming a workload
-  --peers      also measure AI SDK and LangGraph.js; installs them into bench/peers
+  --peers      also measure AI SDK, LangGraph.js and Portkey; installs them into bench/peers
   --json       print all repetitions as one JSON object
   -h, --help   show this help
 

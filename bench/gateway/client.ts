@@ -2,12 +2,17 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1_000 });
 
-/** Sends a POST to `/v1/responses` and resolves when the headers have arrived. */
-export async function post(port: number, body: object): Promise<IncomingMessage> {
+/** Where a server listens, and the headers that requests to it need. */
+export type Target = { port: number; headers?: Record<string, string> };
+
+/** Sends a POST to `/v1/chat/completions` and resolves when the headers have arrived. */
+export async function post({ port, headers: added }: Target, body: object): Promise<IncomingMessage> {
   const text = JSON.stringify(body);
   return await new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
-    request({ host: '127.0.0.1', port, path: '/v1/responses', method: 'POST', headers, agent }, resolve)
+    const length = Buffer.byteLength(text);
+    const headers = { 'content-type': 'application/json', 'content-length': length, ...added };
+    const path = '/v1/chat/completions';
+    request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent }, resolve)
       .on('error', reject)
       .end(text);
   });

@@ -1,7 +1,7 @@
 /**
  * The servers that the `gateway` workload compares, each in its own process: `node --expose-gc bench/gateway/server.ts
- * CONTENDER UPSTREAM`. `proxy` passes requests on to the upstream without reading them. The process sends its port when
- * it listens, and its CPU time and memory when asked.
+ * CONTENDER UPSTREAM`. The proxy passes requests on to the upstream without reading them. The process sends its port and
+ * the headers for it when it listens, and its CPU time and memory when asked.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -17,15 +17,28 @@ import { createGateway } from '../../server/gateway.ts';
 import { serveRuns } from '../../server/serve.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
+import type { Target } from './client.ts';
+import { PORTKEY, PROXY, SQLITE } from './contenders.ts';
 
 /** CPU time of the process in ms, and its heap and buffers in bytes after a garbage collection. */
 export type Spent = { cpuMs: number; bytes: number };
 
 const [contender = '', upstream = ''] = process.argv.slice(2);
-const port = contender === 'proxy' ? await serveProxy() : await serveGateway();
+const target = await serve();
 process.on('message', () => process.send?.(measure()));
 process.on('disconnect', () => process.exit());
-process.send?.({ port });
+process.send?.(target);
+
+async function serve(): Promise<Target> {
+  switch (contender) {
+    case PROXY:
+      return { port: await serveProxy() };
+    case PORTKEY:
+      return await servePortkey();
+    default:
+      return { port: await serveGateway() };
+  }
+}
 
 function measure(): Spent {
   globalThis.gc?.();
@@ -49,18 +62,42 @@ async function serveProxy(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
+async function servePortkey(): Promise<Target> {
+  const port = await freePort();
+  process.argv = [...process.argv.slice(0, 2), `--port=${port}`, '--headless'];
+  const started = '../peers/node_modules/@portkey-ai/gateway/build/start-server.js';
+  await import(started);
+  return {
+    port,
+    headers: {
+      authorization: 'Bearer unused',
+      'x-portkey-provider': 'openai',
+      'x-portkey-custom-host': upstream,
+    },
+  };
+}
+
+/** Portkey takes no port 0. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise(done => server.close(done));
+  return port;
+}
+
 async function serveGateway(): Promise<number> {
   process.env.OPENAI_BASE_URL = upstream;
   process.env.OPENAI_API_KEY = 'unused';
   const store = openStore();
   const log = (line: string) => console.error(line);
-  const { responses } = createGateway({ store, model: 'openai:stand-in', log });
-  const app = createRunsApp({ store, agents: new Map(), mounted: [responses], log });
+  const { chat } = createGateway({ store, model: 'openai-chat:stand-in', log });
+  const app = createRunsApp({ store, agents: new Map(), mounted: [chat], log });
   return (await serveRuns(app, { host: '127.0.0.1', port: 0 })).port;
 }
 
 function openStore(): Store {
-  if (contender === 'gateway, memory') return memory();
+  if (contender !== SQLITE) return memory();
   const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   return sqlite(join(folder, 'runs.db'));
