@@ -10,6 +10,7 @@ import { edits } from './edits.ts';
 import { foundTools } from './found-tools.ts';
 import { killed } from './killed.ts';
 import { long } from './long.ts';
+import { resumed } from './resumed.ts';
 import type { Scenario } from './scenario.ts';
 import { search } from './search.ts';
 import { terminal } from './terminal.ts';
@@ -37,6 +38,10 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WIRES.map(({ name }) => compaction(CODEX.known, name)),
   // With its built-in provider it leaves the summary to the server.
   ...WIRES.filter(({ name }) => name !== 'anthropic').map(({ name }) => compaction(CODEX.socket, name)),
+  ...[CODEX.unknown, CODEX.listed, CODEX.known, CODEX.programs].flatMap(client => [
+    resumed(client, 'anthropic'),
+    resumed(client, 'openai'),
+  ]),
   code(CODEX.unknown, 'anthropic', 'codex'),
   code(CODEX.known, 'openai', 'codex'),
   code(claude('claude', { settings: true }), 'openai', 'claude'),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Client } from '../client.ts';
 import type { Desk } from '../desk.ts';
 import type { Script, ScriptedTurn, WireName } from '../upstream/script.ts';
+import type { Seen } from '../upstream/upstream.ts';
 import { countRounds } from '../upstream/wires.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -9,7 +10,9 @@ import type { Scenario } from './scenario.ts';
 const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 
-const TURNS = 30;
+export const TURNS = 30;
+/** Of all turns together. */
+export const CALLS = 36;
 const INTERRUPTED = 10;
 const KILLED = 20;
 const LAST = TURNS - 1;
@@ -27,7 +30,7 @@ export function long(client: Client, wire: WireName): Scenario {
     mayLose: client.forgets === true || wire === 'gemini',
     config: { keep_unstored: true },
     files: { 'notes.txt': 'line 0\n', 'picture.png': Buffer.from(PICTURE, 'base64') },
-    scripts: desk => [task(client, desk)],
+    scripts: desk => [task(client, desk, [INTERRUPTED, KILLED])],
     play: async desk => {
       const { upstream } = desk;
       const interrupted = desk.begin('Change the files.', { image: 'picture.png' });
@@ -42,13 +45,7 @@ export function long(client: Client, wire: WireName): Scenario {
       const { stdout } = await second.ended;
       if (!stdout.includes('All is done.'))
         assert.match((await desk.ask('Please go on.', { continues: true })).stdout, /All is done\./);
-      assert.equal(desk.read('notes.txt'), `line ${LAST - 1}\n`);
-      assert.equal(desk.read('log.txt'), lines(task(client, desk)));
-      const paid = upstream.turns.filter(({ outcome }) => outcome === 'answered');
-      assert.deepEqual(
-        paid.map(({ turn }) => turn),
-        Array.from({ length: TURNS }, (_, at) => at),
-      );
+      const paid = assertDone(desk);
       assert.ok(
         JSON.stringify(paid[0]?.body).includes(PICTURE.slice(0, 40)),
         'the model did not get the picture',
@@ -59,7 +56,8 @@ export function long(client: Client, wire: WireName): Scenario {
   };
 }
 
-function task({ tools }: Client, { place }: Desk): Script {
+/** Edits a file in each turn. The stream of those that are `stopped` hangs the first time. */
+export function task({ tools }: Client, { place }: Desk, stopped: readonly number[]): Script {
   const turns = Array.from({ length: TURNS }, (_, at): ScriptedTurn => {
     if (at === LAST) return { text: 'All is done.' };
     const trouble = { type: 'hang', times: 1 } as const;
@@ -71,7 +69,7 @@ function task({ tools }: Client, { place }: Desk): Script {
         at === 0
           ? [log, tools.read(place, 'notes.txt'), tools.write(place, 'new.txt', 'new\n')]
           : callsOf(at),
-      ...((at === INTERRUPTED || at === KILLED) && { trouble }),
+      ...(stopped.includes(at) && { trouble }),
     };
 
     function callsOf(step: number) {
@@ -82,10 +80,17 @@ function task({ tools }: Client, { place }: Desk): Script {
   return { name: 'task', at: countRounds, turns };
 }
 
-/** What the shell calls of the task write. */
-function lines({ turns }: Script): string {
-  const steps = turns.flatMap((_, at) => (at < LAST && at % 5 === 0 ? [`${at}\n`] : []));
-  return steps.join('');
+/** Every edit was made, and every turn paid once. Returns the requests that were paid. */
+export function assertDone(desk: Desk): Seen[] {
+  const logged = Array.from({ length: LAST }, (_, at) => at).filter(at => at % 5 === 0);
+  assert.equal(desk.read('notes.txt'), `line ${LAST - 1}\n`);
+  assert.equal(desk.read('log.txt'), logged.map(at => `${at}\n`).join(''));
+  const paid = desk.upstream.turns.filter(({ outcome }) => outcome === 'answered');
+  assert.deepEqual(
+    paid.map(({ turn }) => turn),
+    Array.from({ length: TURNS }, (_, at) => at),
+  );
+  return paid;
 }
 
 /** The runs of the page: titled by what the person said, with every turn. */
