@@ -22,12 +22,12 @@ export function installClients(packages: readonly string[]): Installed {
   const skipped: string[] = [];
   for (const name of packages) {
     const version = VERSIONS[name] ?? '';
-    if (process.env.CLIENT_MODULES === undefined && versionIn(modules, name) !== version)
-      install(`${name}@${version}`, skipped);
+    const named = `${name}@${version}`;
+    const isHere = process.env.CLIENT_MODULES !== undefined || versionIn(modules, name) === version;
+    const problem = isHere ? undefined : install(named);
     const found = versionIn(modules, name);
-    if (found === undefined) skipped.push(`${name}: not in ${modules}`);
-    else if (found !== version) skipped.push(`${name}: ${modules} has ${found} instead of ${version}`);
-    else commands.set(name, commandOf(modules, name));
+    if (found === version) commands.set(name, commandOf(modules, name));
+    else skipped.push(`${named}: ${problem ?? `${modules} has ${found ?? 'none'}`}`);
   }
   return { commands, skipped };
 }
@@ -38,17 +38,23 @@ function cacheFolder(): string {
   return folder;
 }
 
-/** Some clients copy the program of this platform to their command in a script of their own. */
-function install(named: string, skipped: string[]): void {
+/**
+ * Returns what went wrong. Some clients copy the program of this platform to their command in a script of their own.
+ * Without a registry, npm would wait more than a minute for each client.
+ */
+function install(named: string): string | undefined {
   const cwd = cacheFolder();
   const file = join(cwd, 'package.json');
   if (!existsSync(file)) writeFileSync(file, '{ "private": true }\n');
-  const words = ['install', '--save-exact', '--no-audit', '--no-fund', '--loglevel', 'error', named];
+  const quiet = ['--no-audit', '--no-fund', '--loglevel', 'error'];
+  const retries = ['--fetch-retry-mintimeout', '1000', '--fetch-retry-maxtimeout', '5000'];
+  const words = ['install', '--save-exact', ...quiet, ...retries, named];
   try {
     execFileSync('npm', words, { cwd, stdio: ['ignore', 'ignore', 'pipe'], timeout: 600_000 });
+    return undefined;
   } catch (error) {
     const [line] = String(error instanceof Error && 'stderr' in error ? error.stderr : error).split('\n');
-    skipped.push(`${named}: not installed (${line})`);
+    return `not installed (${line})`;
   }
 }
 
