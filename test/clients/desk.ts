@@ -18,14 +18,12 @@ import type { JsonObject } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { Client } from './client.ts';
 import type { Script, WireName } from './upstream/script.ts';
-import { Upstream } from './upstream/upstream.ts';
+import { PATIENCE_MS, Upstream } from './upstream/upstream.ts';
 import { WIRES } from './upstream/wires.ts';
 
 const CLI = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 /** The token of the gateway and the key of its clients. */
 const KEY = 'test-key';
-/** How long a client may take for one prompt, in ms. */
-const PATIENCE_MS = 180_000;
 
 export type Ended = { code: number | null; stdout: string; stderr: string };
 

@@ -9,6 +9,9 @@ import { canonicalJson, type JsonObject, type JsonValue, omitUndefined } from '.
 import { findTurn, type ModelRequest, type Script, type ScriptedTurn, writeTurn } from './script.ts';
 import { WIRES, type Wire } from './wires.ts';
 
+/** How long a client may take for one prompt, in ms. */
+export const PATIENCE_MS = 180_000;
+
 /** A request as the upstream saw it. */
 export type Seen = ModelRequest & {
   path: string;
@@ -78,14 +81,14 @@ export class Upstream {
     );
   }
 
-  /** Resolves once a request is as described; rejects after a minute. */
+  /** Resolves once a request is as described; rejects after as long as a client may take. */
   async until(holds: (seen: readonly Seen[]) => boolean): Promise<void> {
-    const deadline = AbortSignal.timeout(60_000);
+    const deadline = AbortSignal.timeout(PATIENCE_MS);
     while (!holds(this.seen)) {
       await new Promise<void>((resolve, reject) => {
         const wake = () => resolve(void this.#waiting.delete(wake));
         this.#waiting.add(wake);
-        deadline.addEventListener('abort', () => reject(new Error(`no request within a minute: ${holds}`)));
+        deadline.addEventListener('abort', () => reject(new Error(`no request in time: ${holds}`)));
       });
     }
   }
