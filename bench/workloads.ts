@@ -8,6 +8,7 @@ import { inFlight } from './workloads/in-flight.ts';
 import { list } from './workloads/list.ts';
 import { page } from './workloads/page.ts';
 import { parallel } from './workloads/parallel.ts';
+import { session } from './workloads/session.ts';
 import { steps } from './workloads/steps.ts';
 import { stores } from './workloads/stores.ts';
 import { stream } from './workloads/stream.ts';
@@ -24,6 +25,7 @@ export const workloads: readonly Workload[] = [
   conversation,
   inFlight,
   gateway,
+  session,
   list,
   stores,
   chart,

@@ -5,13 +5,16 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1_000 });
 /** Where a server listens, and the headers that requests to it need. */
 export type Target = { port: number; headers?: Record<string, string> };
 
-/** Sends a POST to `/v1/chat/completions` and resolves when the headers have arrived. */
-export async function post({ port, headers: added }: Target, body: object): Promise<IncomingMessage> {
+/** Sends a POST and resolves when the headers have arrived. */
+export async function post(
+  { port, headers: added }: Target,
+  body: object,
+  path = '/v1/chat/completions',
+): Promise<IncomingMessage> {
   const text = JSON.stringify(body);
   return await new Promise((resolve, reject) => {
     const length = Buffer.byteLength(text);
     const headers = { 'content-type': 'application/json', 'content-length': length, ...added };
-    const path = '/v1/chat/completions';
     request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent }, resolve)
       .on('error', reject)
       .end(text);

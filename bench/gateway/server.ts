@@ -8,6 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
@@ -20,10 +21,12 @@ import { sqlite } from '../../stores/sqlite.ts';
 import type { Target } from './client.ts';
 import { PORTKEY, PROXY, SQLITE } from './contenders.ts';
 
-/** CPU time of the process in ms, and its heap and buffers in bytes after a garbage collection. */
-export type Spent = { cpuMs: number; bytes: number };
+/** CPU time of the process in ms, without that of measuring; its heap and buffers in bytes after a garbage collection; the bytes of its database. */
+export type Spent = { cpuMs: number; bytes: number; stored: number };
 
 const [contender = '', upstream = ''] = process.argv.slice(2);
+let database: string | undefined;
+let measuringMs = 0;
 const target = await serve();
 process.on('message', () => process.send?.(measure()));
 process.on('disconnect', () => process.exit());
@@ -41,10 +44,27 @@ async function serve(): Promise<Target> {
 }
 
 function measure(): Spent {
+  const cpuMs = cpuTime() - measuringMs;
   globalThis.gc?.();
-  const { user, system } = process.cpuUsage();
   const { heapUsed, external } = process.memoryUsage();
-  return { cpuMs: (user + system) / 1000, bytes: heapUsed + external };
+  const stored = storedBytes();
+  measuringMs = cpuTime() - cpuMs;
+  return { cpuMs, bytes: heapUsed + external, stored };
+}
+
+function cpuTime(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** Without free pages, and with what is still in the log. */
+function storedBytes(): number {
+  if (database === undefined) return 0;
+  using reader = new DatabaseSync(database, { readOnly: true });
+  const [pages, free, size] = ['page_count', 'freelist_count', 'page_size'].map(name =>
+    Number(reader.prepare(`PRAGMA ${name}`).get()?.[name]),
+  );
+  return ((pages ?? 0) - (free ?? 0)) * (size ?? 0);
 }
 
 async function serveProxy(): Promise<number> {
@@ -91,8 +111,8 @@ async function serveGateway(): Promise<number> {
   process.env.OPENAI_API_KEY = 'unused';
   const store = openStore();
   const log = (line: string) => console.error(line);
-  const { chat } = createGateway({ store, model: 'openai-chat:stand-in', log });
-  const app = createRunsApp({ store, agents: new Map(), mounted: [chat], log });
+  const { responses, chat, messages } = createGateway({ store, model: 'openai-chat:stand-in', log });
+  const app = createRunsApp({ store, agents: new Map(), mounted: [responses, chat, messages], log });
   return (await serveRuns(app, { host: '127.0.0.1', port: 0 })).port;
 }
 
@@ -100,5 +120,6 @@ function openStore(): Store {
   if (contender !== SQLITE) return memory();
   const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  return sqlite(join(folder, 'runs.db'));
+  database = join(folder, 'runs.db');
+  return sqlite(database);
 }

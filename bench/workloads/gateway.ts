@@ -1,11 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { fileURLToPath } from 'node:url';
-import { inParallel, post, readAll, type Target } from '../gateway/client.ts';
+import { inParallel, post, readAll } from '../gateway/client.ts';
 import { PORTKEY, PROXY, SQLITE, STORED, UNSTORED } from '../gateway/contenders.ts';
 import type { Spent } from '../gateway/server.ts';
+import { type ServerProcess, startServer } from '../gateway/start-server.ts';
 import { streamedText } from '../provider.ts';
 import type { Workload } from '../workload.ts';
 
@@ -83,11 +82,10 @@ type Upstream = {
   release(): void;
   close(): Promise<void>;
 };
-type Contender = Target & { measure(): Promise<Spent>; stop(): Promise<void> };
 
 /** Opens all streams, measures while each waits in the middle, and reads them to the end. */
 async function streamAtOnce(
-  server: Contender,
+  server: ServerProcess,
   upstream: Upstream,
   body: object,
 ): Promise<{ open: Spent; closed: Spent }> {
@@ -163,27 +161,4 @@ async function readAllOf(request: IncomingMessage): Promise<unknown> {
   let text = '';
   for await (const chunk of request) text += chunk;
   return JSON.parse(text);
-}
-
-async function startServer(contender: string, upstream: string): Promise<Contender> {
-  const script = fileURLToPath(new URL('../gateway/server.ts', import.meta.url));
-  const child: ChildProcess = fork(script, [contender, upstream], {
-    execArgv: ['--expose-gc'],
-    // Portkey prints a greeting.
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  });
-  const [target] = (await once(child, 'message')) as [Target];
-  return {
-    ...target,
-    measure: async () => {
-      const answered = once(child, 'message');
-      child.send('measure');
-      return (await answered)[0] as Spent;
-    },
-    stop: async () => {
-      const ended = once(child, 'exit');
-      child.disconnect();
-      await ended;
-    },
-  };
 }
