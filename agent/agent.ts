@@ -96,7 +96,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     this.#options = options;
     this.#above = above;
     this.#host = options.host ?? systemHost;
-    this.#inherited = new InheritedTranscripts(store);
+    this.#inherited = InheritedTranscripts.of(store);
     const tellsLedger = definition.compaction !== undefined && options.compaction?.tellsLedger !== false;
     this.#tools = new ToolConnection([...definition.tools, ...(tellsLedger ? [ledgerTool(store)] : [])]);
     this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>

@@ -11,7 +11,7 @@ import { childrenBelow } from '../sub-agents/children.ts';
 export const MAX_CRASHES = 5;
 
 /** The number of last entries to read first; doubled until one of them shows progress. */
-const WINDOW = 64;
+const WINDOW = 8;
 
 /** The events that every claim and attempt writes, whether it makes progress or not. */
 const NO_PROGRESS: ReadonlySet<JournalEntry['event']['type']> = new Set([

@@ -17,15 +17,24 @@ type FindCached = (runId: string) => Promise<Inherited> | undefined;
 
 const MOST_ITEMS = 20_000;
 
+const shared = new WeakMap<Store, InheritedTranscripts>();
+
 type Cached = { chainKey: string; inherited: Promise<Inherited>; size: number };
 
 /** Transcripts that runs inherit, cached until a run of the chain gets another entry (a redaction) or others are used more. */
 export class InheritedTranscripts {
   readonly #store: Store;
-  /** By run; `chainKey` lists the runs of the chain with their last seqs. */
+  /** By run; `chainKey` lists the runs of the chain as the store has them. */
   readonly #cache = new Map<string, Cached>();
   readonly #mostItems: number;
   #size = 0;
+
+  /** Those of a store, which all who continue its runs share. */
+  static of(store: Store): InheritedTranscripts {
+    const known = shared.get(store) ?? new InheritedTranscripts(store);
+    shared.set(store, known);
+    return known;
+  }
 
   /** `mostItems`: how many items are cached; the transcript that was used last always is. */
   constructor(store: Store, mostItems = MOST_ITEMS) {
@@ -50,8 +59,8 @@ export class InheritedTranscripts {
     if (continues === null) return NOTHING;
     const chainKeys = new Map<string, string>();
     let chainKey = '';
-    for (const { runId, seq } of await this.#store.chain(continues)) {
-      chainKey += `${runId} ${seq}\n`;
+    for (const { runId, createdAt, redactions, seq } of await this.#store.chain(continues)) {
+      chainKey += `${runId} ${createdAt} ${redactions} ${seq}\n`;
       chainKeys.set(runId, chainKey);
     }
     const findCached = (runId: string) => {

@@ -12,6 +12,7 @@ import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json
 import type { Progress, Standing, Store, StoredSnapshot } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
+import { charsOf, FoldCache } from './fold-cache.ts';
 import {
   damagedJournal,
   describeRestored,
@@ -36,18 +37,57 @@ export type LoadedRun = StoredFold & {
 /** The content of a snapshot. `inherited`: the transcript of the runs that this one continues, if the store lacks them. */
 type RunImage = { format: number; state: StoredState; inherited?: readonly Item[] };
 
-/** Folds a run from its latest snapshot on. Throws `run-unknown`, `journal-damaged` and `chart-mismatch`. */
+type KnownRun = Omit<LoadedRun, 'seq' | 'redactions'>;
+
+const knownRuns = new WeakMap<Store, FoldCache<KnownRun>>();
+
+function knownRunsIn(store: Store): FoldCache<KnownRun> {
+  const known = knownRuns.get(store) ?? new FoldCache();
+  knownRuns.set(store, known);
+  return known;
+}
+
+/**
+ * Folds a run from its latest snapshot on, or from where this process has folded it before. Throws `run-unknown`,
+ * `journal-damaged` and `chart-mismatch`.
+ */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
-  return await readUnredacted(store, runId, async span => {
-    const { last = 0, redactions = 0 } = span;
-    const { base, image } = readBase(await store.loadSnapshot(runId), runId);
-    const seq = base?.seq ?? 0;
-    if (image !== undefined && base === null && !(await hasStart(store, runId)))
-      assertReadable(runId, writerOf(image));
-    const folded = await foldAfter(store, runId, base, span);
-    if (last < seq) await assertNotTruncated(store, runId, seq);
-    return { ...folded, redactions, snapshotSeq: seq, ...omitUndefined({ inherited: base?.inherited }) };
+  return await readUnredacted(store, runId, async (span, record) => {
+    const runs = knownRunsIn(store);
+    const known = record && runs.find(record);
+    const base = known ? { ...known.fold, seq: known.seq } : await readStored(store, runId);
+    const { fold, chars } = await foldAfter(store, runId, base, span);
+    if (base !== null && (span.last ?? 0) < base.seq) await assertNotTruncated(store, runId, base.seq);
+    const { redactions = 0 } = span;
+    const loaded = {
+      ...fold,
+      snapshotSeq: base?.snapshotSeq ?? 0,
+      ...omitUndefined({ inherited: base?.inherited }),
+    };
+    const { seq, ...kept } = loaded;
+    const size = (known?.chars ?? charsOf(base?.state.context.transcript)) + chars;
+    if (record !== undefined) runs.keep(record, { seq, fold: kept, chars: size });
+    return { ...loaded, redactions };
   });
+}
+
+/** Notes that the store has a snapshot of the run, so that none is saved again. */
+export function noteSnapshot(
+  store: Store,
+  runId: string,
+  { seq, redactions }: Omit<StoredFold, 'state'>,
+): void {
+  knownRunsIn(store).change(runId, redactions, fold => ({
+    ...fold,
+    snapshotSeq: Math.max(seq, fold.snapshotSeq),
+  }));
+}
+
+async function readStored(store: Store, runId: string) {
+  const { base, image } = readBase(await store.loadSnapshot(runId), runId);
+  if (image !== undefined && base === null && !(await hasStart(store, runId)))
+    assertReadable(runId, writerOf(image));
+  return base && { ...base, snapshotSeq: base.seq };
 }
 
 /** The fold of a run's entries up to `at`. Throws like `loadRun`, and `refused` where the store has only later entries. */
@@ -59,7 +99,7 @@ export async function loadRunAt(store: Store, runId: string, at: number): Promis
       const [first] = await readPage(store, runId, 0, { entries: 1 });
       if (first?.seq !== 1) throw describeRestored(runId, 'Read', first?.seq);
     }
-    return await foldAfter(store, runId, isBefore ? base : null, { last: at, redactions }, at);
+    return (await foldAfter(store, runId, isBefore ? base : null, { last: at, redactions }, at)).fold;
   });
 }
 
@@ -105,20 +145,22 @@ async function foldAfter(
   base: Fold | null,
   span: EntrySpan,
   at = Number.POSITIVE_INFINITY,
-): Promise<Fold> {
+): Promise<{ fold: Fold; chars: number }> {
+  let chars = 0;
   let fold = base && { state: base.state, seq: base.seq };
   const missingStart = () => damagedJournal(runId, 1, 'does not begin with run.started');
   for await (const page of readPages(store, runId, base?.seq, span)) {
     for (const entry of page) {
       const { seq, event } = entry;
       if (seq > at) break;
+      chars += charsOf(event);
       if (fold !== null) fold = { state: foldEntry(fold.state, entry, runId), seq };
       else if (event.type === 'run.started') fold = { state: beginFold(event), seq };
       else throw missingStart();
     }
   }
   if (fold === null) throw missingStart();
-  return fold;
+  return { fold, chars };
 }
 
 /** The state after one more entry. Throws `journal-damaged` for an entry that the chart does not accept. */

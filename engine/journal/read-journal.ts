@@ -1,7 +1,7 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import { isChangedRun, type Page, type Store } from '../../protocol/store.ts';
+import { isChangedRun, type Page, type RunRecord, type Store } from '../../protocol/store.ts';
 import { runSoon } from '../host/host.ts';
 import type { WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
@@ -68,12 +68,12 @@ export async function readJournal(store: JournalStore, runId: string, after = 0)
 export async function readUnredacted<Result>(
   store: Pick<Store, 'get'>,
   runId: string,
-  read: (span: EntrySpan) => Promise<Result>,
+  read: (span: EntrySpan, record: RunRecord | undefined) => Promise<Result>,
 ): Promise<Result> {
   for (;;) {
     const record = await store.get(runId);
     try {
-      return await read({ last: record?.seq, redactions: record?.redactions });
+      return await read({ last: record?.seq, redactions: record?.redactions }, record);
     } catch (error) {
       if (!isChangedRun(error)) throw error;
     }

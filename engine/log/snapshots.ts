@@ -1,7 +1,7 @@
 import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
-import { makeImage, SHORT_JOURNAL, type StoredFold } from '../journal/load-run.ts';
+import { makeImage, noteSnapshot, SHORT_JOURNAL, type StoredFold } from '../journal/load-run.ts';
 
 /** The fewest entries between two snapshots of a run that does not rest. */
 const ACTIVE_INTERVAL = 512;
@@ -41,6 +41,7 @@ export class Snapshots {
     host.reach?.('snapshot.before');
     await store.saveSnapshot(runId, { seq, redactions, state: makeImage(state, this.#inherited) });
     this.#seq = seq;
+    noteSnapshot(store, runId, { seq, redactions });
     host.reach?.('snapshot.after');
   }
 }

@@ -5,10 +5,10 @@ import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { Host } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/evidence.ts';
-import { readJournal } from '../../engine/journal/read-journal.ts';
+import { FoldCache } from '../../engine/journal/fold-cache.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitNull, toJson } from '../../protocol/json.ts';
-import type { CopySource, Store } from '../../protocol/store.ts';
+import type { Store } from '../../protocol/store.ts';
 import type { RequestConversation } from '../gateway/gateway-service.ts';
 import { resolveInput } from '../gateway/plan/input-items.ts';
 import { References } from '../gateway/plan/references.ts';
@@ -37,6 +37,7 @@ type ConversationsOptions = { store: Store; host: Host; library: ResponseLibrary
  */
 export class Conversations {
   readonly #options: ConversationsOptions;
+  readonly #known = new FoldCache<ConversationFold>();
 
   constructor(options: ConversationsOptions) {
     this.#options = options;
@@ -60,9 +61,9 @@ export class Conversations {
   async find(id: string, caller: Caller): Promise<Conversation> {
     const runId = runOfConversation(id);
     const { store } = this.#options;
-    const record = runId === undefined ? undefined : await store.get(runId);
-    const found = record && readConversation(record, await readJournal(store, record.runId));
-    if (found !== undefined && !found.isDeleted && sees(caller, found.caller)) return found;
+    const found = runId === undefined ? undefined : await this.#known.load(store, runId, readConversation);
+    if (found !== undefined && !found.fold.isDeleted && sees(caller, found.fold.caller))
+      return { ...found.fold, redactions: found.record.redactions };
     throw notFound(`Conversation with id '${id}' not found.`, 'conversation_not_found', 'conversation');
   }
 
@@ -228,17 +229,19 @@ type ConversationNote = z.infer<typeof note>;
 
 const owner = z.object({ caller: z.object({ name: z.string(), labels: z.record(z.string(), z.string()) }) });
 
-type Conversation = {
+/** As its journal has it. */
+type ConversationFold = {
   id: string;
   runId: string;
   createdAt: number;
   seq: number;
-  redactions: number;
   caller: z.infer<typeof owner>['caller'];
   metadata: Readonly<Record<string, string>>;
   notes: readonly ConversationNote[];
   isDeleted: boolean;
 };
+
+type Conversation = ConversationFold & { redactions: number };
 
 function conversationIdOf(runId: string): string {
   return runId.replace(/^run_/, 'conv_');
@@ -249,28 +252,31 @@ function runOfConversation(id: string): string | undefined {
 }
 
 function readConversation(
-  { runId, redactions }: CopySource,
+  before: ConversationFold | undefined,
   entries: readonly JournalEntry[],
-): Conversation | undefined {
-  const [first] = entries;
-  if (first?.event.type !== 'run.started' || first.event.agent.name !== CONVERSATIONS) return undefined;
-  const { caller } = owner.safeParse(first.event.launch?.request).data ?? {};
-  if (caller === undefined) return undefined;
-  const notes = entries.flatMap(({ event }) => {
+): ConversationFold | undefined {
+  const begun = before ?? beginConversation(entries);
+  if (begun === undefined) return undefined;
+  const added = entries.flatMap(({ event }) => {
     if (event.type !== 'run.noted' || event.by !== CONVERSATIONS) return [];
     return note.safeParse(event.note).data ?? [];
   });
   return {
-    id: conversationIdOf(runId),
-    runId,
-    createdAt: first.event.at,
-    seq: entries.at(-1)?.seq ?? 1,
-    redactions,
-    caller,
-    metadata: notes.findLast(known => known.type === 'metadata')?.metadata ?? {},
-    notes,
-    isDeleted: notes.some(({ type }) => type === 'deleted'),
+    ...begun,
+    seq: entries.at(-1)?.seq ?? begun.seq,
+    metadata: added.findLast(known => known.type === 'metadata')?.metadata ?? begun.metadata,
+    notes: [...begun.notes, ...added],
+    isDeleted: begun.isDeleted || added.some(({ type }) => type === 'deleted'),
   };
+}
+
+function beginConversation([first]: readonly JournalEntry[]): ConversationFold | undefined {
+  if (first?.event.type !== 'run.started' || first.event.agent.name !== CONVERSATIONS) return undefined;
+  const { runId, at: createdAt } = first.event;
+  const { caller } = owner.safeParse(first.event.launch?.request).data ?? {};
+  if (caller === undefined) return undefined;
+  const id = conversationIdOf(runId);
+  return { id, runId, createdAt, seq: 1, caller, metadata: {}, notes: [], isDeleted: false };
 }
 
 type ResponseNote = Extract<ConversationNote, { type: 'response' }>;

@@ -41,6 +41,16 @@ import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
 
 type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
 
+/** What an answer knows of the entries before it, up to `seq`. */
+export type PlaceInRun = {
+  seq: number;
+  state: ChartState;
+  tools: CallTools;
+  turns: number;
+  retries: number;
+  open: ReadonlyMap<string, PlacedCall>;
+};
+
 /**
  * The answer to one request, from the journal entries and the live output of a run: what of its story the client gets.
  * `TurnItems` decides what belongs together in it; the writers of the three protocols only translate.
@@ -80,18 +90,18 @@ export class GatewayAnswer {
 
   constructor(
     spec: ResponseSpec,
-    { runId, from, previous }: { runId: string; from: number; previous?: GatewayAnswer },
+    { runId, from, begin }: { runId: string; from: number; begin?: PlaceInRun | undefined },
   ) {
     this.#runId = runId;
     this.#from = from;
     this.#spec = spec;
-    this.#story = previous === undefined ? new Story({ runId }) : previous.#story;
-    this.#tools = previous === undefined ? new CallTools() : previous.#tools;
-    if (previous !== undefined) {
-      this.#turns = previous.#turns;
-      this.#retries = previous.#retries;
-      this.#deniedBefore = previous.#known().context.deniedCalls;
-      this.#open = new Map(previous.#open);
+    this.#story = new Story({ runId }, begin);
+    this.#tools = begin?.tools.copy() ?? new CallTools();
+    if (begin !== undefined) {
+      this.#turns = begin.turns;
+      this.#retries = begin.retries;
+      this.#deniedBefore = begin.state.context.deniedCalls;
+      this.#open = new Map(begin.open);
     }
     const { include = [], openai, stream, background } = spec.request;
     this.#sealed = include.includes('reasoning.encrypted_content');
@@ -115,6 +125,20 @@ export class GatewayAnswer {
     return this.#isAhead;
   }
 
+  /** The state after the last entry. Throws before the first. */
+  get state(): ChartState {
+    const { state } = this.#story;
+    if (state === null) throw new Error('a journal begins with run.started');
+    return state;
+  }
+
+  /** Where it is, for the answer after it. Throws before the first entry. */
+  get place(): PlaceInRun {
+    const { seq } = this.#story;
+    const [turns, retries] = [this.#turns, this.#retries];
+    return { state: this.state, seq, tools: this.#tools.copy(), turns, retries, open: new Map(this.#open) };
+  }
+
   begin(): AnswerEvent[] {
     this.#begin();
     return this.#drain();
@@ -123,7 +147,7 @@ export class GatewayAnswer {
   takeEntry(entry: JournalEntry): AnswerEvent[] {
     if (this.isOver) return [];
     const story = this.#story.takeEntry(entry);
-    const state = this.#known();
+    const state = this.state;
     this.#tools.take(entry.event);
     const isMine = entry.seq >= this.#from;
     if (!isMine) this.#deniedBefore = state.context.deniedCalls;
@@ -178,12 +202,6 @@ export class GatewayAnswer {
     this.#tell({ type: 'begun' });
   }
 
-  #known(): ChartState {
-    const { state } = this.#story;
-    if (state === null) throw new Error('a journal begins with run.started');
-    return state;
-  }
-
   #turnItems(): TurnItems {
     this.#turn ??= new TurnItems(this.#tell, {
       runId: this.#runId,
@@ -236,7 +254,7 @@ export class GatewayAnswer {
 
   /** Without streaming, a turn delivers its text before its reasoning, so its deltas would come in the wrong order. */
   #holds(): boolean {
-    return this.#holdsTurns || this.#known().context.stream !== true;
+    return this.#holdsTurns || this.state.context.stream !== true;
   }
 
   #retry(): void {
@@ -274,7 +292,7 @@ export class GatewayAnswer {
   }
 
   #isCutShort(): boolean {
-    const state = this.#known();
+    const state = this.state;
     const reason = hasEnded(state) ? this.#reasonOf(state.context) : undefined;
     return reason === 'length' || reason === 'content_filter';
   }
@@ -317,7 +335,7 @@ export class GatewayAnswer {
   }
 
   #end(at: number): void {
-    const state = this.#known();
+    const state = this.state;
     const { context } = state;
     if (!hasEnded(state)) return this.#endAtRest(context, at);
     this.#abandon('The run ended before this call had a result.');

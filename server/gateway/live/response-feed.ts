@@ -4,7 +4,7 @@ import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { ApiError } from '../../error-envelope.ts';
-import { GatewayAnswer } from '../answer/answer.ts';
+import { GatewayAnswer, type PlaceInRun } from '../answer/answer.ts';
 import type { AnswerEnd, AnswerEvent, AnswerWriter } from '../answer/answer-event.ts';
 import { isAnswered, LEFT, RESPONSES, type ResponseHead, type ResponseSpec } from '../runs/response-spec.ts';
 import { Opening } from './opening.ts';
@@ -50,6 +50,8 @@ export type LiveResponse<Wire, Whole> = {
 type FeedOptions<Wire, Whole> = {
   host: Host;
   from: number;
+  /** Where the answer begins, if that is known: earlier entries are not read. */
+  begin?: PlaceInRun | undefined;
   write: MakeWriter<Wire, Whole>;
   firstNumber?: number;
   /** Settles when the run settles; rejects if this process cannot drive it further. */
@@ -109,12 +111,13 @@ export class ResponseFeed<Wire, Whole> {
     this.run = run;
     this.#options = options;
     this.#whenUnread = options.whenUnread;
-    const { from, write, firstNumber = 0, opening = new Opening({ streams: true }) } = options;
+    const { from, begin, write, firstNumber = 0, opening = new Opening({ streams: true }) } = options;
     this.#opening = opening;
     this.#first = firstNumber;
-    this.#answer = new GatewayAnswer(head.spec, { runId: run.id, from });
+    this.#answer = new GatewayAnswer(head.spec, { runId: run.id, from, begin });
+    this.#lastSeq = begin?.seq ?? 0;
     this.#writer = write(head, wire => this.#events.push(wire), firstNumber);
-    this.#happenings = run.eventBatches({ follow: true });
+    this.#happenings = run.eventBatches({ follow: true, after: this.#lastSeq });
     this.#write(this.#answer.begin());
     options.closing.addEventListener('abort', this.#close);
     options.settled?.catch(error => {
@@ -212,11 +215,11 @@ export class ResponseFeed<Wire, Whole> {
   async #recorded(): Promise<FinishedResponse<Whole>> {
     if (this.#end === null) throw new Error('a response that has not ended is not recorded');
     if (!this.#answer.isAhead) return { whole: this.#writer.whole, ...this.#end };
-    const { from, write } = this.#options;
-    const answer = new GatewayAnswer(this.spec, { runId: this.run.id, from });
+    const { from, begin, write } = this.#options;
+    const answer = new GatewayAnswer(this.spec, { runId: this.run.id, from, begin });
     const writer = write(this.#head, () => {});
     let { end, retryAfter } = this.#end;
-    for (const entry of await readJournal(this.run.source.store, this.run.id))
+    for (const entry of await readJournal(this.run.source.store, this.run.id, begin?.seq))
       for (const event of answer.takeEntry(entry)) {
         writer.take(event);
         if (event.type === 'ended') ({ end, retryAfter } = event);

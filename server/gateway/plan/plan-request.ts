@@ -143,7 +143,7 @@ function inProgress(id: string): ResponsesError {
 
 /** What the model would read first, without the results of tool calls. */
 export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
-  const histories = new InheritedTranscripts(store);
+  const histories = InheritedTranscripts.of(store);
   if (plan.type === 'start')
     return [...(await histories.load(plan.continues?.runId ?? null)).items, ...plan.items];
   const run = plan.type === 'repeat' ? plan.found.run : plan.run;
@@ -172,7 +172,7 @@ export async function historyUpTo(
   const results = calls.flatMap(({ callId, result = NO_RESULT }): Item[] =>
     answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
   );
-  const older = await new InheritedTranscripts(store).load(compaction.count > 0 ? null : context.continues);
+  const older = await InheritedTranscripts.of(store).load(compaction.count > 0 ? null : context.continues);
   const { tokens, items } = compaction;
   const inherits = mergeInheritance({ tokens, ledger: closeLedger(context), items }, older.inherits);
   return { items: [...older.items, ...transcript, ...results], inherits };

@@ -30,6 +30,7 @@ import { currentNote } from '../../request-log.ts';
 import type { Equipment, GatewayAgents } from '../agents/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from '../agents/request-agent.ts';
 import { newLists, type Toolset } from '../agents/toolset.ts';
+import type { PlaceInRun } from '../answer/answer.ts';
 import { responseIdOf } from '../answer/wire-ids.ts';
 import { Opening } from '../live/opening.ts';
 import {
@@ -52,9 +53,8 @@ import {
   readDeclarations,
 } from '../request/request-tools.ts';
 import {
-  divideJournal,
   type FoundResponse,
-  type ItemSpan,
+  placeBefore,
   type ResponseLibrary,
   type RunResponses,
   type UnstoredChain,
@@ -165,7 +165,7 @@ export class RequestRuns {
     const store = library.storeFor(request);
     const before = continues?.runId;
     const source = library.storeOf(before ?? '');
-    const older = await new InheritedTranscripts(source).load(before ?? null);
+    const older = await InheritedTranscripts.of(source).load(before ?? null);
     const { items: inherited, sent } = older;
     const isLinked = before !== undefined && source === store;
     const inheritance = inheritanceOf(request, older, { items: read, inherits });
@@ -244,21 +244,22 @@ export class RequestRuns {
       },
       async () => assertNotOtherwise(known, callAnswers, await readJournal(source, runId)),
     );
-    const span = await this.#spanOf(source, runId, note);
-    return this.#follow(run, span, asked, { from: span.from, isStored });
+    const found = await this.#findAsked(source, runId, note);
+    const { from } = found.span;
+    return this.#follow(run, found.span, asked, { from, begin: placeBefore(found), isStored });
   }
 
   /** Appends the note if the run has refused all commands that came with it. */
-  async #spanOf(store: Store, runId: string, note: JsonValue): Promise<ItemSpan> {
-    const entries = await readJournal(store, runId);
-    const noted = entries.findLast(
+  async #findAsked(store: Store, runId: string, note: JsonValue): Promise<FoundResponse> {
+    const { host, library } = this.#options;
+    const run = await library.load(runId);
+    const noted = run?.entries.findLast(
       ({ event }) => event.type === 'run.noted' && isDeepStrictEqual(event.note, note),
     );
-    const span = divideJournal(runId, entries)?.spans.find(({ seq }) => seq === noted?.seq);
-    if (span !== undefined) return span;
-    const { host } = this.#options;
+    const span = run?.spans.find(({ seq }) => seq === noted?.seq);
+    if (run !== undefined && span !== undefined) return { run, span };
     await appendEvidence(store, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
-    return await this.#spanOf(store, runId, note);
+    return await this.#findAsked(store, runId, note);
   }
 
   async #fork(store: Store, source: { runId: string; at: number }, runId: string): Promise<ChartState> {
@@ -358,7 +359,15 @@ export class RequestRuns {
     firstNumber: number,
   ): Promise<LiveResponse<Wire, Whole>> {
     const { host, live } = this.#options;
-    const how = { host, from: span.from, closing: live.closing, whenUnread: 'stop', keepsAll: true } as const;
+    const begin = placeBefore({ run, span });
+    const how = {
+      host,
+      from: span.from,
+      begin,
+      closing: live.closing,
+      whenUnread: 'stop',
+      keepsAll: true,
+    } as const;
     const key = JSON.stringify([span.id, firstNumber, run.entries.at(-1)?.seq]);
     const open = async (onClosed: () => void) =>
       new ResponseFeed(await this.#openToRead(run.runId), span, { ...how, write, firstNumber, onClosed });
@@ -369,7 +378,7 @@ export class RequestRuns {
     run: Run,
     head: ResponseHead,
     { chain, close, write, opening }: Prepared<Wire, Whole>,
-    { from, isStored }: { from: number; isStored: boolean },
+    { isStored, ...place }: { from: number; begin?: PlaceInRun | undefined; isStored: boolean },
   ): LiveResponse<Wire, Whole> {
     const { host, log, library, live } = this.#options;
     const note = currentNote();
@@ -392,7 +401,16 @@ export class RequestRuns {
       .finally(() => void close());
     const whenUnread = head.spec.lifetime === 'answer' ? 'keep' : 'cancel';
     if (pendingServices(run.durable.state).some(({ service }) => WORK.includes(service))) opening.open();
-    const options = { host, from, write, settled, opening, closing: live.closing, log, whenUnread } as const;
+    const options = {
+      host,
+      ...place,
+      write,
+      settled,
+      opening,
+      closing: live.closing,
+      log,
+      whenUnread,
+    } as const;
     const feed = new ResponseFeed(run, head, options);
     live.add(feed, settled);
     return feed.attach();

@@ -1,21 +1,21 @@
 import { type Caller, sees } from '../../../access/caller.ts';
+import { FoldCache } from '../../../engine/journal/fold-cache.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import { estimateUsage } from '../../../text/estimate-usage.ts';
 import type { UsedTurn } from '../../access/admission.ts';
-import { GatewayAnswer } from '../answer/answer.ts';
+import { GatewayAnswer, type PlaceInRun } from '../answer/answer.ts';
 import { type AnswerEvent, type CompleteEvent, isComplete } from '../answer/answer-event.ts';
 import { itemIdOf, readResponseId, responseIdOf } from '../answer/wire-ids.ts';
 import type { CompactionPlace } from '../request/compaction-items.ts';
 import {
-  CallTools,
+  type CallTools,
   isAnswered,
   noteIn,
   RESPONSES,
@@ -37,8 +37,7 @@ export class ResponseLibrary {
   readonly store: Store;
   readonly #keepsUnstored: boolean;
   readonly #unstored = new Map<string, Store>();
-  /** For readers that come at the same time, as long as its journal is the same. */
-  #loaded: { key: string; run: RunResponses | undefined } | null = null;
+  readonly #divided = new FoldCache<DividedJournal>();
 
   constructor(store: Store, { keepsUnstored }: { keepsUnstored: boolean }) {
     this.store = store;
@@ -76,6 +75,7 @@ export class ResponseLibrary {
 
   forgetUnstored(runId: string): void {
     this.#unstored.delete(runId);
+    this.#divided.drop(runId);
   }
 
   /** Whether the run is only in the store for the page: requests must not find it. */
@@ -83,15 +83,12 @@ export class ResponseLibrary {
     return this.isStored(runId) && specIn(started)?.request.store === false;
   }
 
+  /** `undefined` for an unknown run, and for one that the gateway did not start. */
   async load(runId: string): Promise<RunResponses | undefined> {
-    const store = this.storeOf(runId);
-    const record = await store.get(runId);
-    if (record === undefined) return undefined;
-    const key = JSON.stringify([runId, record.createdAt, record.seq]);
-    if (this.#loaded?.key === key) return this.#loaded.run;
-    const run = divideJournal(runId, await readJournal(store, runId));
-    this.#loaded = { key, run };
-    return run;
+    const found = await this.#divided.load(this.storeOf(runId), runId, (before, page) =>
+      before === undefined ? DividedJournal.begin(page) : before.continue(page),
+    );
+    return found?.fold.run;
   }
 }
 
@@ -204,9 +201,16 @@ export function stateAt({ started, entries, runId }: RunResponses, at: number): 
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
 }
 
-export function eventsOf({ run, span }: FoundResponse): AnswerEvent[] {
-  const answer = new GatewayAnswer(span.spec, { runId: run.runId, from: span.from });
-  return run.entries.flatMap(entry => answer.takeEntry(entry));
+export function eventsOf(found: FoundResponse): AnswerEvent[] {
+  const { run, span } = found;
+  const begin = placeBefore(found);
+  const answer = new GatewayAnswer(span.spec, { runId: run.runId, from: span.from, begin });
+  return run.entries.slice(begin?.seq ?? 0).flatMap(entry => answer.takeEntry(entry));
+}
+
+/** Where the answer begins, if that is known without its run's earlier entries. */
+export function placeBefore({ run, span }: FoundResponse): PlaceInRun | undefined {
+  return run.spans.at(-1)?.id === span.id ? run.beforeLast : undefined;
 }
 
 export function mayRetry(found: FoundResponse): boolean {
@@ -219,14 +223,13 @@ export function* shownItems({
   entries,
   spans,
 }: RunResponses): Generator<{ span: ItemSpan; shown: CompleteEvent[] }> {
-  let previous: GatewayAnswer | undefined;
+  let begin: PlaceInRun | undefined;
   for (const span of spans) {
     const { from, spec } = span;
-    const answer: GatewayAnswer = new GatewayAnswer(spec, { runId, from, ...omitUndefined({ previous }) });
-    const begin = previous === undefined ? 0 : from - 1;
-    const events = entries.slice(begin, span.to ?? undefined).flatMap(entry => answer.takeEntry(entry));
-    yield { span, shown: events.filter(isComplete) };
-    previous = answer;
+    const answer: GatewayAnswer = new GatewayAnswer(spec, { runId, from, begin });
+    const read = entries.slice(begin?.seq ?? 0, span.to ?? undefined);
+    yield { span, shown: read.flatMap(entry => answer.takeEntry(entry)).filter(isComplete) };
+    begin = answer.place;
   }
 }
 
@@ -252,68 +255,107 @@ export type RunResponses = {
   tools: CallTools;
   /** What its transcript was before each compaction. */
   compacted: readonly Item[];
+  /** Where the last response begins; `undefined` for the first. */
+  beforeLast?: PlaceInRun | undefined;
 };
 
-/** `undefined` if the gateway did not start the run. */
-export function divideJournal(runId: string, entries: readonly JournalEntry[]): RunResponses | undefined {
-  const [first, ...rest] = entries;
-  if (first?.event.type !== 'run.started' || first.event.agent.name !== RESPONSES) return undefined;
-  const started = first.event;
-  const spec = specIn(started);
-  if (spec === undefined) return undefined;
-  const spans: ItemSpan[] = [];
-  const deleted = new Set<string>();
-  const turns: Turn[] = [];
-  let retries = 0;
-  const tools = new CallTools();
-  tools.take(started);
-  let state = beginFold(started);
-  const compacted: Item[] = [];
-  let end = 0;
-  let current: ItemSpan | null = null;
-  const open = (seq: number, createdAt: number, asked: ResponseSpec): ItemSpan => ({
-    id: responseIdOf(runId, seq),
-    createdAt,
-    spec: asked,
-    seq,
-    from: end + 1,
-    to: null,
-    deleted: false,
-  });
-  const close = (seq: number) => {
-    if (current !== null) spans.push({ ...current, to: seq });
-    current = null;
-    end = seq;
-  };
-  if (started.forkOf === undefined) current = open(1, started.at, spec);
-  else end = forkedEnd(entries);
-  for (const entry of rest) {
-    if (entry.event.type === 'transcript.compacted') compacted.push(...state.context.transcript);
-    state = foldEntry(state, entry, runId);
-    const { event, seq } = entry;
-    tools.take(event);
-    if (event.type === 'turn.failed' || event.type === 'run.quarantined') retries += 1;
-    if (event.type === 'turn.completed') {
-      turns.push({ ...event, retries });
-      retries = 0;
-    }
-    const note = noteIn(event);
-    if (note?.type === 'asked') {
-      if (current !== null) close(seq - 1);
-      current = open(seq, event.at, note.spec);
-    }
-    if (note?.type === 'deleted') deleted.add(note.responseId);
-    if (current !== null && isAnswered(state, current.spec)) close(seq);
+type Division = {
+  started: RunStarted;
+  entries: readonly JournalEntry[];
+  /** The complete responses. */
+  spans: ItemSpan[];
+  current: ItemSpan | null;
+  turns: Turn[];
+  retries: number;
+  deleted: ReadonlySet<string>;
+  compacted: Item[];
+  /** After the last entry. */
+  place: PlaceInRun;
+  /** After the last complete response; `undefined` before. */
+  answered: PlaceInRun | undefined;
+  beforeLast: PlaceInRun | undefined;
+};
+
+/** A journal that is divided into responses. It does not change: `continue` returns another one. */
+export class DividedJournal {
+  readonly run: RunResponses;
+  readonly #division: Division;
+
+  private constructor(division: Division) {
+    this.#division = division;
+    const { current, deleted, place, retries: _, answered: __, ...kept } = division;
+    const spans = (current === null ? division.spans : [...division.spans, current]).map(span =>
+      deleted.has(span.id) ? { ...span, deleted: true } : span,
+    );
+    const { state, tools } = place;
+    this.run = { ...kept, runId: kept.started.runId, spans, state, tools };
   }
-  if (current !== null) spans.push(current);
-  const marked = spans.map(span => (deleted.has(span.id) ? { ...span, deleted: true } : span));
-  return { runId, started, entries, state, spans: marked, turns, tools, compacted };
+
+  /** `entries`: the first of a journal. `undefined` if the gateway did not start the run. */
+  static begin(entries: readonly JournalEntry[]): DividedJournal | undefined {
+    const [first, ...rest] = entries;
+    if (first?.event.type !== 'run.started' || first.event.agent.name !== RESPONSES) return undefined;
+    const started = first.event;
+    const spec = specIn(started);
+    if (spec === undefined) return undefined;
+    const answer = beforeAnswer(started.runId, spec);
+    answer.takeEntry(first);
+    const isFork = started.forkOf !== undefined;
+    const current = isFork ? null : spanOf(started.runId, { seq: 1, from: 1, createdAt: started.at, spec });
+    const none = { spans: [], turns: [], retries: 0, deleted: new Set<string>(), compacted: [] };
+    const place = { place: answer.place, answered: undefined, beforeLast: undefined };
+    const begun = new DividedJournal({ started, entries: [first], current, ...none, ...place });
+    return begun.continue(rest);
+  }
+
+  continue(more: readonly JournalEntry[]): DividedJournal {
+    const { started, entries, spans, turns, deleted, compacted, place, ...last } = this.#division;
+    const { runId } = started;
+    const spec = specIn(started);
+    if (spec === undefined || more.length === 0) return this;
+    const answer = beforeAnswer(runId, spec, place);
+    const withMore = { spans: spans.slice(), turns: turns.slice(), compacted: compacted.slice() };
+    let { current, retries, answered, beforeLast } = last;
+    const gone = new Set(deleted);
+    const close = (seq: number) => {
+      if (current !== null) withMore.spans.push({ ...current, to: seq });
+      current = null;
+      answered = answer.place;
+    };
+    for (const entry of more) {
+      const { event, seq } = entry;
+      const note = noteIn(event);
+      // What a fork copied belongs to responses of the original run.
+      const endsCopy = event.type === 'run.noted' && started.forkOf !== undefined && answered === undefined;
+      if (endsCopy || (note?.type === 'asked' && current !== null)) close(seq - 1);
+      if (note?.type === 'asked') {
+        beforeLast = answered;
+        const from = (answered?.seq ?? 0) + 1;
+        current = spanOf(runId, { seq, from, createdAt: event.at, spec: note.spec });
+      }
+      if (event.type === 'transcript.compacted')
+        withMore.compacted.push(...answer.place.state.context.transcript);
+      answer.takeEntry(entry);
+      if (event.type === 'turn.failed' || event.type === 'run.quarantined') retries += 1;
+      if (event.type === 'turn.completed') {
+        withMore.turns.push({ ...event, retries });
+        retries = 0;
+      }
+      if (note?.type === 'deleted') gone.add(note.responseId);
+      if (current !== null && isAnswered(answer.state, current.spec)) close(seq);
+    }
+    const read = { started, entries: [...entries, ...more], deleted: gone, place: answer.place };
+    return new DividedJournal({ ...read, ...withMore, current, retries, answered, beforeLast });
+  }
 }
 
-/** What a fork copied belongs to responses of the original run. */
-function forkedEnd(entries: readonly JournalEntry[]): number {
-  const note = entries.find(({ event }) => event.type === 'run.noted');
-  return note === undefined ? entries.length : note.seq - 1;
+/** Tells nothing: it only knows what is before an answer. */
+function beforeAnswer(runId: string, spec: ResponseSpec, begin?: PlaceInRun): GatewayAnswer {
+  return new GatewayAnswer(spec, { runId, from: Number.POSITIVE_INFINITY, begin });
+}
+
+function spanOf(runId: string, begun: Pick<ItemSpan, 'seq' | 'from' | 'createdAt' | 'spec'>): ItemSpan {
+  return { id: responseIdOf(runId, begun.seq), ...begun, to: null, deleted: false };
 }
 
 /** Without decisions and results of calls. */

@@ -267,6 +267,14 @@ export class CallTools {
   readonly #tools = new Map<string, ExposedTool | undefined>();
   readonly used: Exposed = {};
 
+  copy(): CallTools {
+    const copied = new CallTools();
+    copied.#exposed = this.#exposed;
+    for (const [callId, tool] of this.#tools) copied.#tools.set(callId, tool);
+    Object.assign(copied.used, this.used);
+    return copied;
+  }
+
   take(event: RunEvent): void {
     this.#takeSpec(specIn(event));
     if (event.type !== 'turn.completed') return;

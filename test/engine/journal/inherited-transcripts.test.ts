@@ -13,7 +13,7 @@ test('inherited transcripts are kept up to a number of items: those not used for
   let reads = 0;
   const store = watchStore(runs, {
     before(method) {
-      if (method === 'read') reads += 1;
+      if (method === 'get') reads += 1;
     },
   });
   // Each run has two items; three of them fit.

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { Gateway, type Resource } from '../../support/responses/gateway.ts';
+
+const TURNS = 24;
+const ASK = { type: 'function', name: 'ask' };
+
+/** The store, counting the entries that are read from it. */
+function countReads(store: Store) {
+  const counted = { entries: 0 };
+  const read: Store['read'] = async (...given) => {
+    const page = await store.read(...given);
+    counted.entries += page.length;
+    return page;
+  };
+  return { counted, store: { ...store, read } };
+}
+
+let gateway: Gateway;
+const { counted, store } = countReads(memory());
+
+beforeAll(() => {
+  const loop = Array.from({ length: TURNS }, () => ({ toolCalls: [{ name: 'ask', arguments: {} }] }));
+  const talk = Array.from({ length: TURNS }, () => ({ text: 'Said.' }));
+  gateway = new Gateway({ loop, talk }, { store });
+});
+afterAll(() => gateway.close());
+
+/** The fewest entries that one of the turns 6 to 10 reads, and one of the last five. */
+async function play(next: (before: Resource | undefined) => object) {
+  const reads: number[] = [];
+  let before: Resource | undefined;
+  for (let turn = 1; turn <= TURNS; turn += 1) {
+    counted.entries = 0;
+    before = await gateway.create(next(before));
+    reads.push(counted.entries);
+  }
+  return { early: Math.min(...reads.slice(5, 10)), late: Math.min(...reads.slice(-5)) };
+}
+
+function outputFor(before: Resource | undefined) {
+  const call_id = before?.output[0]?.call_id;
+  return call_id === undefined ? 'Go.' : [{ type: 'function_call_output', call_id, output: 'Done.' }];
+}
+
+describe('a late turn reads no more entries than an early one', () => {
+  test('in a loop of calls that the client answers', async () => {
+    const { early, late } = await play(before => ({
+      model: 'loop',
+      tools: [ASK],
+      input: outputFor(before),
+      ...(before && { previous_response_id: before.id }),
+    }));
+    expect(late).toBeLessThanOrEqual(early);
+  });
+
+  test('in a chain of answers', async () => {
+    const { early, late } = await play(before => ({
+      model: 'talk',
+      input: 'Go on.',
+      ...(before && { previous_response_id: before.id }),
+    }));
+    expect(late).toBeLessThanOrEqual(early);
+  });
+
+  test('in a conversation', async () => {
+    const made = await gateway.app.request('/v1/conversations', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    });
+    const { id } = (await made.json()) as { id: string };
+    const { early, late } = await play(() => ({ model: 'talk', input: 'Go on.', conversation: id }));
+    expect(late).toBeLessThanOrEqual(early);
+  });
+});
+
+test('a turn goes without what was redacted since the one before it', async () => {
+  const secret = 'ann@example.org';
+  const first = await gateway.create({ model: 'loop', tools: [ASK], input: `For ${secret}.` });
+  const read = async () => JSON.stringify(await gateway.read(`/${first.id}/input_items`));
+  expect(await read()).toContain(secret);
+  await store.redact(first.id.replace(/^resp_/, 'run_'), { paths: ['/1/input/0/content/0/text'] });
+  expect(await read()).not.toContain(secret);
+  const { id } = await gateway.create({
+    model: 'loop',
+    tools: [ASK],
+    input: outputFor(first),
+    previous_response_id: first.id,
+  });
+  expect(JSON.stringify(await gateway.read(`/${id}/input_items`))).not.toContain(secret);
+});
