@@ -1,8 +1,9 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
-import { createAgent, type Item } from '../../agent/index.ts';
+import { createAgent, type Item, tool } from '../../agent/index.ts';
 import { memory } from '../../stores/memory.ts';
 import {
   CHROMIUM,
@@ -103,6 +104,38 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     await side.getByRole('link', { name: 'Search the tests' }).click();
     await page.getByRole('heading', { name: 'Search the tests' }).waitFor();
     expect(problems).toEqual([]);
+  });
+
+  test('counts what a fork copies once', async () => {
+    const usage = { inputTokens: 1_000, outputTokens: 50, cachedInputTokens: 700 };
+    const coder = createAgent({
+      name: 'coder',
+      store: memory(),
+      model: scripted([
+        { toolCalls: [{ name: 'look', arguments: {} }], usage },
+        { text: 'It is **fixed**.', usage },
+      ]),
+      tools: [
+        tool({
+          name: 'look',
+          description: 'Looks.',
+          input: z.object({}),
+          sideEffect: 'none',
+          run: () => 'nothing',
+        }),
+      ],
+    });
+    const run = await coder.start('Fix the parser', { labels: { session: ID } });
+    await run.settled();
+    const entries = await coder.store.read(run.id);
+    const at = entries.find(({ event }) => event.type === 'tool.settled')?.seq ?? 0;
+    await (await run.fork({ at })).settled();
+    await api.close();
+    api = await ServedRuns.listen([coder]);
+    const { page } = await visit(`/sessions/${ID}`);
+    await page.getByText('fixed').waitFor();
+    const facts = await page.locator('main .facts').innerText();
+    expect(facts.replaceAll(/\s+/g, ' ')).toMatch(/Turns 3 Tools look ×1 Tokens 3,150 /);
   });
 
   test('opens to its runs, and one that does not exist says so', async () => {

@@ -38,7 +38,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WIRES.map(({ name }) => compaction(CODEX.known, name)),
   // With its built-in provider it leaves the summary to the server.
   ...WIRES.filter(({ name }) => name !== 'anthropic').map(({ name }) => compaction(CODEX.socket, name)),
-  ...[CODEX.unknown, CODEX.listed, CODEX.known, CODEX.programs].flatMap(client => [
+  ...[CODEX.unknown, CODEX.listed, CODEX.known, CODEX.programs, claude('claude')].flatMap(client => [
     resumed(client, 'anthropic'),
     resumed(client, 'openai'),
   ]),

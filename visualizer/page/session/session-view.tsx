@@ -8,7 +8,7 @@ import { textOf } from '../../../protocol/message.ts';
 import { useTitle } from '../app/router.ts';
 import { type RunSummary, type RunView, runPath } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
-import type { PageSource } from '../data/source.ts';
+import { type PageSource, readFirstEntries } from '../data/source.ts';
 import {
   formatCount,
   formatDuration,
@@ -32,7 +32,7 @@ const PREVIEW = 90;
 export function SessionView({ source, id }: { source: PageSource; id: string }) {
   const { answer, problem, again } = useRead(() => readSession(source, id), [id]);
   useNews(source, ['ready', 'summary', 'removed'], again);
-  const { runs = [], sides = [], shown = null } = answer ?? {};
+  const { runs = [], sides = [], counted = [], shown = null } = answer ?? {};
   const title = runs.at(-1)?.title || id;
   useTitle(showSafe(title));
   const newest = runs[0];
@@ -47,7 +47,7 @@ export function SessionView({ source, id }: { source: PageSource; id: string }) 
       </h1>
       <ProblemText text={problem} />
       {answer !== null && newest === undefined && <p class="empty">There is no run of this session here.</p>}
-      {newest && <Facts class="facts" of={listFacts([...runs, ...sides], shown)} />}
+      {newest && <Facts class="facts" of={listFacts(counted, shown)} />}
       {shown && <Conversation key={id} view={shown} />}
       {runs.length > 0 && <RunLinks title="Runs" runs={runs} />}
       {sides.length > 0 && <RunLinks title="Sub-agents and side tasks" runs={sides} />}
@@ -63,11 +63,55 @@ async function readSession(source: PageSource, id: string) {
   const [runs, sides] = main.length === 0 ? [found, []] : [main, found.filter(run => !main.includes(run))];
   // Each request has the whole conversation, so the latest run shows it.
   const newest = runs[0];
-  return { runs, sides, shown: newest === undefined ? null : await source.view(newest.runId) };
+  const counted = await Promise.all([...runs, ...sides].map(run => withoutCopy(source, run, found)));
+  return { runs, sides, counted, shown: newest === undefined ? null : await source.view(newest.runId) };
 }
 
-function listFacts(all: readonly RunSummary[], shown: RunView | null): Fact[] {
-  const sum = (of: (run: RunSummary) => number) => all.reduce((total, run) => total + of(run), 0);
+type Used = Pick<RunSummary, 'turns' | 'tokens' | 'cached' | 'cost' | 'activeMs'>;
+
+/** What forks copied, by their ids: it never changes. */
+const copies = new Map<string, Promise<Used>>();
+const MOST_COPIED = 10_000;
+
+/** What a run used, without what it copied from another run of the session, which counts there. */
+async function withoutCopy(source: PageSource, run: RunSummary, all: readonly RunSummary[]): Promise<Used> {
+  const { runId, forkOf } = run;
+  if (forkOf === undefined || forkOf.at > MOST_COPIED) return run;
+  if (!all.some(other => other.runId === forkOf.runId)) return run;
+  try {
+    const copy = copies.get(runId) ?? readCopy(source, forkOf);
+    copies.set(runId, copy);
+    const { turns, tokens, cached, cost, activeMs } = await copy;
+    return {
+      turns: run.turns - turns,
+      tokens: run.tokens - tokens,
+      cost: run.cost - cost,
+      activeMs: run.activeMs - activeMs,
+      ...(run.cached &&
+        cached && {
+          cached: { tokens: run.cached.tokens - cached.tokens, of: run.cached.of - cached.of },
+        }),
+    };
+  } catch {
+    // It may be redacted, or of another chart.
+    copies.delete(runId);
+    return run;
+  }
+}
+
+async function readCopy(source: PageSource, { runId, at }: NonNullable<RunSummary['forkOf']>): Promise<Used> {
+  const entries = await readFirstEntries(source, runId, at);
+  // The list and its other views need no code of the chart.
+  const { foldToState } = await import('../model/journal-fold.ts');
+  const { turns, usage, cost, activeMs } = foldToState(entries).context;
+  if (usage === null) return { turns, tokens: 0, cost, activeMs };
+  const { inputTokens: of, outputTokens, cachedInputTokens: tokens } = usage;
+  const cached = tokens === null ? {} : { cached: { tokens, of } };
+  return { turns, tokens: of + outputTokens, cost, activeMs, ...cached };
+}
+
+function listFacts(all: readonly Used[], shown: RunView | null): Fact[] {
+  const sum = (of: (run: Used) => number) => all.reduce((total, run) => total + of(run), 0);
   const tools = Map.groupBy(shown?.transcript.filter(isCall) ?? [], ({ name }) => name);
   const used = [...tools].map(([name, calls]) => `${name} ×${calls.length}`);
   const [cached, input] = [sum(run => run.cached?.tokens ?? 0), sum(run => run.cached?.of ?? 0)];
