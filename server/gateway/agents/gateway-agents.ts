@@ -13,7 +13,7 @@ import { builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { BuiltinTools } from '../../builtins/builtin-tools.ts';
 import { invalid } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
-import type { Opening } from '../live/opening.ts';
+import { Opening } from '../live/opening.ts';
 import { compactsContext, isUpstreamCompaction } from '../request/compaction-items.ts';
 import { type GatewayRequest, OPENAI, OPENAI_NAMES } from '../request/gateway-request.ts';
 import { clientItemsIn, isForAll } from '../request/openai-items.ts';
@@ -191,7 +191,12 @@ export class GatewayAgents {
       close: async () => await (await equipment)?.close(),
     };
     const toolset = { tools: [tools], exposed: spec.exposed };
-    return this.make(spec, { request, toolset, store: this.#options.store });
+    const { store } = this.#options;
+    if (spec.drivenElsewhere !== true) return this.make(spec, { request, toolset, store });
+    // The client waits at another server, for what begins here.
+    const opening = new Opening({ streams: request.stream === true });
+    opening.openForWork(run.state);
+    return this.make(spec, { request, toolset, store, opening });
   }
 
   async begin(): Promise<void> {

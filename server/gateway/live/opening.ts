@@ -1,3 +1,10 @@
+import { pendingServices } from '../../../machines/snapshot.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import type { ServiceName } from '../../../protocol/effect.ts';
+
+/** What an answer can begin with instead of a model call. */
+const WORK: readonly ServiceName[] = ['toolBatch', 'compaction'];
+
 /**
  * Whether an answer has begun for its client. Until then a failure is one of the whole request: a status, after which the
  * client may send the request again. It begins with work that is no model call, or when the client has waited so long that
@@ -23,6 +30,11 @@ export class Opening {
   open(): void {
     this.#isOpen = true;
     this.#opened.resolve();
+  }
+
+  /** Opens if that is how the answer begins. */
+  openForWork(state: ChartState): void {
+    if (pendingServices(state).some(({ service }) => WORK.includes(service))) this.open();
   }
 
   /** The provider has begun to answer. */

@@ -11,9 +11,7 @@ import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { findCall } from '../../../machines/calls.ts';
 import { mergeInheritance } from '../../../machines/ledger.ts';
-import { pendingServices } from '../../../machines/snapshot.ts';
 import type { ChartState } from '../../../machines/step.ts';
-import type { ServiceName } from '../../../protocol/effect.ts';
 import type { Inheritance } from '../../../protocol/event.ts';
 import type { Item, ToolCallItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../../protocol/json.ts';
@@ -400,7 +398,7 @@ export class RequestRuns {
       .catch(() => {})
       .finally(() => void close());
     const whenUnread = head.spec.lifetime === 'answer' ? 'keep' : 'cancel';
-    if (pendingServices(run.durable.state).some(({ service }) => WORK.includes(service))) opening.open();
+    opening.openForWork(run.durable.state);
     const options = {
       host,
       ...place,
@@ -416,9 +414,6 @@ export class RequestRuns {
     return feed.attach();
   }
 }
-
-/** What an answer can begin with instead of a model call. */
-const WORK: readonly ServiceName[] = ['toolBatch', 'compaction'];
 
 /** Those of the caller, which decide who sees the run, and of the client's session, if there is room. */
 function labelsFor({ caller, request }: CallersRequest): Labels {

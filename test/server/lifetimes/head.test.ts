@@ -33,12 +33,9 @@ const FAILURES = [
   { status: 401, openai: [502, 'server_error'], anthropic: [500, 'api_error'] },
 ] as const;
 
-const look = tool({
-  name: 'look',
-  description: 'Looks.',
-  input: z.object({}),
-  run: async () => 'seen',
-});
+const LOOK = { name: 'look', description: 'Looks.', input: z.object({}), run: async () => 'seen' };
+const look = tool(LOOK);
+const held = tool({ ...LOOK, approval: () => true });
 
 async function errorOf(answer: Response): Promise<[number, string]> {
   const { error } = (await answer.json()) as { error: { type: string } };
@@ -109,6 +106,29 @@ describe.each(APIS)('a request of %s without a stream', api => {
   });
 });
 
+describe('a request whose run a worker drives', () => {
+  it.each(APIS)('of %s has its first model call tried once', async api => {
+    served = await ServedGateway.open({ elsewhere: true });
+    served.provider.play([{ status: 429, headers: { 'retry-after': '7' } }]);
+    const refused = await served.askAs(api, { stream: true }).answer;
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '7']);
+    expect(served.provider.requests).toBe(1);
+  });
+
+  it('has a later model call tried again', async () => {
+    served = await ServedGateway.open({ elsewhere: true, tools: [look] });
+    served.provider.play([{ call: 'look' }], [{ status: 503 }], ['hi']);
+    expect(await (await served.askAs('Messages', { stream: true }).answer).text()).toContain('hi');
+  });
+
+  it('has every model call of a stored response tried again', async () => {
+    served = await ServedGateway.open({ elsewhere: true });
+    served.provider.play([{ status: 503 }], ['hi']);
+    const { answer } = served.ask('/v1/responses', { model: 'desk', input: 'go', stream: true });
+    expect(await (await answer).text()).toContain('hi');
+  });
+});
+
 describe('a stored response', () => {
   const ask = (more: object) => served.ask('/v1/responses', { model: 'desk', input: 'go', ...more }).answer;
 
@@ -136,6 +156,34 @@ describe('a stored response', () => {
     expect(answer.status).toBe(200);
     served.provider.open();
     expect(await answer.text()).toContain('hi');
+  });
+});
+
+describe('a stream that continues after an approval', () => {
+  /** Asks, and decides about the call. */
+  async function decide(approve: boolean, elsewhere: boolean): Promise<Response> {
+    served = await ServedGateway.open({ elsewhere, tools: [held], config: { max_attempts: { desk: 1 } } });
+    served.provider.play([{ call: 'look' }]);
+    const asked = await (await served.ask('/v1/responses', { model: 'desk', input: 'go' }).answer).json();
+    const { id, output } = asked as { id: string; output: { id: string }[] };
+    served.provider.play([GATE, { status: 503 }]);
+    const decision = { type: 'mcp_approval_response', approval_request_id: output.at(-1)?.id, approve };
+    const body = { model: 'desk', previous_response_id: id, input: [decision], stream: true };
+    const { answer } = served.ask('/v1/responses', body);
+    await served.provider.asked();
+    if (!approve) served.provider.open();
+    return await answer;
+  }
+
+  it.each([false, true])('begins with the approved call, driven elsewhere: %s', async elsewhere => {
+    const answer = await decide(true, elsewhere);
+    expect(answer.status).toBe(200);
+    served.provider.open();
+    expect(await answer.text()).toContain('response.failed');
+  });
+
+  it.each([false, true])('waits for the model after a denial, driven elsewhere: %s', async elsewhere => {
+    expect(await errorOf(await decide(false, elsewhere))).toEqual([503, 'server_error']);
   });
 });
 

@@ -12,8 +12,10 @@ import type { AccessRecord as RequestRecord } from '../../../server/access/reque
 import { createRunsApp } from '../../../server/app.ts';
 import { gatewayConfigSchema } from '../../../server/gateway/config/gateway-config.ts';
 import { createGateway, type Gateway } from '../../../server/gateway.ts';
+import { createRunWorker } from '../../../server/runs/run-worker.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
+import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
 import { until } from '../server/runs-app.ts';
 import { GatedProvider } from './gated-provider.ts';
 
@@ -37,7 +39,10 @@ export const APIS = Object.keys(ENDING) as Api[];
 
 export type Asking = { answer: Promise<Response>; leave(): void };
 
-/** A gateway on a socket, before an upstream on a socket. Its model is an agent with `tools`. */
+/**
+ * A gateway on a socket, before an upstream on a socket. Its model is an agent with `tools`. `elsewhere`: a worker on the
+ * same store drives the runs, as with `serve --no-drive`.
+ */
 export class ServedGateway {
   readonly provider: GatedProvider;
   readonly store: Store;
@@ -46,6 +51,7 @@ export class ServedGateway {
   /** The requests whose answers are over. */
   readonly answered: RequestRecord[];
   readonly #serving: Serving;
+  readonly #stopWorker: () => Promise<void>;
 
   private constructor(parts: {
     provider: GatedProvider;
@@ -54,6 +60,7 @@ export class ServedGateway {
     log: string[];
     answered: RequestRecord[];
     serving: Serving;
+    stopWorker: () => Promise<void>;
   }) {
     this.provider = parts.provider;
     this.store = parts.store;
@@ -61,41 +68,53 @@ export class ServedGateway {
     this.log = parts.log;
     this.answered = parts.answered;
     this.#serving = parts.serving;
+    this.#stopWorker = parts.stopWorker;
   }
 
   static async open({
     config = {},
     host = systemHost,
+    elsewhere = false,
     ...agentOptions
-  }: Partial<AgentOptions> & { config?: JsonObject; host?: Host } = {}): Promise<ServedGateway> {
+  }: Partial<AgentOptions> & {
+    config?: JsonObject;
+    host?: Host;
+    elsewhere?: boolean;
+  } = {}): Promise<ServedGateway> {
     const provider = await GatedProvider.listen();
     const store = memory();
     const log: string[] = [];
     const answered: RequestRecord[] = [];
     const model = openaiChat({ model: 'any', baseURL: provider.url, apiKey: 'sk-test' });
-    const agent: Agent = createAgent({ name: 'desk', store, model, ...agentOptions } as AgentOptions);
-    const gateway = createGateway(
-      {
-        store,
-        host,
-        // `keep_unstored`, so that tests can look at every run.
-        config: gatewayConfigSchema.parse({ keep_unstored: true, ...config }),
-        log: line => log.push(line),
-      },
-      new Map([['desk', agent]]),
-    );
+    const open = (of: Store, drives: boolean) =>
+      createGateway(
+        {
+          store: of,
+          host,
+          // `keep_unstored`, so that tests can look at every run.
+          config: gatewayConfigSchema.parse({ keep_unstored: true, ...config }),
+          log: line => log.push(line),
+          drives,
+        },
+        new Map([
+          ['desk', createAgent({ name: 'desk', store: of, model, ...agentOptions } as AgentOptions) as Agent],
+        ]),
+      );
+    const gateway = open(elsewhere ? nonDrivingStore(store) : store, !elsewhere);
     const { service, messages, responses, chat, agentsByRun } = gateway;
     const app = createRunsApp({
-      store,
+      store: elsewhere ? nonDrivingStore(store) : store,
       agents: new Map(),
       mounted: [messages, responses, chat],
       agentsByRun,
+      drives: !elsewhere,
       admission: service.admission,
       log: line => log.push(line),
       onRequest: record => answered.push(record),
     });
+    const stopWorker = elsewhere ? startWorker(open(store, true), { store, host, log }) : async () => {};
     const serving = await serveRuns(app, { host: '127.0.0.1', port: 0 });
-    return new ServedGateway({ provider, store, gateway, log, answered, serving });
+    return new ServedGateway({ provider, store, gateway, log, answered, serving, stopWorker });
   }
 
   get url(): string {
@@ -142,7 +161,29 @@ export class ServedGateway {
 
   async close(): Promise<void> {
     await this.#serving.close();
+    await this.#stopWorker();
     await this.gateway.service.close();
     await this.provider.close();
   }
+}
+
+/** Drives the runs of another gateway's requests, until the result is called. */
+function startWorker(
+  { agentsByRun, service }: Gateway,
+  { store, host, log }: { store: Store; host: Host; log: string[] },
+): () => Promise<void> {
+  const { taker, held } = createRunWorker({
+    store,
+    host,
+    agents: new Map(),
+    agentsByRun,
+    log: line => log.push(line),
+  });
+  const ended = taker.start();
+  return async () => {
+    taker.stop();
+    held.close();
+    await ended;
+    await service.close();
+  };
 }
