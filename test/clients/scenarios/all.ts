@@ -47,6 +47,5 @@ export const SCENARIOS: readonly Scenario[] = [
   code(claude('claude', { settings: true }), 'openai', 'claude'),
   code(claude('claude', { settings: true }), 'anthropic', 'claude'),
   ...WIRES.map(({ name }) => terminal(name)),
-  killed(claude('claude'), 'anthropic'),
-  killed(claude('claude'), 'openai'),
+  ...(['anthropic', 'openai', 'openai-chat'] as const).map(name => killed(claude('claude'), name)),
 ];

@@ -4,6 +4,7 @@ import type { Client } from '../client.ts';
 import type { Desk } from '../desk.ts';
 import type { ScriptedTurn, WireName } from '../upstream/script.ts';
 import { countRounds } from '../upstream/wires.ts';
+import { PICTURE } from './long.ts';
 import type { Scenario } from './scenario.ts';
 
 const TURNS = 30;
@@ -11,7 +12,7 @@ const KILLED = 12;
 const LAST = TURNS - 1;
 
 /**
- * A task of 30 turns with three tools, in whose middle the client and the gateway are killed. Both are started again:
+ * A task of 30 turns with three tools and a picture that one of them reads, in whose middle the client and the gateway are killed. Both are started again:
  * the session goes on, the page shows it as one conversation with every turn, and the answer is printed alone.
  */
 export function killed(client: Client, wire: WireName): Scenario {
@@ -19,7 +20,7 @@ export function killed(client: Client, wire: WireName): Scenario {
     name: `${client.name}/${wire}/killed`,
     client,
     wire,
-    files: { 'notes.txt': 'line 0\n' },
+    files: { 'notes.txt': 'line 0\n', 'picture.png': Buffer.from(PICTURE, 'base64') },
     scripts: desk => [
       { name: 'task', at: countRounds, turns: Array.from({ length: TURNS }, (_, at) => turnOf(desk, at)) },
     ],
@@ -39,6 +40,8 @@ export function killed(client: Client, wire: WireName): Scenario {
       const outcomes = upstream.turns.map(({ turn, outcome }) => `${turn} ${outcome}`);
       const answered = [...steps, LAST].map(turn => `${turn} answered`);
       assert.deepEqual(outcomes, answered.toSpliced(KILLED, 0, `${KILLED} left`));
+      const results = JSON.stringify(upstream.turns.at(-1)?.body);
+      assert.equal(results.includes(PICTURE.slice(0, 40)), wire !== 'openai-chat');
       await assertShown(desk);
       return `${TURNS} turns, reasoning returned ${upstream.turns.at(-1)?.kept} times`;
     },
@@ -57,11 +60,11 @@ function turnOf(desk: Desk, at: number): ScriptedTurn {
 }
 
 function callsOf({ client: { tools }, place }: Desk, at: number) {
-  const change =
+  const work =
     at === 0
-      ? tools.read(place, 'notes.txt')
-      : tools.edit(place, 'notes.txt', `line ${at - 1}`, `line ${at}`);
-  return isLogged(at) ? [change, tools.shell(place, `echo ${at} >> log.txt`)] : [change];
+      ? [tools.read(place, 'notes.txt'), tools.read(place, 'picture.png')]
+      : [tools.edit(place, 'notes.txt', `line ${at - 1}`, `line ${at}`)];
+  return isLogged(at) ? [...work, tools.shell(place, `echo ${at} >> log.txt`)] : work;
 }
 
 const isLogged = (at: number) => at % 5 === 0;
@@ -81,5 +84,5 @@ async function assertShown(desk: Desk): Promise<void> {
   const { page } = await WatchedPage.open(browser, `${url}/sessions/${session}#token=${key}`);
   await page.getByRole('heading', { name: 'Change the files.' }).waitFor();
   const facts = (await page.locator('main .facts').innerText()).replaceAll(/\s+/g, ' ');
-  assert.match(facts, /Turns 30 Tools Read ×1, Bash ×6, Edit ×28 /);
+  assert.match(facts, /Turns 30 Tools Read ×2, Bash ×6, Edit ×28 /);
 }

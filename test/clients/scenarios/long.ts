@@ -7,7 +7,7 @@ import { countRounds } from '../upstream/wires.ts';
 import type { Scenario } from './scenario.ts';
 
 /** One white pixel. */
-const PICTURE =
+export const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 
 export const TURNS = 30;
