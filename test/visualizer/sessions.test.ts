@@ -33,6 +33,7 @@ const HISTORY: Item[] = [
   { type: 'tool_result', callId: 'c1', output: HOSTILE, isError: false },
   { type: 'tool_call', callId: 'c2', name: 'apply_patch', arguments: '{"patch":"*** Begin Patch"}' },
   { type: 'tool_result', callId: 'c2', output: 'no such file', isError: true },
+  { type: 'provider_item', kind: 'setup', opaque: { provider: 'openai', data: { tools: ['add_numbers'] } } },
   said('The parser is **fixed**.', 'assistant'),
   said('Now the printer'),
 ];
@@ -99,6 +100,8 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     await conversation.getByText('cwd: /home/ada').waitFor();
     await conversation.getByText('result').first().click();
     await conversation.getByText(HOSTILE).last().waitFor();
+    await conversation.getByText('Tools or instructions that changed').click();
+    await conversation.getByText('add_numbers').waitFor();
     const side = page.getByRole('region', { name: 'Sub-agents and side tasks' });
     expect(await side.getByRole('listitem').count()).toBe(1);
     await side.getByRole('link', { name: 'Search the tests' }).click();

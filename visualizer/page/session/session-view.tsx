@@ -1,7 +1,7 @@
 // visualizer/page/session: the runs of a coding agent's session as one conversation.
 
 import { useSignal } from '@preact/signals';
-import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../../protocol/item.ts';
+import type { Item, MessageItem, ProviderItem, ToolCallItem, ToolResultItem } from '../../../protocol/item.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { isAdded } from '../../../protocol/listing/label.ts';
 import { textOf } from '../../../protocol/message.ts';
@@ -158,10 +158,14 @@ function ItemBlock({ item, results }: { item: Item; results: Results }) {
     case 'tool_call':
       return <Call call={item} result={results.get(item.callId)} />;
     case 'provider_item':
-      return <Folded summary={item.kind} text={formatJson(item.opaque.data)} kind="mono" />;
+      return <Folded summary={kindOf(item)} text={formatJson(item.opaque.data)} kind="mono" />;
     default:
       return null;
   }
+}
+
+function kindOf({ kind }: ProviderItem): string {
+  return kind === 'setup' ? 'Tools or instructions that changed' : kind;
 }
 
 /** What the client adds to the user's words, and its instructions, are folded. */
