@@ -12,8 +12,9 @@ const KILLED = 12;
 const LAST = TURNS - 1;
 
 /**
- * A task of 30 turns with three tools and a picture that one of them reads, in whose middle the client and the gateway are killed. Both are started again:
- * the session goes on, the page shows it as one conversation with every turn, and the answer is printed alone.
+ * A task of 30 turns with three tools, one of which reads a picture. In its middle the client and the gateway are killed.
+ * Both are started again: the session goes on, the page shows it as one conversation with every turn, and the answer is
+ * printed alone.
  */
 export function killed(client: Client, wire: WireName): Scenario {
   return {
