@@ -10,6 +10,7 @@ import { edits } from './edits.ts';
 import { foundTools } from './found-tools.ts';
 import { killed } from './killed.ts';
 import { long } from './long.ts';
+import { picture } from './picture.ts';
 import { resumed } from './resumed.ts';
 import type { Scenario } from './scenario.ts';
 import { search } from './search.ts';
@@ -47,5 +48,6 @@ export const SCENARIOS: readonly Scenario[] = [
   code(claude('claude', { settings: true }), 'openai', 'claude'),
   code(claude('claude', { settings: true }), 'anthropic', 'claude'),
   ...WIRES.map(({ name }) => terminal(name)),
+  ...WIRES.map(({ name }) => picture(name)),
   ...(['anthropic', 'openai', 'openai-chat'] as const).map(name => killed(claude('claude'), name)),
 ];
