@@ -1,7 +1,13 @@
 // visualizer/page/session: the runs of a coding agent's session as one conversation.
 
 import { useSignal } from '@preact/signals';
-import type { Item, MessageItem, ProviderItem, ToolCallItem, ToolResultItem } from '../../../protocol/item.ts';
+import type {
+  Item,
+  MessageItem,
+  ProviderItem,
+  ToolCallItem,
+  ToolResultItem,
+} from '../../../protocol/item.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { isAdded } from '../../../protocol/listing/label.ts';
 import { textOf } from '../../../protocol/message.ts';
