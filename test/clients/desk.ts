@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -183,23 +183,29 @@ export class Desk implements AsyncDisposable {
 
   /** Starts the client in a terminal, with its words and its variables. */
   openTerminal(words: readonly string[], variables: Readonly<Record<string, string>>): Terminal {
-    const tmux = (...args: string[]) =>
-      execFileSync('tmux', ['-S', join(this.folder, 'tmux'), '-f', '/dev/null', ...args], {
-        encoding: 'utf8',
-      });
+    const place = ['-S', join(this.folder, 'tmux'), '-f', '/dev/null'];
+    const run = (...args: string[]) => spawnSync('tmux', [...place, ...args], { encoding: 'utf8' });
+    const tmux = (...args: string[]) => {
+      const { status, stderr } = run(...args);
+      if (status !== 0) throw new Error(`tmux ${args[0]}: ${stderr}`);
+    };
     const own = Object.entries({ ...this.#environment(), ...variables });
     const command = ['env', '-i', ...own.map(([name, value]) => `${name}=${value}`), this.#command, ...words];
     this.#terminal?.close();
     tmux('new-session', '-d', '-x', '160', '-y', '50', '-c', this.work, ...command);
     const terminal: Terminal = {
-      write: line => void [tmux('send-keys', '-l', line), tmux('send-keys', 'Enter')],
-      press: key => void tmux('send-keys', key),
+      write: line => {
+        tmux('send-keys', '-l', line);
+        tmux('send-keys', 'Enter');
+      },
+      press: key => tmux('send-keys', key),
       get screen() {
-        return tmux('capture-pane', '-p');
+        return run('capture-pane', '-p').stdout;
       },
       close: () => {
         this.#terminal = undefined;
-        tmux('kill-server');
+        // Nothing is left of it if the client has ended.
+        run('kill-server');
       },
     };
     this.#terminal = terminal;
