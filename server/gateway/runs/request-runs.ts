@@ -58,6 +58,7 @@ import {
   type UnstoredChain,
 } from './response-library.ts';
 import {
+  askedNote,
   CLIENT,
   callTypeFor,
   type Exposed,
@@ -228,7 +229,10 @@ export class RequestRuns {
       openCalls: known.tools.openIn(state.context),
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
-    const note = toJson({ type: 'asked', spec });
+    const last = known.spans.at(-1);
+    const before =
+      forkAt === undefined && last ? { request: last.spec.request, places: last.places } : undefined;
+    const note = askedNote(spec, before);
     const { opening } = asked;
     if (limited.some(({ answer }) => answer.type === 'approve')) opening.open();
     const run = await agents.make(spec, { request, toolset: held, store: source, opening }).open(runId);

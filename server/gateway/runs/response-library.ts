@@ -18,11 +18,13 @@ import {
   type CallTools,
   isAnswered,
   noteIn,
+  type Places,
   RESPONSES,
   type RecordedRequest,
   type ResponseHead,
   type ResponseSpec,
   specIn,
+  wholeSpec,
 } from './response-spec.ts';
 
 export type FoundResponse = { run: RunResponses; span: ItemSpan };
@@ -240,6 +242,8 @@ export type ItemSpan = ResponseHead & {
   /** The `seq` of its last entry; `null` while it is in progress. */
   to: number | null;
   deleted: boolean;
+  /** The entries that have the members of its request. */
+  places: Places;
 };
 
 type Turn = Extract<RunEvent, { type: 'turn.completed' }> & { retries: number };
@@ -317,6 +321,7 @@ export class DividedJournal {
     const withMore = { spans: spans.slice(), turns: turns.slice(), compacted: compacted.slice() };
     let { current, retries, answered, beforeLast } = last;
     const gone = new Set(deleted);
+    const all = [...entries, ...more];
     const close = (seq: number) => {
       if (current !== null) withMore.spans.push({ ...current, to: seq });
       current = null;
@@ -325,13 +330,15 @@ export class DividedJournal {
     for (const entry of more) {
       const { event, seq } = entry;
       const note = noteIn(event);
+      const asked = note?.type === 'asked' ? wholeSpec(note, at => all[at - 1]?.event) : undefined;
       // What a fork copied belongs to responses of the original run.
       const endsCopy = event.type === 'run.noted' && started.forkOf !== undefined && answered === undefined;
-      if (endsCopy || (note?.type === 'asked' && current !== null)) close(seq - 1);
-      if (note?.type === 'asked') {
+      if (endsCopy || (asked !== undefined && current !== null)) close(seq - 1);
+      if (asked !== undefined) {
         beforeLast = answered;
         const from = (answered?.seq ?? 0) + 1;
-        current = spanOf(runId, { seq, from, createdAt: event.at, spec: note.spec });
+        const like = note?.type === 'asked' ? note.like : undefined;
+        current = spanOf(runId, { seq, from, createdAt: event.at, spec: asked }, like);
       }
       if (event.type === 'transcript.compacted')
         withMore.compacted.push(...answer.place.state.context.transcript);
@@ -344,7 +351,7 @@ export class DividedJournal {
       if (note?.type === 'deleted') gone.add(note.responseId);
       if (current !== null && isAnswered(answer.state, current.spec)) close(seq);
     }
-    const read = { started, entries: [...entries, ...more], deleted: gone, place: answer.place };
+    const read = { started, entries: all, deleted: gone, place: answer.place };
     return new DividedJournal({ ...read, ...withMore, current, retries, answered, beforeLast });
   }
 }
@@ -354,8 +361,14 @@ function beforeAnswer(runId: string, spec: ResponseSpec, begin?: PlaceInRun): Ga
   return new GatewayAnswer(spec, { runId, from: Number.POSITIVE_INFINITY, begin });
 }
 
-function spanOf(runId: string, begun: Pick<ItemSpan, 'seq' | 'from' | 'createdAt' | 'spec'>): ItemSpan {
-  return { id: responseIdOf(runId, begun.seq), ...begun, to: null, deleted: false };
+function spanOf(
+  runId: string,
+  begun: Pick<ItemSpan, 'seq' | 'from' | 'createdAt' | 'spec'>,
+  like: Places = {},
+): ItemSpan {
+  const own = Object.keys(begun.spec.request).map(name => [name, begun.seq] as const);
+  const places = { ...Object.fromEntries(own), ...like };
+  return { id: responseIdOf(runId, begun.seq), ...begun, to: null, deleted: false, places };
 }
 
 /** Without decisions and results of calls. */

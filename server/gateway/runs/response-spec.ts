@@ -1,10 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { callTypeOf } from '../../../adapters/responses/item-kinds.ts';
+import { objectOf } from '../../../adapters/turn/json-access.ts';
 import type { Call, Context } from '../../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import type { Settings } from '../../../protocol/turn.ts';
 import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
@@ -134,9 +136,13 @@ export type Exposed = ResponseSpec['exposed'];
 /** `createdAt` is in ms since the epoch. */
 export type ResponseHead = { id: string; createdAt: number; spec: ResponseSpec };
 
-/** In a run's journal: a further response starts, or one is deleted. */
+/** In which entry of the run a member of its requests is, by its name. */
+const places = z.record(z.string(), z.number().int().positive());
+export type Places = z.infer<typeof places>;
+
+/** In a run's journal: a further response starts, or one is deleted. `like`: the members that its request has from others. */
 const note = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('asked'), spec: responseSpec }),
+  z.object({ type: z.literal('asked'), spec: responseSpec, like: z.exactOptional(places) }),
   z.object({ type: z.literal('deleted'), responseId: z.string() }),
 ]);
 type ResponseNote = z.infer<typeof note>;
@@ -241,6 +247,43 @@ export function specIn(event: RunEvent): ResponseSpec | undefined {
   if (event.type === 'run.started') return responseSpec.safeParse(event.launch?.request).data;
   const noted = noteIn(event);
   return noted?.type === 'asked' ? noted.spec : undefined;
+}
+
+/** Members of requests that are shorter are repeated. */
+const FEWEST_CHARS = 200;
+
+/** The note of a further request of a run, without the long members that are in the run's entries at `known`. */
+export function askedNote(
+  spec: ResponseSpec,
+  before?: { request: RecordedRequest; places: Places },
+): JsonValue {
+  const request = { ...objectOf(toJson(spec.request)) };
+  const like: Places = {};
+  const earlier: JsonObject = objectOf(toJson(before?.request ?? null));
+  for (const [name, value] of Object.entries(request)) {
+    const seq = before?.places[name];
+    if (seq === undefined || !isDeepStrictEqual(value, earlier[name])) continue;
+    if (JSON.stringify(value).length < FEWEST_CHARS) continue;
+    like[name] = seq;
+    delete request[name];
+  }
+  const isWhole = Object.keys(like).length === 0;
+  return toJson({ type: 'asked', spec: { ...spec, request }, ...(!isWhole && { like }) });
+}
+
+/** A request with the members that it has from others of its run; `undefined` if one of them is not there. */
+export function wholeSpec(
+  { spec, like = {} }: { spec: ResponseSpec; like?: Places },
+  entryAt: (seq: number) => RunEvent | undefined,
+): ResponseSpec | undefined {
+  const members: JsonObject = {};
+  for (const [name, seq] of Object.entries(like)) {
+    const event = entryAt(seq);
+    const value = objectOf(toJson((event && specIn(event)?.request) ?? null))[name];
+    if (value === undefined) return undefined;
+    members[name] = value;
+  }
+  return { ...spec, request: { ...spec.request, ...members } };
 }
 
 export function noteIn(event: RunEvent): ResponseNote | undefined {

@@ -91,3 +91,51 @@ test('a turn goes without what was redacted since the one before it', async () =
   });
   expect(JSON.stringify(await gateway.read(`/${id}/input_items`))).not.toContain(secret);
 });
+
+describe('the instructions and tools of a loop of calls', () => {
+  const instructions = 'Measure with care. '.repeat(50);
+  const described = { ...ASK, description: 'Asks the person at the desk. '.repeat(20) };
+  const ask = { model: 'loop', instructions, tools: [described] };
+  const runOf = ({ id }: Resource) => id.replace(/^resp_/, 'run_').replace(/_\d+$/, '');
+  const journalOf = async (response: Resource) => JSON.stringify(await store.read(runOf(response)));
+  const countIn = (text: string, part: string) => text.split(part).length - 1;
+
+  const begin = async (more: object = {}) => await gateway.create({ ...ask, ...more, input: 'Go.' });
+  const answer = async (before: Resource, more: object = {}) =>
+    await gateway.create({ ...ask, ...more, input: outputFor(before), previous_response_id: before.id });
+
+  test('are journaled once, and every response shows them', async () => {
+    const first = await begin();
+    const second = await answer(first);
+    const third = await answer(second);
+    expect(countIn(await journalOf(third), instructions)).toBe(1);
+    expect(countIn(await journalOf(third), described.description)).toBe(1);
+    for (const { id } of [first, second, third])
+      expect(await gateway.read(`/${id}`)).toMatchObject({ instructions, tools: [described] });
+  });
+
+  test('are journaled again if a request changes them, and each response shows its own', async () => {
+    const other = 'Measure fast. '.repeat(50);
+    const first = await begin();
+    const second = await answer(first, { instructions: other });
+    const third = await answer(second, { instructions: other });
+    const fourth = await answer(third);
+    const journal = await journalOf(fourth);
+    expect([countIn(journal, instructions), countIn(journal, other)]).toEqual([2, 1]);
+    const shown = [first, second, third, fourth].map(({ id }) => gateway.read<Resource>(`/${id}`));
+    expect((await Promise.all(shown)).map(response => response.instructions)).toEqual([
+      instructions,
+      other,
+      other,
+      instructions,
+    ]);
+  });
+
+  test('are journaled again in a fork, which outlives its original', async () => {
+    const first = await begin();
+    await answer(first);
+    const forked = await answer(first);
+    expect(runOf(forked)).not.toBe(runOf(first));
+    expect(await journalOf(forked)).toContain(instructions);
+  });
+});
