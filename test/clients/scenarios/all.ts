@@ -8,7 +8,6 @@ import { code } from './code.ts';
 import { compaction } from './compaction.ts';
 import { edits } from './edits.ts';
 import { foundTools } from './found-tools.ts';
-import { killed } from './killed.ts';
 import { long } from './long.ts';
 import { picture } from './picture.ts';
 import { resumed } from './resumed.ts';
@@ -49,5 +48,5 @@ export const SCENARIOS: readonly Scenario[] = [
   code(claude('claude', { settings: true }), 'anthropic', 'claude'),
   ...WIRES.map(({ name }) => terminal(name)),
   ...WIRES.map(({ name }) => picture(name)),
-  ...(['anthropic', 'openai', 'openai-chat'] as const).map(name => killed(claude('claude'), name)),
+  resumed(claude('claude'), 'openai-chat'),
 ];

@@ -44,14 +44,14 @@ export function resumed(client: Client, wire: WireName): Scenario {
       await desk.startGateway();
       assert.match((await desk.ask('To the end.', GO_ON)).stdout, /All is done\./);
       const paid = assertDone(desk);
-      const shown = await assertShown(desk, { last: 'To the end.' });
+      const shown = await assertShown(desk);
       return `${TURNS} turns, reasoning returned ${paid.at(-1)?.kept} times, ${shown}`;
     },
   };
 }
 
-/** All runs are of one session, none goes on, and its page has the whole conversation. `last`: the last prompt. */
-export async function assertShown(desk: Desk, { last }: { last: string }): Promise<string> {
+/** All runs are of one session, none goes on, and its page has the whole conversation. */
+async function assertShown(desk: Desk): Promise<string> {
   const runs: readonly { status: string; labels: Labels }[] = await desk.runs();
   assert.ok(!runs.some(({ status }) => status === 'running'), 'a run still goes on');
   const [session = '', ...others] = new Set(runs.map(({ labels }) => labels.session));
@@ -65,7 +65,7 @@ export async function assertShown(desk: Desk, { last }: { last: string }): Promi
   const more = page.getByRole('button', { name: 'Show earlier' });
   while ((await more.count()) > 0) await more.click();
   const said = await conversation.locator('.block.message').allInnerTexts();
-  assert.deepEqual([said[0], said.at(-1)], ['Change the files.', last]);
+  assert.deepEqual([said[0], said.at(-1)], ['Change the files.', 'To the end.']);
   assert.equal((await conversation.locator('.block.reply').allInnerTexts()).at(-1), 'All is done.');
   const states = await conversation.locator('.call .badge').allInnerTexts();
   assert.deepEqual(states, Array(CALLS).fill('done'));
