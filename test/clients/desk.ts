@@ -263,6 +263,8 @@ export class Desk implements AsyncDisposable {
   }
 
   remove(): void {
+    // Its socket is in the folder.
+    this.#terminal?.close();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
