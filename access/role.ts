@@ -1,37 +1,56 @@
 // access: who sends a request, and what its role may do, for the server and for every front.
 
-export const ROLES = ['operator', 'approver', 'viewer', 'client'] as const;
+import type { RunCommand } from '../protocol/run-command.ts';
+
+export const ROLES = ['operator', 'approver', 'requester', 'viewer', 'client'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** `command`: every other way to change runs: start, continue and delete them too. `generate`: responses with `/v1`. */
-export type Right = 'read' | 'decide' | 'command' | 'generate';
+/**
+ * What a request does. `read`: runs; `inspect`: agents from inside, and raw requests of runs; `start`: a run; `send`: a
+ * message; `result`: of a client's tool; `decide`: about a call; `command`: every other way to change runs, such as to
+ * edit, fork, cancel and delete them; `generate`: responses with `/v1`.
+ */
+const RIGHTS = ['read', 'inspect', 'start', 'send', 'result', 'decide', 'command', 'generate'] as const;
+export type Right = (typeof RIGHTS)[number];
 
-const RIGHTS: Readonly<Record<Role, { rights: readonly Right[]; words: string }>> = {
-  operator: { rights: ['read', 'decide', 'command', 'generate'], words: 'can do everything' },
+/** The one table of what roles may do. */
+const ROLE_TABLE: Readonly<Record<Role, { rights: readonly Right[]; words: string }>> = {
+  operator: { rights: RIGHTS, words: 'can do everything' },
   approver: {
-    rights: ['read', 'decide'],
+    rights: ['read', 'inspect', 'result', 'decide'],
     words: 'can only read runs and decide calls (approve, reject, answer, resolve)',
   },
-  viewer: { rights: ['read'], words: 'can only read runs' },
+  requester: {
+    rights: ['read', 'start', 'send', 'result'],
+    words: 'can only start runs, read them, write in them and answer what they ask; it decides nothing',
+  },
+  viewer: { rights: ['read', 'inspect'], words: 'can only read runs' },
   client: { rights: ['generate'], words: 'can only use /v1' },
 };
 
-const DECISIONS: readonly string[] = ['approve', 'reject', 'answer', 'resolve'];
+const RIGHT_OF: Readonly<Partial<Record<string, Right>>> = {
+  start: 'start',
+  send: 'send',
+  answer: 'result',
+  approve: 'decide',
+  reject: 'decide',
+  resolve: 'decide',
+};
 
 export function may({ role }: { role: Role }, right: Right): boolean {
-  return RIGHTS[role].rights.includes(right);
+  return ROLE_TABLE[role].rights.includes(right);
 }
 
-/** The right to submit a command of this type to a run; `start` is one too. */
-export function rightOf(type: string): Right {
-  return DECISIONS.includes(type) ? 'decide' : 'command';
+/** The right to submit a command of this type to a run; `start` is one too. To answer a gated call is to decide it. */
+export function rightOf(type: RunCommand['type'] | 'start' | 'resume' | 'fork'): Right {
+  return RIGHT_OF[type] ?? 'command';
 }
 
-export function mayCommand(caller: { role: Role }, type: string): boolean {
+export function mayCommand(caller: { role: Role }, type: Parameters<typeof rightOf>[0]): boolean {
   return may(caller, rightOf(type));
 }
 
 /** Why a request is refused, for its sender. */
 export function describeRole({ role }: { role: Role }): string {
-  return `The role "${role}" ${RIGHTS[role].words}.`;
+  return `The role "${role}" ${ROLE_TABLE[role].words}.`;
 }

@@ -163,7 +163,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   async #begin(
     input: string | readonly Item[],
-    options: StartOptions & Pick<ResolvedStart, 'parent' | 'inheritedLabels'>,
+    options: StartOptions & Pick<ResolvedStart, 'parent' | 'inheritedLabels' | 'people'>,
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run<Tools, Output>> {
     const runId = options.runId ?? this.#host.newId('run');
@@ -171,6 +171,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       items: inherited,
       sent: before,
       inherits,
+      people,
     } = await this.#inherited.load(options.continues ?? null);
     const tools = await this.#tools.connect();
     assertToolChoice(this.#definition, tools);
@@ -187,6 +188,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       runContext,
       sent: options.sent ?? before,
       inherits: options.inherits ?? inherits,
+      ...omitUndefined({ people: options.people ?? people }),
     };
     const started = this.#describeStart(input, start);
     return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);

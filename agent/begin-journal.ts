@@ -48,6 +48,11 @@ export type StartOptions<RunContext = unknown> = {
   paused?: boolean;
   /** Whether a paused run also rests before it finishes, so that its last turn can be inspected and changed. */
   holdsAtEnd?: boolean;
+  /**
+   * Who starts the run, as the journal and approvals with `not` name them. Without a name, nobody may decide a call whose
+   * approval excludes who started the run.
+   */
+  by?: string;
   /** Cancels the run when aborted. */
   signal?: AbortSignal;
   /** The id of the run. Default: a new random one. */
@@ -71,7 +76,7 @@ export type StartArguments<RunContext> = undefined extends RunContext
 export type LoopStart<RunContext = unknown> = Omit<StartOptions<RunContext>, 'continues' | 'signal'>;
 
 const INPUT_NAMES = optionNames<LoopStart>()(
-  'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request sent inherits',
+  'stream chat labels by title limits runContext onLimit paused holdsAtEnd runId launch request sent inherits',
 );
 const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
 const LAUNCH_NAMES = optionNames<NonNullable<StartOptions['launch']>>()('module model request');
@@ -110,7 +115,7 @@ export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
 
 /** Resolved start options. `tools` are the tools known so far; `undefined` before tool sources are connected. */
 export type ResolvedStart = StartOptions &
-  Pick<RunStarted, 'parent'> & {
+  Pick<RunStarted, 'parent' | 'people'> & {
     runId: string;
     /** The labels of the run that it continues, or that calls it. */
     inheritedLabels?: Labels;
@@ -163,6 +168,8 @@ export function beginJournal(
       inherits: inherits && takenOver(inherits, config),
       launch: options.launch,
       parent: options.parent,
+      by: options.by,
+      people: options.people,
     }),
   };
 }

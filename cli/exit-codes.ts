@@ -23,6 +23,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'call-unknown': EXIT.usage,
   'call-not-open': EXIT.refused,
   'already-decided': EXIT.refused,
+  'not-allowed': EXIT.refused,
   'wrong-digest': EXIT.refused,
   expired: EXIT.refused,
   'attempt-alive': EXIT.refused,

@@ -1,6 +1,7 @@
 import { reasonToCompact } from '../machines/compaction.ts';
 import type { Call, Context } from '../machines/context.ts';
 import { endsWithAnswer } from '../machines/decide-next-action.ts';
+import { dutiesOf, hasDuties } from '../machines/duties.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import type { Limits } from '../protocol/config.ts';
 import {
@@ -47,6 +48,7 @@ export function abstractState(
     ],
     [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
     context.paused ? context.steps : 'runs',
+    context.people.senders.length,
     abstractBreakpoints(context),
     [context.finishersDone, context.timer !== null],
     abstractCompaction(context),
@@ -131,9 +133,10 @@ function abstractStatus(call: Call, { now }: Context): string {
   if (call.status === 'settled') return 'settled';
   if (call.status === 'ready' && call.attempt > 0) return `again ${riskOf(call)}`;
   const by = call.executedBy === 'client' ? 'client' : riskOf(call);
+  const duties = hasDuties(call) ? ` ${JSON.stringify([dutiesOf(call), call.approvedBy])}` : '';
   return call.status === 'gated'
-    ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}`
-    : `${call.status} ${by}`;
+    ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}${duties}`
+    : `${call.status} ${by}${duties}`;
 }
 
 function abstractExpiry({ expiresAt }: Call, now: number): string {

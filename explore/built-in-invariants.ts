@@ -6,7 +6,13 @@ import type { Effect, NextAction } from '../protocol/effect.ts';
 import type { ChartEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { textOf } from '../protocol/message.ts';
-import { type CheckedStep, type Expected, find, type ReferenceModel } from './reference-model.ts';
+import {
+  type CheckedStep,
+  type Expected,
+  find,
+  findIntruder,
+  type ReferenceModel,
+} from './reference-model.ts';
 
 /** Describes how a step breaks each invariant; nothing if it does not. The keys are the names in a report. */
 type BuiltInInvariants = Readonly<Record<string, (step: CheckedStep) => string | false | null | undefined>>;
@@ -46,6 +52,14 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
       return called?.call.gate === true && !called.approved && ADMITTED.has(status);
     });
     return wrong && `${wrong.name} (${wrong.callId}) is ${wrong.status} without approval`;
+  },
+
+  'only those decide a call whom its approval allows: the starter or a sender never does, if it says so': ({
+    before,
+    event,
+  }) => {
+    const intruder = before === null || event === null ? null : findIntruder(event, before.reference);
+    return intruder && `the decision of ${intruder} was accepted`;
   },
 
   'a call runs with its proposed input, or with the input edited on approval': ({ after, reference }) => {

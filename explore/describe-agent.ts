@@ -2,8 +2,10 @@ import type { Agent } from '../agent/agent.ts';
 import { defineAgent } from '../agent/agent-options.ts';
 import { readRunContextNow } from '../agent/run-context.ts';
 import { runConfigOf } from '../engine/services/definition.ts';
+import { dutiesOf, hasDuties } from '../machines/duties.ts';
 import type { RunConfig } from '../protocol/config.ts';
 import { EngineError, invalidInput } from '../protocol/error.ts';
+import type { Duties } from '../protocol/event.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import {
   type Approval,
@@ -21,7 +23,7 @@ export type ToolSamples = {
   readonly outputs?: readonly JsonValue[];
 };
 
-export type GateSample = { gate: boolean; reason?: string; expiresInMs?: number };
+export type GateSample = { gate: boolean; reason?: string; expiresInMs?: number } & Duties;
 
 export type ExploredTool = {
   name: string;
@@ -102,6 +104,11 @@ export function describeAgent(
   };
 }
 
+/** Whether a call of the agent is for certain people to decide. */
+export function asksForPeople({ tools }: Pick<ExploredAgent, 'tools'>): boolean {
+  return tools.some(({ calls }) => calls.some(({ gates }) => gates.some(hasDuties)));
+}
+
 function isTool(entry: Tool | ToolSource): entry is Tool {
   return !('connect' in entry && typeof entry.connect === 'function');
 }
@@ -172,7 +179,7 @@ function askPure(tool: Tool, input: JsonValue, given: JsonValue | undefined): Ap
   if (approval !== undefined) return approval;
   throw new EngineError(
     'agent-invalid',
-    `tool "${name}": expected its pure approval function to return a boolean or { required, reason?, expiresInMs? } at once, got ${answer instanceof Promise ? 'a promise' : typeof answer}.`,
+    `tool "${name}": expected its pure approval function to return a boolean or { required, reason?, by?, not?, quorum?, expiresInMs? } at once, got ${answer instanceof Promise ? 'a promise' : typeof answer}.`,
   );
 }
 
@@ -204,8 +211,10 @@ function acceptedValue(validation: Validation | Promise<Validation>): { value: u
 function gatesOf(approval: Approval | undefined): GateSample[] {
   if (approval === undefined) return [{ gate: false }, { gate: true }, { gate: true, expiresInMs: 60_000 }];
   if (typeof approval === 'boolean') return [{ gate: approval }];
-  const { required, ...rest } = approval;
-  return [{ gate: required, ...rest }];
+  const read = readApproval(approval);
+  if (read === undefined) throw invalidInput('samples: expected an approval as a tool gives it.');
+  const { required, by, not, quorum, ...rest } = read;
+  return [{ gate: required, ...rest, ...(required && dutiesOf(read)) }];
 }
 
 const MAX_INPUTS = 8;

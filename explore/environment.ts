@@ -1,7 +1,7 @@
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
-import type { ExploredAgent, ExploredTool, GateSample } from './describe-agent.ts';
+import { asksForPeople, type ExploredAgent, type ExploredTool, type GateSample } from './describe-agent.ts';
 
 /** A call that the model may make. Its id, digest and expiry are added when it is made. */
 export type CallTemplate = Omit<QualifiedCall, 'callId' | 'digest' | 'expiresAt'> & { expiresInMs?: number };
@@ -35,6 +35,8 @@ export type Environment = {
   suspends(call: QualifiedCall): boolean;
   /** Whether people approve calls. Default: `true`. */
   approvals?: boolean;
+  /** Whether events name people: who started the run, who writes in it, and who decides. Default: `false`. */
+  people?: boolean;
   /** Whether decisions may also apply to later calls. */
   sticky: boolean;
   /** Whether the transcript (once per turn) and the parameters are edited. */
@@ -98,6 +100,7 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
     doubts: ({ sideEffect }) => sideEffect === 'once',
     suspends: ({ name }) => tools.get(name)?.isSubAgent ?? false,
     sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
+    people: asksForPeople(agent),
     edits: false,
     clientEvents: true,
     invalidEvents: true,
@@ -120,11 +123,12 @@ export function firstCalls(agent: ExploredAgent): CallTemplate[] {
 export function listKinds(agent: ExploredAgent): CallTemplate[] {
   const kinds = new Map<string, CallTemplate>();
   for (const call of listCalls(agent)) {
-    const { sideEffect, reconcilable, executedBy, gate, expiresInMs } = call;
+    const { sideEffect, reconcilable, executedBy, gate, expiresInMs, by, not, quorum } = call;
     const tool = agent.tools.find(({ name }) => name === call.name);
     const kind = JSON.stringify([
       ...[sideEffect === 'once' && reconcilable, sideEffect === 'once', executedBy],
       ...[gate, gate && expiresInMs !== undefined, tool?.isSubAgent, (tool?.attempts ?? 1) > 1],
+      ...[by, not, quorum],
     ]);
     if (!kinds.has(kind)) kinds.set(kind, call);
   }

@@ -16,10 +16,10 @@ import { userMessage } from '../protocol/message.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { BUILT_IN } from './built-in-invariants.ts';
-import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
+import { asksForPeople, describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
 import { Explorer, nameEdge, type WalkWatcher } from './explorer.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariant.ts';
-import { START } from './make-events.ts';
+import { START, STARTER } from './make-events.ts';
 import { type ExplorationReport, reportBreach, type UnfinishedWalks } from './report.ts';
 import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
 
@@ -158,7 +158,8 @@ export function finishExploration(
   };
 }
 
-function makeStarted({ name, version, config, runContext }: ExploredAgent): RunStarted {
+function makeStarted(agent: ExploredAgent): RunStarted {
+  const { name, version, config, runContext } = agent;
   return {
     type: 'run.started',
     at: START,
@@ -169,6 +170,6 @@ function makeStarted({ name, version, config, runContext }: ExploredAgent): RunS
     config,
     input: [userMessage('begin')],
     stream: true,
-    ...omitUndefined({ runContext }),
+    ...omitUndefined({ runContext, by: asksForPeople(agent) ? STARTER : undefined }),
   };
 }

@@ -1,4 +1,6 @@
+import { qualifiedOf } from '../machines/calls.ts';
 import type { Call, Context } from '../machines/context.ts';
+import { hasDuties } from '../machines/duties.ts';
 import { limitsOf, limitsUsage } from '../machines/limits.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import { digestCall } from '../protocol/content/digest.ts';
@@ -13,12 +15,14 @@ import {
   answering,
   failing,
   makeTurn,
+  STARTER,
   saying,
   settling,
   stamp,
   starting,
   type UntimedEvent,
   type UntimedOf,
+  WRITER,
 } from './make-events.ts';
 
 /** `isEnabled` decides which of them the chart must accept. No decisions during a cancellation: they have no effect. */
@@ -238,15 +242,19 @@ function listTurnReports(context: Context, environment: Environment): UntimedEve
   });
 }
 
-function listClientEvents(context: Context, { mostUnread = 1 }: Environment): UntimedEvent[] {
+function listClientEvents(context: Context, { mostUnread = 1, people }: Environment): UntimedEvent[] {
   const { inbox, paused, steps, turn, now, calls, cancelling } = context;
   const text = `message ${turn.number}, ${now}, ${inbox.length}`;
   const unsettled = calls.filter(({ status }) => status !== 'settled').map(({ callId }) => callId);
   if (cancelling !== null) return [{ type: 'run.cancelled', unsettled }];
   const twice = [userMessage(text), userMessage(`${text}, and more`)];
   return [
-    ...when(inbox.length < mostUnread, saying(text)),
-    ...when(inbox.length + 2 <= mostUnread, { type: 'message.received', items: twice }),
+    ...when(inbox.length < mostUnread, { ...saying(text), ...(people === true && { by: WRITER }) }),
+    ...when(inbox.length + 2 <= mostUnread, {
+      type: 'message.received',
+      items: twice,
+      ...(people === true && { by: WRITER }),
+    }),
     { type: paused ? 'run.unpaused' : 'pause.requested' },
     ...when(steps === 0, { type: 'step.requested' }),
     { type: 'cancel.requested', deadline: now + 1000 },
@@ -310,17 +318,22 @@ function listDecisions(context: Context, call: Call, environment: Environment): 
     ...(status === 'gated' ? listApprovals(context, call, environment) : []),
     ...when(status !== 'gated' && invalidEvents, approving(call)),
     ...when(isClients || invalidEvents, ...results.slice(0, isClients ? undefined : 1)),
-    ...when(isDoubted || invalidEvents, { type: 'doubt.resolved', callId, resolution: { type: 'retry' } }),
+    ...(isDoubted || invalidEvents
+      ? forPeople(call, [{ type: 'doubt.resolved', callId, resolution: { type: 'retry' } }])
+      : []),
     ...when(isClients, { ...receiving(callId, 'it broke'), isError: true }),
     ...when(
       isWaiting && !isClients,
       { ...receiving(callId, 'found out'), ...ofChild },
       { ...receiving(callId, 'it failed'), ...ofChild, isError: true },
     ),
-    ...when(
-      isDoubted,
-      { type: 'doubt.resolved', callId, resolution: { type: 'happened', output: 'it happened' } },
-      { type: 'doubt.resolved', callId, resolution: { type: 'failed', reason: 'it did not work' } },
+    ...forPeople(
+      call,
+      when(
+        isDoubted,
+        { type: 'doubt.resolved', callId, resolution: { type: 'happened', output: 'it happened' } },
+        { type: 'doubt.resolved', callId, resolution: { type: 'failed', reason: 'it did not work' } },
+      ),
     ),
   ];
 }
@@ -341,6 +354,7 @@ function listApprovals({ now, sticky }: Context, call: Call, environment: Enviro
     { ...decided, decision: { type: 'approve', input, editDigest: digestCall(name, input) } },
   ];
   const late = { at: Math.max(expiresAt ?? 0, now + 1) };
+  if (hasDuties(call)) return listDutiful(call, decisions, environment);
   return [
     ...decisions,
     ...when(
@@ -353,6 +367,38 @@ function listApprovals({ now, sticky }: Context, call: Call, environment: Enviro
       .slice(0, invalidEvents ? undefined : 1)
       .map(decision => ({ ...decision, ...late })),
   ];
+}
+
+/** For a call with duties: by someone whom they allow, by who started the run, and without a name. */
+function forPeople(call: Call, events: UntimedEvent[]): UntimedEvent[] {
+  if (!hasDuties(call)) return events;
+  const { by: groups = [] } = call;
+  return events.flatMap(event => [
+    { ...event, by: 'decider 1', groups },
+    { ...event, by: STARTER, groups },
+    event,
+  ]);
+}
+
+/** The decisions of everyone who may matter, each with the groups that the call asks for, and without. */
+function listDutiful(call: Call, decisions: UntimedEvent[], environment: Environment): UntimedEvent[] {
+  const { by: groups = [], quorum = 1 } = call;
+  const deciders = Array.from({ length: Math.min(quorum, 3) }, (_, index) => `decider ${index + 1}`);
+  const named = (by: string) => ({ by, known: 'token' as const, ...(groups.length > 0 && { groups }) });
+  const allowed = deciders.flatMap(by => decisions.map(decision => ({ ...decision, ...named(by) })));
+  const approval = approving(call);
+  const barred = [
+    ...[STARTER, WRITER].flatMap(by => decisions.map(decision => ({ ...decision, ...named(by) }))),
+    ...decisions,
+    ...when(
+      groups.length > 0,
+      { ...approval, by: 'a guest' },
+      { ...approval, by: 'a guest', groups: ['others'] },
+    ),
+    ...when(groups.length > 0, { ...approval, groups }),
+    { ...approval, ...named('decider 1'), sticky: true },
+  ];
+  return [...allowed, ...(environment.invalidEvents ? barred : barred.slice(0, 1))];
 }
 
 const approving = ({ callId, digest }: QualifiedCall): UntimedOf<'approval.decided'> => ({
@@ -387,11 +433,6 @@ function editingTurn(turn: number, calls: QualifiedCall[]): UntimedOf<'turn.edit
 function editedCall(call: Call, environment: Environment): QualifiedCall {
   const input = environment.editedInput(call);
   return { ...qualifiedOf(call), input, digest: digestCall(call.name, input) };
-}
-
-function qualifiedOf(call: Call): QualifiedCall {
-  const { status, attempt, key, edited, doubt, childRunId, result, ...qualified } = call;
-  return qualified;
 }
 
 const BREAKPOINTS: readonly Breakpoint[] = [

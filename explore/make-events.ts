@@ -7,6 +7,10 @@ import { userMessage } from '../protocol/message.ts';
 /** The start time of every explored run, in ms since the epoch. */
 export const START = 1_000_000;
 
+/** Who starts explored runs, and who else writes in them. */
+export const STARTER = 'the starter';
+export const WRITER = 'a writer';
+
 type Untimed<Event> = Event extends ChartEvent ? Omit<Event, 'at' | 'generation'> : never;
 
 /** An event whose time and generation are added by `stamp`, unless set. */

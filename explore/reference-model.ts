@@ -65,7 +65,12 @@ export type ReferenceModel = {
   ungrown: string[];
   /** Whether a turn has completed since the latest compaction ended. */
   mayCompact: boolean;
+  /** Who started the run, and who wrote in it; a text that is no name stands for someone without one. */
+  starters: readonly string[];
+  writers: readonly string[];
 };
+
+const NAMELESS = '\0';
 
 /** The model that reads a request, its items, and whether the engine names a break. */
 type Read = { model: number; items: readonly Item[]; isBroken: boolean };
@@ -88,6 +93,8 @@ export type ReferenceCall = {
   input: JsonValue;
   digest: string;
   approved: boolean;
+  /** Of a call that asks for certain people: who has approved it as it is. */
+  approvals: readonly string[];
   starts: number;
   /** Whether it may be started: it was not started before, or is known not to have happened. */
   mayStart: boolean;
@@ -173,6 +180,8 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     lost: new Set(),
     ungrown: [],
     mayCompact: true,
+    starters: [...names(started.people?.starters), ...names([started.by ?? null])],
+    writers: [...names(started.people?.senders), ...names([started.by ?? null])],
   };
   followEffects(model, step.effects);
   followRequest(model, step);
@@ -192,6 +201,7 @@ export function followReference(before: ReferenceModel, event: ChartEvent, step:
     ungrown: [],
     continued: event.type === 'run.unpaused',
   };
+  if (isWritten(event, before)) model.writers = [...model.writers, ...names([event.by ?? null])];
   expectationOf(event).follow?.(model, event, step);
   closeRound(model);
   followEffects(model, step.effects);
@@ -256,6 +266,75 @@ type Expectation<Event> = {
   follow?(model: ReferenceModel, event: Event, step: Step): void;
 };
 
+function names(people: readonly (string | null)[] = []): string[] {
+  return people.map(name => name ?? NAMELESS);
+}
+
+/** Whether someone adds something that the model reads. A call that is given back as it is adds nothing. */
+function isWritten(event: ChartEvent, model: ReferenceModel): event is ChartEvent & { by?: string } {
+  switch (event.type) {
+    case 'message.received':
+    case 'params.changed':
+    case 'transcript.edited':
+    case 'turn.edited':
+      return true;
+    case 'result.received':
+      return event.childRunId === undefined;
+    case 'call.edited':
+      return !isGivenBack(event, model);
+    default:
+      return false;
+  }
+}
+
+function isGivenBack({ callId, call }: Of<'call.edited'>, model: ReferenceModel): boolean {
+  const known = find(model, callId);
+  return (
+    known !== undefined &&
+    sortedJson({ ...known.call, input: known.input, digest: known.digest }) === sortedJson(call)
+  );
+}
+
+function sortedJson(call: QualifiedCall): string {
+  return JSON.stringify(Object.entries(call).sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+function isForAnyone({ by, not, quorum }: QualifiedCall): boolean {
+  return by === undefined && not === undefined && quorum === undefined;
+}
+
+type Who = { by?: string; groups?: readonly string[] };
+
+/** Whether the call is for this person to decide: everyone, if it asks for nobody in particular. */
+function isFor(call: QualifiedCall, { by: name, groups = [] }: Who, model: ReferenceModel): boolean {
+  if (isForAnyone(call)) return true;
+  const { starters, writers } = model;
+  const excluded: readonly string[] = { none: [], starter: starters, sender: writers }[call.not ?? 'none'];
+  return (
+    name !== undefined &&
+    (call.by === undefined || groups.some(group => call.by?.includes(group))) &&
+    !excluded.includes(name) &&
+    !excluded.includes(NAMELESS)
+  );
+}
+
+/** Whom an accepted decision about the call should have been refused; `null` if nobody. */
+export function findIntruder(event: ChartEvent, model: ReferenceModel): string | null {
+  if (event.type !== 'approval.decided' && event.type !== 'doubt.resolved') return null;
+  const call = find(model, event.callId)?.call;
+  if (call === undefined || isFor(call, event, model)) return null;
+  return event.by ?? 'someone without a name';
+}
+
+/** Whether the calls that an edit changes are for this person to decide. */
+function mayEdit(event: Of<'transcript.edited'> | Of<'turn.edited'>, model: ReferenceModel): boolean {
+  const answered = 'results' in event ? (event.results ?? []).map(({ callId }) => callId) : [];
+  return model.calls.every(({ call, stage, digest }) => {
+    const isKept = event.calls.some(one => one.callId === call.callId && one.digest === digest);
+    return stage === 'settled' || (isKept && !answered.includes(call.callId)) || isFor(call, event, model);
+  });
+}
+
 const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> } = {
   'message.received': {
     follow(model, { items }) {
@@ -265,10 +344,16 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
   },
   'approval.decided': {
-    isEnabled({ callId, digest, at }, model) {
+    isEnabled(event, model) {
+      const { callId, digest, at, decision, by = '' } = event;
       const entry = find(model, callId);
       if (entry?.stage !== 'gated' || entry.digest !== digest) return false;
-      return entry.call.expiresAt === undefined || at < entry.call.expiresAt;
+      const { call, approvals } = entry;
+      if (call.expiresAt !== undefined && at >= call.expiresAt) return false;
+      if (isForAnyone(call)) return true;
+      if (event.sticky === true || !isFor(call, event, model)) return false;
+      if (decision.type === 'answer') return call.quorum === undefined || call.quorum === 1;
+      return decision.type === 'reject' || decision.input !== undefined || !approvals.includes(by);
     },
     follow: followDecision,
   },
@@ -281,7 +366,10 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
   },
   'doubt.resolved': {
-    isEnabled: ({ callId }, model) => hasStage(model, callId, 'doubted'),
+    isEnabled(event, model) {
+      const entry = find(model, event.callId);
+      return entry?.stage === 'doubted' && isFor(entry.call, event, model);
+    },
     follow(model, { callId, resolution }) {
       if (resolution.type === 'retry') change(model, callId, { stage: 'ready', mayStart: true });
       else if (resolution.type === 'failed')
@@ -290,8 +378,9 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
   },
   'transcript.edited': {
-    isEnabled({ calls }, model, { value }) {
-      const digests = new Map(calls.map(({ callId, digest }) => [callId, digest]));
+    isEnabled(event, model, { value }) {
+      if (!mayEdit(event, model)) return false;
+      const digests = new Map(event.calls.map(({ callId, digest }) => [callId, digest]));
       const isKept = ({ call, stage, digest }: ReferenceCall) =>
         !isOwed(stage) && digests.get(call.callId) === digest;
       return isResting(value) && model.calls.every(entry => isFree(entry) || isKept(entry));
@@ -299,25 +388,30 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     follow: followEdit,
   },
   'turn.edited': {
-    isEnabled: ({ turn, calls }, model, { value, context }) =>
-      isResting(value) && turn === context.turn.number && isEditable(model, calls.length),
+    isEnabled: (event, model, { value, context }) =>
+      isResting(value) &&
+      event.turn === context.turn.number &&
+      isEditable(model, event.calls.length) &&
+      mayEdit(event, model),
     follow: followTurnEdit,
   },
   'call.edited': {
-    isEnabled({ callId, digest, call }, model) {
+    isEnabled(event, model) {
+      const { callId, digest, call } = event;
       const entry = find(model, callId);
+      if (entry !== undefined && !isFor(entry.call, event, model) && !isGivenBack(event, model)) return false;
       const isOpen = entry?.stage === 'ready' || entry?.stage === 'gated';
       return isOpen && entry.starts === 0 && entry.digest === digest && call.error === undefined;
     },
     /** It needs an approval again, unless a sticky rule gives it. */
     follow(model, { callId, call }) {
-      const isAllowed = stickyFor(model, call.name) === 'approve';
+      const isAllowed = isForAnyone(call) && stickyFor(model, call.name) === 'approve';
       const { input, digest } = call;
       const isRepetition = repeats(model, call);
       const gate = call.gate || isRepetition;
       const approved = gate && isAllowed && !isRepetition;
       const stage = gate && !approved ? 'gated' : permittedStage(call);
-      change(model, callId, { call: { ...call, gate }, input, digest, approved, stage });
+      change(model, callId, { call: { ...call, gate }, input, digest, approved, approvals: [], stage });
     },
   },
   'breakpoints.set': {
@@ -548,8 +642,17 @@ function followDecision(model: ReferenceModel, event: Of<'approval.decided'>): v
     const edited = omitUndefined({ input: decision.input, digest: decision.editDigest });
     const after = { ...call, digest: edited.digest ?? call.digest };
     const isRepetition = after.digest !== find(model, callId)?.digest && repeats(model, after);
-    if (isRepetition) change(model, callId, { call: { ...call, gate: true }, stage: 'gated', ...edited });
-    else change(model, callId, { stage: permittedStage(call), approved: true, ...edited });
+    const { by, not, quorum, ...bare } = call;
+    const now = decision.input === undefined ? call : { ...bare, ...decision.duties };
+    const before = decision.input === undefined ? (find(model, callId)?.approvals ?? []) : [];
+    const counts = event.by !== undefined && isFor(now, event, model);
+    const approvals = counts && !isForAnyone(now) ? [...before, event.by ?? ''] : before;
+    const isEnough = isForAnyone(now) || new Set(approvals).size >= (now.quorum ?? 1);
+    if (isRepetition)
+      change(model, callId, { call: { ...now, gate: true }, stage: 'gated', approvals: [], ...edited });
+    else if (isEnough)
+      change(model, callId, { call: now, stage: permittedStage(call), approved: true, approvals, ...edited });
+    else change(model, callId, { call: now, approvals, ...edited });
   }
 }
 
@@ -596,7 +699,7 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
       }
       spending.toolCalls += 1;
     }
-    const rule = stickyFor(model, call.name);
+    const rule = isForAnyone(call) ? stickyFor(model, call.name) : undefined;
     if (call.gate && rule === 'reject') return refused;
     if (repeats(model, call)) return { ...entry, call: { ...call, gate: true }, stage: 'gated' };
     if (call.gate && rule === undefined) return { ...entry, stage: 'gated' };
@@ -674,7 +777,7 @@ function spendOn(
 
 function newEntry(call: QualifiedCall) {
   const { input, digest } = call;
-  return { call, input, digest, approved: false, starts: 0, mayStart: true, result: null };
+  return { call, input, digest, approved: false, approvals: [], starts: 0, mayStart: true, result: null };
 }
 
 function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void {

@@ -1,3 +1,4 @@
+import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Call, CallResult, CallStatus, Context } from './context.ts';
@@ -55,6 +56,12 @@ export function changeCall(context: Context, callId: string, change: Partial<Cal
     open: context.open - (after.status === 'settled' ? 1 : 0),
     batch: context.batch + owed(after) - owed(before),
   };
+}
+
+/** The call as its turn made it, or as it was edited: without what became of it. */
+export function qualifiedOf(call: Call): QualifiedCall {
+  const { status, attempt, key, edited, approvedBy, doubt, childRunId, result, ...qualified } = call;
+  return qualified;
 }
 
 export function settleCall(context: Context, callId: string, result: CallResult): Context {

@@ -1,12 +1,13 @@
 import type { RunConfig, RunParams } from '../protocol/config.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { NextAction } from '../protocol/effect.ts';
-import type { Failure, Ledger, QualifiedCall, RunStarted } from '../protocol/event.ts';
+import type { Failure, Ledger, People, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import type { LastSent } from '../protocol/sent.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
+import { peopleIn } from './duties.ts';
 
 /**
  * The status of a call in the current round.
@@ -36,6 +37,8 @@ export type Call = QualifiedCall & {
   key?: string;
   /** A person edited `input` when approving the call. */
   edited?: boolean;
+  /** Of a call with duties: who has approved it as it is. */
+  approvedBy?: string[];
   doubt?: string;
   childRunId?: string;
   result?: CallResult;
@@ -96,6 +99,8 @@ export type Context = {
   /** For a child run: the call of the parent run. */
   parent: { runId: string; callId: string } | null;
   startedAt: number;
+  /** Who started the run and who wrote in it. */
+  people: People;
   /** Overrides for the following turns. */
   params: RunParams;
   /** `at` of the latest event. */
@@ -192,6 +197,7 @@ export function createContext(started: RunStarted): Context {
     ...omitUndefined({ labels: started.labels }),
     parent: started.parent ?? null,
     startedAt: started.at,
+    people: peopleIn(started),
     params: {},
     now: started.at,
     transcript: started.input,

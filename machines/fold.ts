@@ -5,10 +5,20 @@ import { canonicalJson, omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
 import { textOf } from '../protocol/message.ts';
 import { passBreakpoint } from './breakpoints.ts';
-import { callsWith, changeCall, findCall, isBusy, openRound, resultOf, settleCall } from './calls.ts';
+import {
+  callsWith,
+  changeCall,
+  findCall,
+  isBusy,
+  openRound,
+  qualifiedOf,
+  resultOf,
+  settleCall,
+} from './calls.ts';
 import { compactTranscript, failCompaction, isWhole, measureTurn } from './compaction.ts';
 import type { Call, CallStatus, Context, LastTurn } from './context.ts';
 import { chooseAction, isAnswer } from './decide-next-action.ts';
+import { type Bar, findBar, hasDuties, withSender } from './duties.ts';
 import { gateRepetition } from './ledger.ts';
 import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
 
@@ -28,9 +38,18 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
       const call = findCall(context, callId);
       return call?.status === 'waiting' && call.childRunId === childRunId;
     },
-    fold: (context, event) => settleCall(addSpent(context, event.spent), event.callId, resultOf(event)),
+    fold: (context, event) =>
+      settleCall(
+        addSpent(event.childRunId === undefined ? wroteIn(context, event) : context, event.spent),
+        event.callId,
+        resultOf(event),
+      ),
   },
-  'doubt.resolved': { takes: hasStatus('doubted'), fold: resolveDoubt },
+  'doubt.resolved': {
+    takes: (context, event) =>
+      hasStatus('doubted')(context, event) && mayChange(context, event.callId, event),
+    fold: resolveDoubt,
+  },
   'transcript.edited': { takes: canEdit, fold: editTranscript },
   'turn.edited': { takes: canEditTurn, fold: editTurn },
   'call.edited': { takes: canEditCall, fold: editCall },
@@ -41,7 +60,7 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
       ...omitUndefined({ matched }),
     }),
   },
-  'params.changed': { fold: (context, { params }) => ({ ...context, params }) },
+  'params.changed': { fold: (context, event) => ({ ...wroteIn(context, event), params: event.params }) },
   'pause.requested': { takes: ({ paused }) => !paused, fold: context => ({ ...context, paused: true }) },
   'cancel.requested': {
     takes: ({ cancelling }) => cancelling === null,
@@ -127,10 +146,15 @@ function continueFrom(context: Context): Context {
 }
 
 /** A message waits for gated calls; with `onMessage: 'supersede'` it rejects them. */
-function receiveMessage(context: Context, { items }: Of<'message.received'>): Context {
-  const received = { ...context, inbox: [...context.inbox, ...items] };
+function receiveMessage(context: Context, event: Of<'message.received'>): Context {
+  const received = { ...wroteIn(context, event), inbox: [...context.inbox, ...event.items] };
   if (context.config.onMessage === 'queue') return received;
   return refuseCalls(received, callsWith(received, 'gated'), 'Not run: superseded by a new message.');
+}
+
+function wroteIn(context: Context, { by }: { by?: string }): Context {
+  const people = withSender(context.people, by);
+  return people === context.people ? context : { ...context, people };
 }
 
 function refuseCalls(context: Context, calls: Call[], output: string): Context {
@@ -318,7 +342,8 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
       return refusedCall(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
     }
     if (counts) toolCalls += 1;
-    const rule = call.gate ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
+    const rule =
+      call.gate && !hasDuties(call) ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
     if (rule?.decision === 'reject') return refusedCall(rejection(rule.reason));
     const repetition = gateRepetition(context.ledger, call);
     if (repetition !== undefined) return { ...rest, ...repetition, status: 'gated' };
@@ -344,7 +369,7 @@ function decideApproval(context: Context, event: Of<'approval.decided'>): Contex
   const ruled = event.sticky === true ? addStickyRule(context, call.name, decision) : context;
   switch (decision.type) {
     case 'approve':
-      return approveCall(ruled, call, decision);
+      return approveCall(ruled, call, event, decision);
     case 'reject':
       return settleCall(ruled, callId, { output: rejection(decision.reason), isError: true });
     case 'answer':
@@ -354,25 +379,58 @@ function decideApproval(context: Context, event: Of<'approval.decided'>): Contex
 
 type Decision = Of<'approval.decided'>['decision'];
 
-/** An input that turns the call into a repetition needs an approval of its own: who gave it did not read what was done. */
+/**
+ * A call with a quorum stays gated until enough people have approved it as it is. An input that turns the call into a
+ * repetition needs an approval of its own: who gave it did not read what was done.
+ */
 function approveCall(
   context: Context,
   call: Call,
-  { input, editDigest }: Extract<Decision, { type: 'approve' }>,
+  event: Of<'approval.decided'>,
+  { input, editDigest, duties = {} }: Extract<Decision, { type: 'approve' }>,
 ) {
-  const status = call.executedBy === 'client' ? 'waiting' : 'ready';
-  if (input === undefined) return changeCall(context, call.callId, { status });
+  if (input === undefined) return changeCall(context, call.callId, approvedBy(context, call, event));
   const digest = editDigest ?? call.digest;
-  const { reason: _, ...changed } = { ...call, input, digest, readDigest: digest };
+  const {
+    reason: _,
+    by,
+    not,
+    quorum,
+    approvedBy: __,
+    ...rest
+  } = { ...call, input, digest, readDigest: digest };
+  const changed = { ...rest, ...duties };
   const repetition = digest === call.digest ? undefined : gateRepetition(context.ledger, changed);
-  const edited = changeCall(context, call.callId, {
+  const bare = hasDuties(call) ? withoutDuties(context, call.callId) : context;
+  const edited = changeCall(bare, call.callId, {
     input,
     digest,
+    ...duties,
     ...(call.readDigest !== undefined && { readDigest: digest }),
     edited: true,
-    ...(repetition === undefined ? { status } : { ...repetition, status: 'gated' }),
+    ...(repetition === undefined ? approvedBy(context, changed, event) : { ...repetition, status: 'gated' }),
   });
   return { ...edited, edits: [...edited.edits, { callId: call.callId, input }] };
+}
+
+/** The call after this person's approval: it may run once the quorum is reached. */
+function approvedBy({ people }: Context, call: Call, decider: Of<'approval.decided'>) {
+  const status = call.executedBy === 'client' ? ('waiting' as const) : ('ready' as const);
+  if (!hasDuties(call)) return { status };
+  const { by } = decider;
+  const before = call.approvedBy ?? [];
+  const isCounted = by !== undefined && findBar(call, people, decider) === null;
+  const names = isCounted ? [...before, by] : before;
+  return { approvedBy: names, ...(names.length >= (call.quorum ?? 1) ? { status } : {}) };
+}
+
+function withoutDuties(context: Context, callId: string): Context {
+  const calls = context.calls.map((one): Call => {
+    if (one.callId !== callId) return one;
+    const { by, not, quorum, approvedBy, ...bare } = one;
+    return bare;
+  });
+  return { ...context, calls };
 }
 
 /** A rule applies to later calls of the tool; an answer applies only to its own call. */
@@ -404,8 +462,9 @@ function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolv
 }
 
 /** Calls that the new transcript contains keep their status. Without open calls, an answer ends the run. */
-function editTranscript(context: Context, event: Of<'transcript.edited'>): Context {
+function editTranscript(before: Context, event: Of<'transcript.edited'>): Context {
   const { items, calls } = event;
+  const context = wroteIn(before, event);
   const { lastTurn } = context;
   const last = items.at(-1);
   const edited: Context = {
@@ -461,7 +520,8 @@ function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): nu
 }
 
 /** A call with the same id and digest keeps its status; others are admitted as new, and replaced ones do not count. */
-function editTurn(context: Context, event: Of<'turn.edited'>): Context {
+function editTurn(before: Context, event: Of<'turn.edited'>): Context {
+  const context = wroteIn(before, event);
   const { lastTurn, transcript, config } = context;
   if (lastTurn?.from === undefined) return context;
   const { items, calls, text } = event;
@@ -491,34 +551,90 @@ function wasCounted({ executedBy, status }: Call): boolean {
   return executedBy === 'engine' && (status === 'ready' || status === 'gated');
 }
 
-/** Replaces a call that has not started. It needs an approval again, unless a sticky rule gives it; so does a repetition. */
-function editCall(context: Context, { callId, call }: Of<'call.edited'>): Context {
-  const isAllowed = context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
+/**
+ * Replaces a call that has not started. It needs an approval again, unless a sticky rule gives it; so does a repetition.
+ * The same call again only withdraws its approvals: nobody wrote anything.
+ */
+function editCall(earlier: Context, event: Of<'call.edited'>): Context {
+  const { callId, call } = event;
+  const known = findCall(earlier, callId);
+  if (known === undefined) return earlier;
+  const isWithdrawal = isSameCall(known, call);
+  const context = isWithdrawal ? earlier : wroteIn(earlier, event);
+  const isAllowed =
+    !hasDuties(call) &&
+    context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
   const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
-  const { reason: _, expiresAt: __, readDigest: ___, ...before } = findCall(context, callId) ?? call;
-  const calls = context.calls.map(one => (one.callId === callId ? ({ ...before } as Call) : one));
+  const { reason: _, expiresAt: __, readDigest: ___, by, not, quorum, approvedBy, ...before } = known;
+  const calls = context.calls.map(one => (one.callId === callId ? before : one));
   const repetition = gateRepetition(context.ledger, call);
   const isGated = (call.gate && !isAllowed) || repetition !== undefined;
   const changed = changeCall({ ...context, calls }, callId, {
     ...call,
     ...repetition,
     status: isGated ? 'gated' : ready,
-    edited: true,
+    ...(!isWithdrawal && { edited: true }),
   });
-  return { ...changed, edits: [...changed.edits, { callId, input: call.input }] };
+  return isWithdrawal ? changed : { ...changed, edits: [...changed.edits, { callId, input: call.input }] };
 }
 
-/** Whether the call is gated, has not expired, and has the digest that the decision refers to. */
-export function canDecide(context: Context, event: { callId: string; digest: string; at: number }): boolean {
+/** Whether the call is gated, has not expired, has the digest that the decision refers to, and is this person's to decide. */
+export function canDecide(context: Context, event: Of<'approval.decided'>): boolean {
   const call = findCall(context, event.callId);
   if (call?.status !== 'gated' || call.digest !== event.digest) return false;
-  return call.expiresAt === undefined || event.at < call.expiresAt;
+  if (call.expiresAt !== undefined && event.at >= call.expiresAt) return false;
+  return !hasDuties(call) || findDutyFault(context, call, event) === null;
+}
+
+/** Why a decision about a gated call with duties does not count: a person's bar, or what no one can do; `null` if it does. */
+export function findDutyFault(
+  { people }: Context,
+  call: Call,
+  event: Of<'approval.decided'>,
+): Bar | 'sticky' | 'answer' | 'repeated' | null {
+  if (!hasDuties(call)) return null;
+  const bar = findBar(call, people, event);
+  if (bar !== null) return bar;
+  const { decision, sticky, by = '' } = event;
+  if (sticky === true) return 'sticky';
+  if (decision.type === 'answer') return (call.quorum ?? 1) > 1 ? 'answer' : null;
+  if (decision.type !== 'approve' || decision.input !== undefined) return null;
+  return call.approvedBy?.includes(by) ? 'repeated' : null;
+}
+
+type Editor = { by?: string; groups?: readonly string[] };
+
+/** Whether the call, if it has duties, is this person's to change. */
+function mayChange(context: Context, callId: string, editor: Editor): boolean {
+  const call = findCall(context, callId);
+  return call === undefined || findBar(call, context.people, editor) === null;
+}
+
+/** The first call that an edit drops, changes or answers although it is not this person's to decide. */
+export function findBarredEdit(
+  { calls, people }: Context,
+  event: Editor & Pick<Of<'transcript.edited'>, 'calls' | 'results'>,
+): Call | undefined {
+  const { results = [] } = event;
+  return calls.find(call => {
+    if (call.status === 'settled' || findBar(call, people, event) === null) return false;
+    const kept = event.calls.find(({ callId }) => callId === call.callId);
+    return kept?.digest !== call.digest || results.some(({ callId }) => callId === call.callId);
+  });
+}
+
+/** To give a call back as it is only withdraws its approvals, which anyone may do. */
+function isSameCall(call: Call, edited: QualifiedCall): boolean {
+  return canonicalJson(qualifiedOf(call)) === canonicalJson(edited);
 }
 
 /** Whether the transcript may be edited: no batch is open, and calls that wait or are in doubt are kept. */
-export function canEdit(context: Context, { calls }: { calls: readonly QualifiedCall[] }): boolean {
-  if (context.batch > 0) return false;
-  const digests = new Map(calls.map(({ callId, digest }) => [callId, digest]));
+export function canEdit(
+  context: Context,
+  event: Editor & Pick<Of<'transcript.edited'>, 'calls' | 'results'>,
+): boolean {
+  if (context.batch > 0 || findBarredEdit(context, event) !== undefined) return false;
+  const digests = new Map(event.calls.map(({ callId, digest }) => [callId, digest]));
   return context.calls.every(
     ({ callId, status, digest }) => FREE.has(status) || digests.get(callId) === digest,
   );
@@ -527,12 +643,14 @@ export function canEdit(context: Context, { calls }: { calls: readonly Qualified
 /** Whether the latest turn may be edited: it is complete, and none of its calls has started or waits elsewhere. */
 export function canEditTurn(
   context: Context,
-  { turn, calls }: { turn: number; calls: readonly QualifiedCall[] },
+  event: Editor & Pick<Of<'turn.edited'>, 'turn' | 'calls'>,
 ): boolean {
+  const { turn, calls } = event;
   const { lastTurn, failure, sentBack, batch } = context;
   if (lastTurn?.from === undefined || turn !== context.turn.number) return false;
   if (failure !== null || sentBack !== null || batch > 0) return false;
   if (lastTurn.final && calls.length > 0) return false;
+  if (findBarredEdit(context, event) !== undefined) return false;
   if (context.calls.length === 0) return lastTurn.calls === 0;
   return context.calls.every(({ status, attempt }) => FREE.has(status) && attempt === 0);
 }
@@ -540,10 +658,12 @@ export function canEditTurn(
 /** Whether the call has not started, has the digest that the edit refers to, and can run as edited. */
 export function canEditCall(
   context: Context,
-  event: { callId: string; digest: string; call: QualifiedCall },
+  event: Editor & Pick<Of<'call.edited'>, 'callId' | 'digest' | 'call'>,
 ): boolean {
   const call = findCall(context, event.callId);
   if (call === undefined || call.digest !== event.digest) return false;
+  const isWithdrawal = isSameCall(call, event.call);
+  if (!isWithdrawal && !mayChange(context, event.callId, event)) return false;
   const { callId, name, error } = event.call;
   if (callId !== call.callId || name !== call.name || error !== undefined) return false;
   return (call.status === 'ready' || call.status === 'gated') && call.attempt === 0;

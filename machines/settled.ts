@@ -131,9 +131,9 @@ function unsettledCall({ runId }: Context, call: Call): JsonCall {
 }
 
 function factsOf(
-  { callId, name, input, digest, sideEffect, doubt, reason, expiresAt }: Call,
+  { callId, name, input, digest, sideEffect, doubt, reason, expiresAt, by, not, quorum, approvedBy }: Call,
   runId: string,
 ): Omit<JsonCall, 'status'> {
   const facts = { callId, runId, name, input, digest, sideEffect };
-  return { ...facts, ...omitUndefined({ reason: doubt ?? reason, expiresAt }) };
+  return { ...facts, ...omitUndefined({ reason: doubt ?? reason, expiresAt, by, not, quorum, approvedBy }) };
 }

@@ -12,6 +12,7 @@ export const ENGINE_ERRORS = {
   'call-unknown': 'the run has no call with this id',
   'call-not-open': 'the call is not waiting for this command',
   'already-decided': 'the call has already been decided',
+  'not-allowed': 'the call is not for this person to decide',
   'wrong-digest': 'the decision was made on a different call',
   expired: 'the decision came after the call expired',
   'already-happened': 'an earlier attempt of the call has already reported its result, late',

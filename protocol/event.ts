@@ -51,6 +51,32 @@ function report<Type extends string, Shape extends z.core.$ZodShape>(type: Type,
   return event(type, { generation: z.int(), ...shape });
 }
 
+/** Who may decide: people in one of the groups `by`, without those that `not` excludes, and `quorum` of them. */
+const duties = {
+  by: lazySchema(() => z.exactOptional(z.array(text).check(z.minLength(1)))),
+  not: lazySchema(() => z.exactOptional(z.enum(['starter', 'sender']))),
+  quorum: lazySchema(() => z.exactOptional(z.int().check(z.positive()))),
+};
+const dutiesSchema = lazyObject(() => duties);
+/** Who may decide a call; without any, everyone who may decide. */
+export type Duties = z.infer<typeof dutiesSchema>;
+
+/** How the name of who decides is known: from a token, from the app, or only said. */
+const knownSchema = lazySchema(() => z.enum(['token', 'app', 'asserted']));
+export type Known = z.infer<typeof knownSchema>;
+
+/** Who gives a decision or an edit. */
+const decider = {
+  by: optionalContent,
+  groups: lazySchema(() => z.exactOptional(z.array(text))),
+  known: lazySchema(() => z.exactOptional(knownSchema)),
+};
+
+const person = lazySchema(() => z.nullable(contentText));
+/** Names of people; `null` stands for those without a name. `senders` has the starters too. */
+const peopleSchema = lazyObject(() => ({ starters: z.array(person), senders: z.array(person) }));
+export type People = z.infer<typeof peopleSchema>;
+
 /** A tool call after tool lookup, parsing, validation and the approval predicate. */
 const qualifiedCallSchema = lazyObject(() => ({
   callId: text,
@@ -66,6 +92,7 @@ const qualifiedCallSchema = lazyObject(() => ({
   /** A person must decide before it runs. */
   gate: z.boolean(),
   reason: optionalContent,
+  ...duties,
   /** When the approval expires, in ms since the epoch. */
   expiresAt: z.exactOptional(z.number()),
   /** An equal call that was done before a compaction does not gate it. */
@@ -161,6 +188,10 @@ const runStartedSchema = lazySchema(() =>
     tools: z.exactOptional(z.array(z.object({ name: text, digest: text, server: optionalText }))),
     config: runConfigSchema,
     input: z.array(itemSchema),
+    /** Who starts it. */
+    by: optionalContent,
+    /** Of the run that it continues, its original and its parent. */
+    people: z.exactOptional(peopleSchema),
     /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
     runContext: z.exactOptional(contentJson),
     labels: z.exactOptional(labelsSchema),
@@ -196,6 +227,8 @@ export const inputEventSchema = lazyUnion(() => [
         type: z.literal('approve'),
         input: z.exactOptional(contentJson),
         editDigest: optionalText,
+        /** Who may decide the edited call, if it has duties. */
+        duties: z.exactOptional(dutiesSchema),
       }),
       z.object({ type: z.literal('reject'), reason: optionalContent }),
       z.object({
@@ -208,7 +241,7 @@ export const inputEventSchema = lazyUnion(() => [
     digest: text,
     /** Also applies to later calls of the same tool. */
     sticky: z.exactOptional(z.boolean()),
-    by: optionalContent,
+    ...decider,
   }),
   input('result.received', {
     callId: text,
@@ -228,7 +261,7 @@ export const inputEventSchema = lazyUnion(() => [
       z.object({ type: z.literal('happened'), output: contentJson, blob }),
       z.object({ type: z.literal('failed'), reason: contentText }),
     ]),
-    by: optionalContent,
+    ...decider,
   }),
   /**
    * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
@@ -242,7 +275,7 @@ export const inputEventSchema = lazyUnion(() => [
         z.object({ callId: text, output: contentJson, isError: z.boolean(), shown: optionalContent, blob }),
       ),
     ),
-    by: optionalContent,
+    ...decider,
   }),
   /**
    * Accepted at rest, before a call of the turn has started. `items` and `calls` replace those of the latest turn, and
@@ -253,10 +286,10 @@ export const inputEventSchema = lazyUnion(() => [
     text: contentText,
     items: z.array(itemSchema),
     calls: z.array(qualifiedCallSchema),
-    by: optionalContent,
+    ...decider,
   }),
   /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
-  input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalContent }),
+  input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, ...decider }),
   input('breakpoints.set', { breakpoints: breakpointsSchema, matched: matchedSchema, by: optionalContent }),
   /** Applies to the following turns; replaces earlier parameters. */
   input('params.changed', { params: runParamsSchema, by: optionalContent }),

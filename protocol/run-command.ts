@@ -1,5 +1,6 @@
 import type { RunParams } from './config.ts';
 import type { Breakpoint } from './debugger/breakpoint.ts';
+import type { Known } from './event.ts';
 import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
 import type { NamesOf } from './options/refuse-unknown.ts';
@@ -11,7 +12,29 @@ import type { NamesOf } from './options/refuse-unknown.ts';
  * of 1 to 64 characters that the sender chose for the command; it is journaled with it. A command whose id the run has
  * already is `refused`, and `request-reused` if that was another command.
  */
-export type CommandOptions = { by?: string; requestId?: string };
+export type CommandOptions = { by?: string; as?: Person; requestId?: string };
+
+/**
+ * Who gives a command, where `by` names no groups: `groups` are checked where a call's approval says `by`. `known`: how
+ * the name is known, for the journal; `asserted`, the default, is what code and the command line only say.
+ */
+export type Person = { name: string; groups?: readonly string[] | undefined; known?: Known | undefined };
+
+/** The members of a decision's or an edit's event that say who gives it. */
+export function deciderOf({ by, as }: Pick<CommandOptions, 'by' | 'as'>) {
+  const { name = by, groups = [], known = 'asserted' } = as ?? {};
+  return {
+    known,
+    ...(name === undefined ? {} : { by: name }),
+    ...(groups.length === 0 ? {} : { groups: [...groups] }),
+  };
+}
+
+/** Returns who gives a command, for events that only name them. */
+export function senderOf({ by, as }: Pick<CommandOptions, 'by' | 'as'>): { by?: string } {
+  const name = as?.name ?? by;
+  return name === undefined ? {} : { by: name };
+}
 
 /**
  * Options of `run.cancel`. `afterCalls`: calls of tools that have started finish first, for at most half an hour, and their
@@ -45,8 +68,11 @@ export type ApproveOptions<Input = unknown> = CallOptions & {
 };
 /** Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. */
 export type RejectOptions = CallOptions & { reason?: string; digest?: string; sticky?: boolean };
-/** Options of `run.answer`. `output`: the call's result, JSON, or its error. `digest` as in `ApproveOptions`. */
-export type AnswerOptions<Output = unknown> = CallOptions & { digest?: string } & (
+/**
+ * Options of `run.answer`. `output`: the call's result, JSON, or its error. `digest` as in `ApproveOptions`. `to`: refuse
+ * an answer to a call that waits for a decision, and not for the result of a client's tool.
+ */
+export type AnswerOptions<Output = unknown> = CallOptions & { digest?: string; to?: 'result' } & (
     | { output: Output; isError?: false }
     | { output: unknown; isError: true }
   );
@@ -92,7 +118,7 @@ export type RunCommand =
   | { type: 'note'; note: JsonValue; by: string }
   | ({ type: 'cancel' } & CancelOptions);
 
-const SENDER: NamesOf<CommandOptions> = { by: true, requestId: true };
+const SENDER: NamesOf<CommandOptions> = { by: true, as: true, requestId: true };
 const OF_RUN: NamesOf<ContinueOptions> = { ...SENDER, runId: true };
 const OF_CALL = { ...OF_RUN, callId: true } as const;
 
@@ -101,7 +127,7 @@ export const COMMAND_MEMBERS: {
 } = {
   approve: { ...OF_CALL, input: true, digest: true, sticky: true },
   reject: { ...OF_CALL, reason: true, digest: true, sticky: true },
-  answer: { ...OF_CALL, output: true, isError: true, digest: true },
+  answer: { ...OF_CALL, output: true, isError: true, digest: true, to: true },
   resolve: { ...OF_CALL, retry: true, force: true, happened: true, output: true, failed: true },
   send: { ...SENDER, message: true },
   'set-params': { ...SENDER, params: true },

@@ -19,6 +19,14 @@ interface CallFacts<Name extends string, Input> {
   reason?: string;
   /** ms since the epoch. */
   expiresAt?: number;
+  /** The groups of which one may decide; absent if a group does not matter. */
+  by?: string[];
+  /** Who may not decide: who started the run, or anyone who wrote in it. */
+  not?: 'starter' | 'sender';
+  /** How many people must approve. */
+  quorum?: number;
+  /** Who has approved the call, if `by`, `not` or `quorum` is set. */
+  approvedBy?: string[];
 }
 
 /** What an open call needs: a decision whether it runs, the result of a client's tool, or whether it happened. */

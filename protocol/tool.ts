@@ -1,3 +1,4 @@
+import type { Duties } from './event.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from './json.ts';
 import type { ToolDefinition } from './turn.ts';
 
@@ -35,21 +36,57 @@ export type CallView<Input = JsonValue, RunContext = unknown> = {
   runContext: RunContext;
 };
 
-export type Approval = boolean | { required: boolean; reason?: string; expiresInMs?: number };
+/**
+ * Whether a call needs an approval. `by`: the groups of which one may decide it. `not`: who may not, although in one of
+ * these groups: who started the run, or anyone who wrote in it. `quorum`: how many people must approve it; one rejection
+ * ends it. Who is not known may not decide a call with one of the three, and no decision about it is sticky.
+ */
+export type Approval =
+  | boolean
+  | {
+      required: boolean;
+      reason?: string;
+      by?: string | readonly string[];
+      not?: 'starter' | 'sender';
+      quorum?: number;
+      expiresInMs?: number;
+    };
+
+/** The answer of an approval rule in one form. */
+export type ReadApproval = { required: boolean; reason?: string; expiresInMs?: number } & Duties;
+
+const MOST_GROUPS = 100;
+const LONGEST_GROUP = 256;
+
+function isGroup(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= LONGEST_GROUP;
+}
+
+/** Groups as a list; `undefined` for anything else than one or some names of groups. */
+export function readGroups(value: unknown): string[] | undefined {
+  const groups: unknown[] = Array.isArray(value) ? value : [value];
+  if (groups.length === 0 || groups.length > MOST_GROUPS) return undefined;
+  return groups.every(isGroup) ? [...new Set(groups)] : undefined;
+}
 
 /**
  * Returns the approval as an object; each member is read once. Returns `undefined` for a value that is neither a
- * boolean nor `{ required: boolean, reason?: string, expiresInMs?: positive number }`. Rethrows errors of getters.
+ * boolean nor such an object. Rethrows errors of getters.
  */
-export function readApproval(value: unknown): Exclude<Approval, boolean> | undefined {
+export function readApproval(value: unknown): ReadApproval | undefined {
   if (typeof value === 'boolean') return { required: value };
   if (typeof value !== 'object' || value === null) return undefined;
-  const { required, reason, expiresInMs } = value as Record<string, unknown>;
+  const { required, reason, expiresInMs, by: given, not, quorum } = value as Record<string, unknown>;
   if (typeof required !== 'boolean') return undefined;
   if (reason !== undefined && typeof reason !== 'string') return undefined;
   if (expiresInMs !== undefined && !(typeof expiresInMs === 'number' && isTime(expiresInMs)))
     return undefined;
-  return { required, ...omitUndefined({ reason, expiresInMs }) };
+  const by = given === undefined ? undefined : readGroups(given);
+  if (given !== undefined && by === undefined) return undefined;
+  if (not !== undefined && not !== 'starter' && not !== 'sender') return undefined;
+  if (quorum !== undefined && !(typeof quorum === 'number' && Number.isInteger(quorum) && quorum > 0))
+    return undefined;
+  return { required, ...omitUndefined({ reason, expiresInMs, by, not, quorum }) };
 }
 
 function isTime(ms: number): boolean {

@@ -17,9 +17,12 @@ type ApiErrorCode =
   | 'shutting-down'
   | 'internal';
 
-/** The body of every error response. `by` is the person who made the earlier decision, for `already-decided`. */
+/**
+ * The body of every error response. `by` is the person who made the earlier decision, for `already-decided`, and the
+ * groups of which one may decide, for `not-allowed`.
+ */
 export type ErrorEnvelope = {
-  error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string };
+  error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string | string[] };
 };
 
 type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 429 | 500 | 503;
@@ -48,6 +51,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'run-ended': 409,
   'call-not-open': 409,
   'already-decided': 409,
+  'not-allowed': 403,
   'wrong-digest': 409,
   expired: 409,
   'attempt-alive': 409,
@@ -82,7 +86,7 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ApiErrorCode;
   readonly details: JsonValue | undefined;
-  readonly by: string | undefined;
+  readonly by: string | string[] | undefined;
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -92,7 +96,7 @@ export class ApiError extends Error {
       details,
       by,
       retryAfterMs,
-    }: { details?: JsonValue; by?: string | undefined; retryAfterMs?: number } = {},
+    }: { details?: JsonValue; by?: string | string[] | undefined; retryAfterMs?: number } = {},
   ) {
     super(message);
     this.code = code;
@@ -117,7 +121,11 @@ export function describeError(thrown: unknown): { status: ErrorStatus; envelope:
   );
 }
 
-function answer(code: ApiErrorCode, message: string, more: { details?: JsonValue; by?: string } = {}) {
+function answer(
+  code: ApiErrorCode,
+  message: string,
+  more: { details?: JsonValue; by?: string | string[] } = {},
+) {
   const short = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
   return { status: STATUS[code], envelope: { error: { code, message: short, ...more } } };
 }

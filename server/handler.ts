@@ -21,8 +21,9 @@ export type Handler = ((request: Request) => Promise<Response>) & { close(): voi
 /** Options of every handler. */
 export type HandlerOptions = {
   /**
-   * Authenticates a request: returns `{ name, role, labels? }`, or `null` to answer 401. The runs of a caller get its
-   * labels, and it finds only runs that have them. Default: every request is an operator's, so mount the handler behind
+   * Authenticates a request: returns `{ name, role?, groups?, labels? }`, or `null` to answer 401. Without a role
+   * it is a `requester`, who decides nothing (a `client` for `/v1`). The runs of a caller get its labels, and it finds only
+   * runs that have them. Default: every request is an operator's, so mount the handler behind
    * your own checks.
    */
   authorize?: Authorize;

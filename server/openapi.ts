@@ -9,7 +9,10 @@ const errorSchema = z.object({
     code: z.string(),
     message: z.string(),
     details: z.exactOptional(z.custom<JsonValue>()),
-    by: optional(z.string(), 'Who made the earlier decision.'),
+    by: optional(
+      z.union([z.string(), z.array(z.string())]),
+      'Who made the earlier decision, or the groups of which one may decide.',
+    ),
   }),
 });
 

@@ -76,6 +76,7 @@ export const SERVER_ROUTES = {
   'GET /session': { summary: 'Read the signed-in caller: name and role.', answer: callerSchema },
   'GET /metrics': {
     summary: 'Read the metrics of all runs, in the text format of Prometheus. Not for tokens with labels.',
+    right: 'inspect',
     answer: { text: ['text/plain'] },
   },
 } as const satisfies RouteTable;
@@ -86,8 +87,8 @@ export const RUNS_ROUTES = {
     answer: z.looseObject({ openapi: z.string() }),
   },
   'GET /me': {
-    summary: 'Read the caller: name, role, labels.',
-    answer: callerSchema.extend({ labels: labelsSchema }),
+    summary: 'Read the caller: name, role, groups, labels.',
+    answer: callerSchema.extend({ groups: z.array(z.string()), labels: labelsSchema }),
   },
   'GET /agents': {
     summary: 'List the agents that can start runs.',
@@ -95,12 +96,14 @@ export const RUNS_ROUTES = {
   },
   'GET /agents/:name': {
     summary: 'Read an agent: its instructions, its tools and their schemas, and its limits.',
+    right: 'inspect',
     answer: agentViewSchema,
   },
   'GET /agents/:name/explore': {
     summary: 'Walk every path of an agent’s runs in a separate process. Executes nothing.',
     description:
       'Server-sent events: `progress` ({ states }), then `result` ({ report }, as `agentchart explore --json`) or `failed` ({ message }). One at a time.',
+    right: 'inspect',
     query: exploreQuery,
     streams: true,
   },
@@ -112,6 +115,7 @@ export const RUNS_ROUTES = {
   },
   'POST /runs': {
     summary: 'Start a run. This server drives it.',
+    right: 'start',
     body: startBody,
     answer: { status: 201, description: 'The run', json: runViewSchema },
   },
@@ -144,6 +148,7 @@ export const RUNS_ROUTES = {
   'GET /runs/:id/entries/:seq/requests': {
     summary:
       "Download the requests and replies of the model call that ended with an entry, for agents with `capture: 'requests'`: a list of { path, request, status, reply }.",
+    right: 'inspect',
     parameters: [{ name: 'seq', in: 'path', schema: { type: 'integer', minimum: 1 } }],
     answer: JSON_TEXT,
   },
@@ -166,6 +171,7 @@ export const RUNS_ROUTES = {
   'GET /runs/:id/explore': {
     summary: 'Walk what may still happen to a run after an entry. Executes nothing.',
     description: 'As `/agents/{name}/explore`; the report is that of `agentchart explore RUN --json`.',
+    right: 'inspect',
     query: exploreRunQuery,
     streams: true,
   },
@@ -207,7 +213,7 @@ export const RUNS_ROUTES = {
   },
   ...forCommands((name, { summary, body }) => {
     // Those of a list are checked one by one.
-    const right: Right = name === 'commands' ? 'decide' : rightOf(name);
+    const right: readonly Right[] = name === 'commands' ? ['send', 'result', 'decide'] : [rightOf(name)];
     return { summary, right, body, answer: runViewSchema };
   }),
   ...STORY_ROUTES,

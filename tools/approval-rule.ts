@@ -1,6 +1,12 @@
 import { EngineError } from '../protocol/error.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { type Approval, type CallView, readApproval, type Tool } from '../protocol/tool.ts';
+import {
+  type Approval,
+  type CallView,
+  type ReadApproval,
+  readApproval,
+  type Tool,
+} from '../protocol/tool.ts';
 
 /**
  * Whether a call needs a person's approval: a fixed answer, or a function of the call and the run's context. With
@@ -28,7 +34,7 @@ export function pureApproval<Input, RunContext>(
 export async function applyApprovalRule<Input, RunContext>(
   rule: ApprovalRule<Input, RunContext>,
   call: CallView<Input, RunContext>,
-): Promise<Approval> {
+): Promise<ReadApproval> {
   const ask = isPure(rule) ? rule.rule : rule;
   const answer: unknown = typeof ask === 'function' ? await ask(call) : ask;
   refuseUnknownApproval(call.name, answer);
@@ -36,11 +42,11 @@ export async function applyApprovalRule<Input, RunContext>(
   if (approval !== undefined) return approval;
   throw new EngineError(
     'agent-invalid',
-    `tool "${call.name}": expected its approval function to return a boolean or { required, reason?, expiresInMs? }, got ${describe(answer)}.`,
+    `tool "${call.name}": expected its approval function to return a boolean or { required, reason?, by?, not?, quorum?, expiresInMs? }, got ${describe(answer)}.`,
   );
 }
 
-const APPROVAL_NAMES = optionNames<Exclude<Approval, boolean>>()('required reason expiresInMs');
+const APPROVAL_NAMES = optionNames<Exclude<Approval, boolean>>()('required reason by not quorum expiresInMs');
 const PURE_NAMES = optionNames<PureRule>()('pure rule');
 
 /** Throws `agent-invalid` for an unknown member of a rule or of what its function returned. */

@@ -63,7 +63,7 @@ export function checkToolSettings(tool: ToolSettings): void {
   if (approval !== undefined && !isApprovalRule(approval)) {
     throwInvalid(
       tool,
-      `expected approval to be a boolean, a function, { required, reason?, expiresInMs? } or { pure: true, rule }, got ${JSON.stringify(tool.approval)}.`,
+      `expected approval to be a boolean, a function, { required, reason?, by?, not?, quorum?, expiresInMs? } or { pure: true, rule }, got ${JSON.stringify(tool.approval)}.`,
     );
   }
 }

@@ -1,7 +1,7 @@
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { addOlderDeeds, closeLedger } from '../../machines/ledger.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { Inheritance } from '../../protocol/event.ts';
+import type { Inheritance, People } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { LastSent } from '../../protocol/sent.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -11,7 +11,12 @@ import { loadRun } from './load-run.ts';
  * What a run has from those that it continues: their items, oldest first, the latest request, and what its own
  * compactions depend on.
  */
-export type Inherited = { items: readonly Item[]; sent: LastSent | null; inherits: Inheritance };
+export type Inherited = {
+  items: readonly Item[];
+  sent: LastSent | null;
+  inherits: Inheritance;
+  people?: People;
+};
 
 type FindCached = (runId: string) => Promise<Inherited> | undefined;
 
@@ -103,7 +108,7 @@ const NOTHING: Inherited = {
 
 async function loadInherited(store: Store, runId: string, findCached: FindCached): Promise<Inherited> {
   const { state, inherited } = await loadRun(store, runId);
-  const { continues, inbox, sent, compaction } = state.context;
+  const { continues, inbox, sent, compaction, people } = state.context;
   const older = async () =>
     continues === null || compaction.count > 0
       ? NOTHING
@@ -116,7 +121,7 @@ async function loadInherited(store: Store, runId: string, findCached: FindCached
   const fresh = addOlderDeeds(closed.fresh, earlier?.inherits.ledger.fresh ?? []);
   const ledger = { ...closed, fresh };
   const inherits = { tokens, ledger, items: made };
-  return { items: [...before, ...closeTranscript(state.context), ...inbox], sent, inherits };
+  return { items: [...before, ...closeTranscript(state.context), ...inbox], sent, inherits, people };
 }
 
 /** The transcript of an ended run, with a result for every call: a run may end in the middle of a round. */

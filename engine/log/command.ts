@@ -1,5 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
+import { hasDuties } from '../../machines/duties.ts';
 import { describeCancel } from '../../machines/settled.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
@@ -8,6 +9,7 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import {
   type ChartEvent,
   type CommandEvent,
+  type Duties,
   type InputEvent,
   inputEventSchema,
   type RunStarted,
@@ -15,12 +17,14 @@ import {
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
-import type {
-  CallCommand,
-  CancelOptions,
-  CommandOptions,
-  Resolution,
-  RunCommand,
+import {
+  type CallCommand,
+  type CancelOptions,
+  type CommandOptions,
+  deciderOf,
+  type Resolution,
+  type RunCommand,
+  senderOf,
 } from '../../protocol/run-command.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
@@ -46,19 +50,20 @@ export async function makeDecision(
   command: Exclude<CallCommand, { type: 'edit-call' }>,
   call: Call | undefined,
   connectTools: ConnectTools,
+  judge: JudgeEdit,
 ): Promise<Command | Refusal> {
   const { callId } = command;
-  const by = omitUndefined({ by: command.by });
+  const decider = deciderOf(command);
   if (command.type === 'resolve') {
     const resolution = await makeResolution(command, call, connectTools);
-    return 'accepted' in resolution ? resolution : { type: 'doubt.resolved', callId, resolution, ...by };
+    return 'accepted' in resolution ? resolution : { type: 'doubt.resolved', callId, resolution, ...decider };
   }
   const digest = command.digest ?? call?.digest ?? '';
-  const decided = { type: 'approval.decided', callId, digest, ...by } as const;
+  const decided = { type: 'approval.decided', callId, digest, ...decider } as const;
   switch (command.type) {
     case 'approve': {
       const { input, sticky } = command;
-      const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools);
+      const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools, judge);
       if (edit !== undefined && 'accepted' in edit) return edit;
       return { ...decided, decision: { type: 'approve', ...edit }, ...omitUndefined({ sticky }) };
     }
@@ -69,12 +74,17 @@ export async function makeDecision(
     }
     // A gated call is answered with a decision, and a client tool's call with its result.
     case 'answer': {
-      const { output, isError = false } = command;
+      const { output, isError = false, to } = command;
+      if (to === 'result' && call?.status !== 'waiting')
+        return refuse(
+          'not-allowed',
+          `Call ${callId} does not wait for a result, and you may not decide it. It waits for someone who may.`,
+        );
       const read = await checkOutput(isError ? undefined : call, output, connectTools);
       if ('accepted' in read) return read;
       const { json } = read;
       if (call?.status === 'waiting')
-        return { type: 'result.received', callId, output: json, isError, ...by };
+        return { type: 'result.received', callId, output: json, isError, ...senderOf(command) };
       return { ...decided, decision: { type: 'answer', output: json, ...(isError && { isError }) } };
     }
   }
@@ -94,7 +104,7 @@ export function makeInput(
   command: Exclude<RunCommand, CallCommand | { type: 'edit-turn' }>,
   { host, graceMs }: { host: Host; graceMs: number },
 ): MakeCommand {
-  const by = omitUndefined({ by: command.by });
+  const by = command.type === 'note' ? { by: command.by } : senderOf(command);
   switch (command.type) {
     case 'send': {
       const message = sendMessage(command.message, by, host);
@@ -127,8 +137,7 @@ export type CommandInput = Exclude<
 
 /** Returns the command that gives the same input again, in a run that has come as far. */
 export function repeatCommand(event: CommandInput): RunCommand {
-  const { by } = event;
-  const sender = omitUndefined({ by });
+  const sender = personIn(event);
   switch (event.type) {
     case 'message.received':
       return { type: 'send', message: event.items, ...sender };
@@ -168,6 +177,12 @@ export function repeatCommand(event: CommandInput): RunCommand {
   }
 }
 
+function personIn(event: CommandInput): Pick<CommandOptions, 'by' | 'as'> {
+  const { by } = event;
+  if (by === undefined || !('known' in event)) return omitUndefined({ by });
+  return { as: { name: by, ...omitUndefined({ groups: event.groups, known: event.known }) } };
+}
+
 function repeatResolution(
   resolution: Extract<CommandInput, { type: 'doubt.resolved' }>['resolution'],
 ): Resolution {
@@ -179,11 +194,11 @@ function repeatResolution(
 /** The input that delivers a message. A text becomes a user message; items without an id get one. */
 export function sendMessage(
   message: string | readonly Item[],
-  { by }: CommandOptions,
+  options: Pick<CommandOptions, 'by' | 'as'>,
   host: Host,
 ): Extract<Command, { type: 'message.received' }> {
   const items = addItemIds(itemsOf(message), host);
-  return { type: 'message.received', items, ...omitUndefined({ by }) };
+  return { type: 'message.received', items, ...senderOf(options) };
 }
 
 /** The items of an input: a text becomes a user message. Throws `input-invalid` for what is neither a text nor a list. */
@@ -200,10 +215,11 @@ export function addItemIds(items: readonly Item[], host: Host): Item[] {
 
 export function cancelRun(
   { context }: ChartState,
-  { reason, by, requestId, afterCalls }: CancelOptions,
+  options: CancelOptions,
 ): Extract<Command, { type: 'run.cancelled' }> {
-  const request = recordRequest({ type: 'cancel', reason, by, requestId, afterCalls });
-  return { ...describeCancel(context, omitUndefined({ reason, by })), ...request };
+  const { reason, by, as, requestId, afterCalls } = options;
+  const request = recordRequest({ type: 'cancel', reason, by, as, requestId, afterCalls });
+  return { ...describeCancel(context, { ...omitUndefined({ reason }), ...senderOf(options) }), ...request };
 }
 
 /** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */
@@ -214,12 +230,14 @@ export const CALLS_MS = 30 * 60_000;
 
 /** The input that asks the driver to cancel the run. After its `deadline`, ms since the epoch, any process may end it. */
 export function requestCancel(
-  { reason, by, requestId, afterCalls }: CancelOptions,
+  options: CancelOptions,
   { now, graceMs }: { now: number; graceMs: number },
 ): Command {
-  const request = recordRequest({ type: 'cancel', reason, by, requestId, afterCalls });
+  const { reason, by, as, requestId, afterCalls } = options;
+  const request = recordRequest({ type: 'cancel', reason, by, as, requestId, afterCalls });
   const deadline = now + (afterCalls ? CALLS_MS : 0) + graceMs + CANCEL_SLACK_MS;
-  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by, afterCalls }), ...request };
+  const asked = { ...omitUndefined({ reason, afterCalls }), ...senderOf(options) };
+  return { type: 'cancel.requested', deadline, ...asked, ...request };
 }
 
 export function stampCommand<Made extends Command>(command: Made, at: number): Made & { at: number } {
@@ -310,11 +328,17 @@ export async function boundCommand(command: Command, context: Context, blobs: Ru
 
 type ConnectTools = () => Promise<ReadonlyMap<string, Tool>>;
 
+/** The duties of a call with another input: its approval is asked again. */
+export type JudgeEdit = (call: Call, input: JsonValue) => Promise<Duties>;
+
+type CheckedEdit = { input: JsonValue; editDigest: string; duties?: Duties };
+
 export async function checkEdit(
   call: Call | undefined,
   edited: unknown,
   connectTools: ConnectTools,
-): Promise<{ input: JsonValue; editDigest: string } | Refusal | undefined> {
+  judge?: JudgeEdit,
+): Promise<CheckedEdit | Refusal | undefined> {
   if (call === undefined) return undefined;
   const { name } = call;
   const read = readJson(edited);
@@ -328,7 +352,10 @@ export async function checkEdit(
     );
   }
   const validation = await tool.validate(input);
-  if (validation.valid) return { input, editDigest: digestCall(name, input) };
+  if (validation.valid) {
+    const duties = (await judge?.(call, input)) ?? {};
+    return { input, editDigest: digestCall(name, input), ...(hasDuties(duties) && { duties }) };
+  }
   return refuse('input-invalid', `The edited input is not valid for ${name}: ${validation.message}`);
 }
 

@@ -1,5 +1,7 @@
 import { findCall } from '../../machines/calls.ts';
-import type { Call, CallStatus } from '../../machines/context.ts';
+import type { Call, CallStatus, Context } from '../../machines/context.ts';
+import { type Bar, describeDuties, findBar } from '../../machines/duties.ts';
+import { findBarredEdit, findDutyFault } from '../../machines/fold.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
@@ -7,8 +9,11 @@ import { type ChartEvent, type CommandEvent, callsOf, type JournalEntry } from '
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Stranding } from '../../protocol/run-view.ts';
 
-/** Why a run took no command: branch on `code`, show `message`. `by`: who decided first, if known. */
-export type Refusal = { accepted: false; code: EngineErrorCode; message: string; by?: string };
+/**
+ * Why a run took no command: branch on `code`, show `message`. `by`: who decided first, if known; with `not-allowed`, the
+ * groups of which one may decide, if groups may.
+ */
+export type Refusal = { accepted: false; code: EngineErrorCode; message: string; by?: string | string[] };
 
 /** Why no process drives a run. `code`: the error with which an attempt in this process ends. */
 export type Stranded = Stranding & { code: EngineErrorCode };
@@ -34,7 +39,7 @@ export function withoutIndex(result: SubmitResult): CommandResult {
   return refusal;
 }
 
-export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
+export function refuse(code: EngineErrorCode, message: string, by?: string | string[]): Refusal {
   return { accepted: false, code, message, ...omitUndefined({ by }) };
 }
 
@@ -61,16 +66,22 @@ function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly 
   if ('callId' in event) return explainCallRefusal(state, event, journal);
   if (hasEnded(state)) return refuseEnded(runId);
   switch (event.type) {
-    case 'transcript.edited':
+    case 'transcript.edited': {
+      const barred = findBarredEdit(state.context, event);
+      if (barred !== undefined) return refuseBarred(state.context, barred, event);
       return refuse(
         'refused',
         `Run ${runId} cannot be edited now. Pause it, wait until it rests between turns, and keep every call that was started.`,
       );
-    case 'turn.edited':
+    }
+    case 'turn.edited': {
+      const barred = findBarredEdit(state.context, event);
+      if (barred !== undefined) return refuseBarred(state.context, barred, event);
       return refuse(
         'refused',
         `Turn ${event.turn} of run ${runId} cannot be edited now. Pause the run before the calls of its latest turn start. The closing turn takes no calls.`,
       );
+    }
     case 'pause.requested':
       return refuse('refused', `Run ${runId} is already paused. Unpause it to continue.`);
     case 'run.unpaused':
@@ -92,6 +103,9 @@ type CallEvent = Extract<ChartEvent, { callId: string }>;
 function explainCallRefusal(state: ChartState, event: CallEvent, journal: readonly JournalEntry[]): Refusal {
   const { callId } = event;
   const { runId } = state.context;
+  const open = findCall(state.context, callId);
+  const barred = open === undefined ? null : explainBar(state.context, open, event);
+  if (barred !== null) return barred;
   const decided = event.type === 'call.edited' ? undefined : findDecision(journal, event);
   if (decided !== undefined) {
     const { what, at, by } = decided;
@@ -99,7 +113,7 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
     const when = new Date(at).toISOString();
     return refuse('already-decided', `Call ${callId} was already ${what}${who} at ${when}.`, by);
   }
-  const call = findCall(state.context, callId);
+  const call = open;
   const recorded = journal.flatMap(({ event }) => callsOf(event)).filter(found => found.callId === callId);
   if (call === undefined && recorded.length === 0)
     return refuse(
@@ -124,6 +138,59 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   const status = call?.status ?? 'settled';
   return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
 }
+
+/** Why an open call is not this person's to decide, resolve or change; `null` for every other reason. */
+function explainBar(context: Context, call: Call, event: CallEvent): Refusal | null {
+  if (event.type === 'approval.decided') {
+    if (call.status !== 'gated' || call.digest !== event.digest) return null;
+    if (call.expiresAt !== undefined && event.at >= call.expiresAt) return null;
+    const fault = findDutyFault(context, call, event);
+    if (fault === null) return null;
+    const { callId, quorum, approvedBy = [] } = call;
+    if (fault === 'repeated')
+      return refuse(
+        'already-decided',
+        `Call ${callId} was already approved by ${event.by}. It needs ${quorum} people; ${approvedBy.length} of them have approved it.`,
+        event.by,
+      );
+    if (fault === 'sticky')
+      return refuse(
+        'refused',
+        `Call ${callId} needs ${describeDuties(call)}, so a decision about it cannot apply to later calls. Decide this call only.`,
+      );
+    if (fault === 'answer')
+      return refuse(
+        'refused',
+        `Call ${callId} needs ${describeDuties(call)}, so one person cannot give its result. Approve or reject it.`,
+      );
+    return refuseBarred(context, call, event);
+  }
+  if (event.type !== 'doubt.resolved' && event.type !== 'call.edited') return null;
+  const isOpen =
+    event.type === 'doubt.resolved'
+      ? call.status === 'doubted'
+      : call.status === 'gated' || call.status === 'ready';
+  return isOpen && findBar(call, context.people, event) !== null ? refuseBarred(context, call, event) : null;
+}
+
+function refuseBarred({ people }: Context, call: Call, decider: { by?: string; groups?: string[] }): Refusal {
+  const bar = findBar(call, people, decider);
+  const why = bar === null ? '' : BARS[bar](decider.by ?? '');
+  return refuse(
+    'not-allowed',
+    `Call ${call.callId} is not for ${decider.by ?? 'someone without a name'} to decide: ${why}. It needs ${describeDuties(call)}.`,
+    call.by ?? [],
+  );
+}
+
+const BARS: Readonly<Record<Bar, (name: string) => string>> = {
+  nameless: () => 'it is not known who this is',
+  group: name => `${name} is in none of the groups`,
+  starter: name => `${name} started the run`,
+  sender: name => `${name} wrote in the run`,
+  'nameless-starter': () => 'it is not known who started the run, so it may be the same person',
+  'nameless-sender': () => 'it is not known who wrote in the run, so it may be the same person',
+};
 
 function isAboutOther(event: CallEvent, { status, digest }: Call): boolean {
   if (event.type === 'call.edited')

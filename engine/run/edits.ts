@@ -1,11 +1,16 @@
-import { findCall, resultOf } from '../../machines/calls.ts';
+import { findCall, qualifiedOf, resultOf } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { DEEPEST_JSON, isJsonObject, isTooDeep, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { CommandOptions, EditCallOptions, EditTurnOptions } from '../../protocol/run-command.ts';
+import {
+  type CommandOptions,
+  deciderOf,
+  type EditCallOptions,
+  type EditTurnOptions,
+} from '../../protocol/run-command.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import type { Host } from '../host/host.ts';
@@ -22,7 +27,7 @@ export async function editTranscript(
   { context, host, connectTools }: EditedRun,
   options: CommandOptions,
 ): Promise<Command | Refusal> {
-  const { by } = knownOptions('editTranscript', options);
+  const decider = deciderOf(knownOptions('editTranscript', options));
   const known = knownResults(context);
   const repaired = answerEarlierCalls(addItemIds(items, host), known);
   const fault = findUnpaired(repaired) ?? findRepeated(repaired, context) ?? findReused(repaired, context);
@@ -32,8 +37,8 @@ export async function editTranscript(
   const calls = await qualify(open, context, host, await connectTools());
   const recalled = open.flatMap(({ callId }) => known.get(callId) ?? []);
   const results = recalled.map(item => ({ callId: item.callId, ...resultOf(item) }));
-  const recorded = omitUndefined({ results: results.length === 0 ? undefined : results, by });
-  return { type: 'transcript.edited', items: repaired, calls, ...recorded };
+  const recorded = omitUndefined({ results: results.length === 0 ? undefined : results });
+  return { type: 'transcript.edited', items: repaired, calls, ...recorded, ...decider };
 }
 
 /** The input that runs a failed call of the last round again, under the same idempotency key. */
@@ -158,9 +163,7 @@ async function qualify(
   const fresh = await qualifyCalls(open.map(toolCallOf), { runId, runContext, now: host.now(), tools });
   return fresh.map(call => {
     const known = calls.find(({ callId, digest }) => callId === call.callId && digest === call.digest);
-    if (known === undefined) return call;
-    const { status, attempt, key, edited, doubt, childRunId, result, ...qualified } = known;
-    return qualified;
+    return known === undefined ? call : qualifiedOf(known);
   });
 }
 
@@ -181,9 +184,10 @@ type NamedCall = { callId: string; name: string; input: JsonValue };
 
 /** Changed calls are qualified again. Provider data is dropped after the first change: a signature covers what precedes it. */
 export async function editTurn(
-  { turn, text, calls, by }: EditTurnOptions,
+  options: EditTurnOptions,
   { context, host, connectTools }: EditedRun,
 ): Promise<Command | Refusal> {
+  const { turn, text, calls } = options;
   const { lastTurn, runId, transcript } = context;
   const number = turn ?? context.turn.number;
   if (lastTurn?.from === undefined || number !== context.turn.number)
@@ -207,26 +211,36 @@ export async function editTurn(
     text: text ?? textOfTurn(before),
     items: addItemIds(items, host),
     calls: qualified,
-    ...omitUndefined({ by }),
+    ...deciderOf(options),
   };
 }
 
 /** The input that replaces the input of a call. The call is qualified again: its approval predicate is asked again. */
 export async function editCall(
   callId: string,
-  { input: edited, digest, by }: EditCallOptions,
-  { context, host, connectTools }: EditedRun,
+  options: EditCallOptions,
+  run: EditedRun,
 ): Promise<Command | Refusal> {
+  const { input: edited, digest } = options;
+  const { context, connectTools } = run;
   const call = findCall(context, callId);
   const checked = await checkEdit(call, edited, connectTools);
   if (checked !== undefined && 'accepted' in checked) return checked;
   if (call === undefined || checked === undefined)
     return refuse('call-unknown', `Run ${context.runId} has no open call ${callId}. Check the id.`);
-  const item = callItem({ callId, name: call.name, input: checked.input });
-  const [qualified] = await qualify([item], { ...context, calls: [] }, host, await connectTools());
-  if (qualified === undefined) throw new Error('Qualifying one call returned none.');
+  const qualified = await requalify({ callId, name: call.name, input: checked.input }, run);
   const seen = digest ?? call.digest;
-  return { type: 'call.edited', callId, digest: seen, call: qualified, ...omitUndefined({ by }) };
+  return { type: 'call.edited', callId, digest: seen, call: qualified, ...deciderOf(options) };
+}
+
+/** The call as a turn that makes it with this input would have it. */
+export async function requalify(
+  call: NamedCall,
+  { context, host, connectTools }: EditedRun,
+): Promise<QualifiedCall> {
+  const [qualified] = await qualify([callItem(call)], { ...context, calls: [] }, host, await connectTools());
+  if (qualified === undefined) throw new Error('Qualifying one call returned none.');
+  return qualified;
 }
 
 function nameCalls(

@@ -26,10 +26,10 @@ const OTHERS = {
   story: optionNames<StoryReadOptions>()('after follow settle subAgents'),
   storyBatches: optionNames<StoryBatchOptions>()('after follow until subAgents'),
   yield: optionNames<YieldOptions>()('graceMs'),
-  editTranscript: optionNames<CommandOptions>()('by requestId'),
-  retry: optionNames<RetryOptions>()('by requestId force'),
+  editTranscript: optionNames<CommandOptions>()('by as requestId'),
+  retry: optionNames<RetryOptions>()('by as requestId force'),
   fork: optionNames<{ at: number } & ForkOptions>()(
-    'at runId by message commands paused replayTools model request',
+    'at runId by as message commands paused replayTools model request',
   ),
 };
 

@@ -1,15 +1,23 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
+import { dutiesOf } from '../../machines/duties.ts';
 import type { CallCommand, RunCommand } from '../../protocol/run-command.ts';
 import type { RunOptions } from '../driver/run-options.ts';
 import { findLateSuccess, findLiveAttempt } from '../journal/find-live-attempt.ts';
 import { type CommandStore, RunBlobs } from '../journal/run-blobs.ts';
-import { boundCommand, type Command, type MakeCommand, makeDecision, makeInput } from '../log/command.ts';
+import {
+  boundCommand,
+  type Command,
+  type JudgeEdit,
+  type MakeCommand,
+  makeDecision,
+  makeInput,
+} from '../log/command.ts';
 import { type Refusal, refuse } from '../log/refusal.ts';
 import { recordRequest, recordRequests } from '../log/request-ids.ts';
 import { becameOnce } from '../services/tool-batch.ts';
 import type { CallRouter } from './call-router.ts';
-import { editCall, editTurn } from './edits.ts';
+import { editCall, editTurn, requalify } from './edits.ts';
 
 type Surroundings = Pick<RunOptions, 'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'> & {
   store: CommandStore;
@@ -47,7 +55,11 @@ async function decide(
   const call = findCall(context, callId);
   const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
   const refusal = isRetry && call?.status === 'doubted' ? await refuseSecondRun(call, surroundings) : null;
-  return refusal ?? (await makeDecision(command, call, surroundings.connectTools));
+  if (refusal !== null) return refusal;
+  const { connectTools } = surroundings;
+  const judge: JudgeEdit = async (edited, input) =>
+    dutiesOf(await requalify({ ...edited, input }, { ...surroundings, context }));
+  return await makeDecision(command, call, connectTools, judge);
 }
 
 /** Prepares the commands of one submission, or says why the first invalid one is refused. */

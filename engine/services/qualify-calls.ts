@@ -1,8 +1,9 @@
+import { dutiesOf } from '../../machines/duties.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import { assertBounded, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
-import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
+import { type ReadApproval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 
 type QualifyOptions = { runId: string; runContext: unknown; now: number; tools: ReadonlyMap<string, Tool> };
@@ -39,6 +40,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
       repeatable: tool.repeatable === true ? (true as const) : undefined,
       maxResultBytes: tool.maxResultBytes,
       reason: approval.reason,
+      ...(approval.required && dutiesOf(approval)),
       expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,
     }),
   };
@@ -73,17 +75,14 @@ function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string
   return `There is no tool "${name}". ${known}`;
 }
 
-async function askApproval(
-  tool: Tool,
-  call: Parameters<Tool['approval']>[0],
-): Promise<Exclude<Approval, boolean>> {
+async function askApproval(tool: Tool, call: Parameters<Tool['approval']>[0]): Promise<ReadApproval> {
   try {
     const gate = readApproval(await tool.approval(call));
     if (gate !== undefined) return gate;
   } catch (error) {
     return { required: true, reason: `the approval predicate failed: ${messageOf(error)}` };
   }
-  return { required: true, reason: 'the approval predicate gave neither a boolean nor { required }' };
+  return { required: true, reason: 'the approval predicate gave neither a boolean nor a valid { required }' };
 }
 
 /** New ids, by index, for calls whose id is in `taken`: the id with a number. Adds the ids of all calls to `taken`. */

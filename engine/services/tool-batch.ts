@@ -358,6 +358,7 @@ class CallRun {
         stream: parent.stream,
         runContext: parent.runContext,
         parent: { runId: parent.runId, callId },
+        people: parent.people,
         input: typeof input === 'object' && input !== null && 'input' in input ? String(input.input) : '',
         isAwaited: () => isAwaited && !signal.aborted,
         ...omitUndefined({ inheritedLabels: parent.labels }),

@@ -3,7 +3,7 @@ import type { Call, Context } from '../../machines/context.ts';
 import { hasUncheckedLimit, limitsOf } from '../../machines/limits.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
-import type { Spent } from '../../protocol/event.ts';
+import type { People, Spent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { CancelOptions, RunCommand, YieldOptions } from '../../protocol/run-command.ts';
@@ -40,6 +40,7 @@ export type StoryAgent = {
 export type ChildRequest = {
   runId: string;
   parent: { runId: string; callId: string };
+  people: People;
   input: string;
   /** The parent's; the child takes it if its agent has a `runContext`. */
   runContext: JsonValue | undefined;

@@ -40,11 +40,12 @@ const UNREADABLE = -32700;
 const JSON_TYPE = 'application/a2a+json';
 
 /** The routes of A2A; its operations are named in `ROUTES` and in the bodies of JSON-RPC. @internal */
+/** What a request may do depends on its operation, which checks it. */
 export const A2A_ROUTES = {
   'GET /.well-known/agent-card.json': { summary: 'Read the card of the first agent.' },
   'GET /a2a/:agent/.well-known/agent-card.json': { summary: 'Read the card of an agent.' },
-  'POST /a2a/:agent': { summary: 'A2A 1.0 as JSON-RPC.', streams: true },
-  'ALL /a2a/:agent/*': { summary: 'A2A 1.0 as REST.', streams: true },
+  'POST /a2a/:agent': { summary: 'A2A 1.0 as JSON-RPC.', right: 'read', streams: true },
+  'ALL /a2a/:agent/*': { summary: 'A2A 1.0 as REST.', right: 'read', streams: true },
 } as const satisfies RouteTable;
 
 /** @internal */
@@ -113,7 +114,7 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
         failed: error => `data: ${JSON.stringify(failed(error))}\n\n`,
       });
     } catch (error) {
-      return c.json(failed(error));
+      return c.json(failed(error), describeA2aError(error).status === 403 ? 403 : 200);
     }
   }
 

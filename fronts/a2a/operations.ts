@@ -1,7 +1,8 @@
 /** The operations of A2A on the runs of one agent. A task is a run; its context is a chat, the label `chat`. */
 
 import * as z from 'zod';
-import { byOf, type Caller } from '../../access/caller.ts';
+import { type Caller, personOf, signCommand } from '../../access/caller.ts';
+import { describeRole, mayCommand } from '../../access/role.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { endOn } from '../../engine/events/stoppable.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
@@ -13,6 +14,7 @@ import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { FinishedRun, OpenCall, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import { MOST_LISTED, type RunRecord, type RunStatus } from '../../protocol/store.ts';
+import { ApiError } from '../../server/error-envelope.ts';
 import { type Hold, settledNow, unlessAborted, whileHeld } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
 import { cutText } from '../../text/cut-text.ts';
@@ -95,8 +97,9 @@ export class Operations {
 
   /** Cancels the run and waits until it has ended. Throws `not-cancelable` for an ended run. */
   async cancel(taskId: string): Promise<Task> {
+    this.#assertMay('cancel');
     return await whileHeld(this.#hold(taskId), async hold => {
-      const by = omitUndefined({ by: byOf(this.#caller) });
+      const by = omitUndefined({ as: personOf(this.#caller) });
       const result = await hold.run.cancel({ reason: 'cancelled by the A2A client', ...by });
       if (!result.accepted) throw new A2aError('not-cancelable', result.message);
       this.#runs.drive(taskId);
@@ -118,6 +121,7 @@ export class Operations {
   async #accept(request: SendRequest): Promise<Hold> {
     const { message } = request;
     if (message.taskId !== '') return await this.#continue(message);
+    this.#assertMay('start');
     const chat = message.contextId === '' ? this.#runs.host.newId('chat') : message.contextId;
     const labels = chatLabels(chat, this.#caller.labels);
     const hasEnded = ({ agent, status }: RunRecord) =>
@@ -142,8 +146,10 @@ export class Operations {
           'The task has ended. Send the message with its contextId and no taskId.',
         );
       const open = openCallsFor(run.id, settled);
-      for (const command of readCommands(parts, open, byOf(this.#caller))) {
-        const result = await run.submit([command]);
+      const commands = readCommands(parts, open);
+      for (const { type } of commands) this.#assertMay(type);
+      for (const command of commands) {
+        const result = await run.submit([signCommand(command, this.#caller)]);
         if (!result.accepted)
           throw new A2aError(
             result.code === 'input-invalid' ? 'invalid-params' : 'unsupported',
@@ -156,6 +162,10 @@ export class Operations {
       hold.release();
       throw error;
     }
+  }
+
+  #assertMay(type: RunCommand['type'] | 'start'): void {
+    if (!mayCommand(this.#caller, type)) throw new ApiError('forbidden', describeRole(this.#caller));
   }
 
   /** The run of a task of this agent; resumes it if no process drives it. Throws `run-unknown`. */
@@ -277,18 +287,18 @@ type Decision = z.infer<typeof decisionSchema>;
 const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
 
 /** With one open call, a text answers a client tool, and `approve` and `reject` decide an approval. Throws `invalid-params`. */
-function readCommands(parts: readonly GivenPart[], open: OpenCalls, by?: string): RunCommand[] {
+function readCommands(parts: readonly GivenPart[], open: OpenCalls): RunCommand[] {
   const read = parts.map(part => ({ part, found: readDecision(part) }));
   const decisions = read.flatMap(({ found }) => found);
   const others = read.filter(({ found }) => found.length === 0).map(({ part }) => part);
-  const commands: RunCommand[] = decisions.map(decision => decide(decision, open, by));
+  const commands: RunCommand[] = decisions.map(decision => decide(decision, open));
   if (others.length === 0) return commands;
   const [only] = open.values();
   if (commands.length === 0 && only !== undefined && open.size === 1) {
     const decision = decisionOfText(others, only.kind);
-    if (decision !== null) return [decide(decision, open, by)];
+    if (decision !== null) return [decide(decision, open)];
   }
-  return [...commands, { type: 'send', message: [readItem(others)], ...omitUndefined({ by }) }];
+  return [...commands, { type: 'send', message: [readItem(others)] }];
 }
 
 function readDecision({ data }: GivenPart): Decision[] {
@@ -317,7 +327,7 @@ function decisionOfText(parts: readonly GivenPart[], kind: OpenCallKind): Decisi
   return { approved: word === 'approve' };
 }
 
-function decide({ callId, ...answer }: Decision, open: OpenCalls, by?: string): RunCommand {
+function decide({ callId, ...answer }: Decision, open: OpenCalls): RunCommand {
   const [only] = open.keys();
   const id = callId ?? (open.size === 1 ? only : undefined);
   const call = id === undefined ? undefined : open.get(id);
@@ -328,7 +338,7 @@ function decide({ callId, ...answer }: Decision, open: OpenCalls, by?: string): 
       `"callId" must be that of a call that waits for a decision: ${ids}.`,
     );
   }
-  return answerCommand(call, answer, { by });
+  return answerCommand(call, answer);
 }
 
 /*

@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import { byOf, type Caller } from '../../access/caller.ts';
+import { type Caller, signCommand } from '../../access/caller.ts';
 import { describeRole, mayCommand } from '../../access/role.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import { EVENT_STREAM_HEADERS } from '../../engine/events/streamed-body.ts';
@@ -168,12 +168,11 @@ class Endpoint {
   }
 
   async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {
-    const by = byOf(caller);
     const refused: Refused[] = [];
     const given: { id: string; command: RunCommand }[] = [];
     for (const entry of input.resume ?? []) {
       const { interruptId } = entry;
-      const command = resumeCommandOf(entry, by);
+      const command = resumeCommandOf(entry);
       if (command === 'unknown')
         refused.push({ interruptId, code: 'call-unknown', message: 'No interrupt has this id.' });
       else if (command !== null) given.push({ id: interruptId, command });
@@ -185,12 +184,12 @@ class Endpoint {
       if (given.some(other => 'callId' in other.command && other.command.callId === callId)) continue;
       const isError = result.error !== undefined;
       const answer: Answer = { type: 'result', output: threadOutputOf(result), isError };
-      given.push({ id: callId, command: commandFor(open, answer, { by }) });
+      given.push({ id: callId, command: commandFor(open, answer) });
     }
-    if (items.length > 0)
-      given.push({ id: '', command: { type: 'send', message: items, ...omitUndefined({ by }) } });
+    if (items.length > 0) given.push({ id: '', command: { type: 'send', message: items } });
     if (!given.every(({ command }) => mayCommand(caller, command.type))) throw forbidden(caller);
-    return [...refused, ...(await submit(run, given))];
+    const own = given.map(({ id, command }) => ({ id, command: signCommand(command, caller) }));
+    return [...refused, ...(await submit(run, own))];
   }
 
   /** A client's tool cannot replace one of the agent. Throws `agent-invalid` for one without a usable name or schema. */

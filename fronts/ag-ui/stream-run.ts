@@ -117,21 +117,22 @@ function decode(text: string): string {
 }
 
 /** `null` for an answer without a decision, such as `{}`; `unknown` if no interrupt has this id. */
-export function resumeCommandOf(
-  { interruptId, status, payload }: ResumeEntry,
-  by: string | undefined,
-): AnswerCommand | null | 'unknown' {
+export function resumeCommandOf({
+  interruptId,
+  status,
+  payload,
+}: ResumeEntry): AnswerCommand | null | 'unknown' {
   const open = openOf(interruptId);
   if (open === null) return 'unknown';
   if (status === 'cancelled') {
     const answer = CANCELLED[open.kind];
-    return answer && commandFor(open, answer, { by });
+    return answer && commandFor(open, answer);
   }
   const given: JsonObject = isJsonObject(payload) ? payload : {};
   const answer = readAnswer(open.kind, formOf(open.kind, given, payload));
   if (answer === null) return null;
   const digest = open.kind === 'approval' && typeof given.digest === 'string' ? given.digest : undefined;
-  return commandFor({ ...open, ...omitUndefined({ digest }) }, answer, { by });
+  return commandFor({ ...open, ...omitUndefined({ digest }) }, answer);
 }
 
 /** The answers that a cancelled interrupt gives. A call in doubt stays in doubt and a paused run stays paused. */
@@ -150,7 +151,7 @@ function formOf(kind: Kind, given: JsonObject, payload: JsonValue | undefined): 
   return { ...given, output: payload };
 }
 
-export type Refused = { interruptId: string; code: string; message: string; by?: string };
+export type Refused = { interruptId: string; code: string; message: string; by?: string | string[] };
 
 export type ThreadStory = { family: FamilyStory; writer: StoryWriter; thread: Thread };
 

@@ -5,6 +5,7 @@ import type { Run } from '../../engine/run/run.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
+import type { Person } from '../../protocol/run-command.ts';
 import type { OpenCall, Settled } from '../../protocol/run-view.ts';
 import { type Hold, settledNow, unlessAborted } from '../../server/runs/run-registry.ts';
 import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
@@ -100,12 +101,12 @@ export async function decide(
     open,
     asked,
     replies,
-    by,
+    as,
   }: {
     open: OpenCalls;
     asked: Readonly<Record<string, string>>;
     replies: Readonly<Record<string, unknown>>;
-    by: string;
+    as: Person;
   },
 ): Promise<Decided> {
   const cancelled = new Set<string>();
@@ -125,7 +126,7 @@ export async function decide(
       if (answer === null) cancelled.add(id);
       else if ('fault' in answer) faults.set(id, answer.fault);
       else {
-        const result = await run.submit([commandFor(call, answer, { by })]);
+        const result = await run.submit([{ ...commandFor(call, answer), as }]);
         if (result.accepted) accepted += 1;
         else if (result.code === 'input-invalid') faults.set(id, result.message);
         else notes.push(result.message);
@@ -203,7 +204,7 @@ export type Followed = {
   hold: Hold;
   ctx: ServerContext;
   asks: boolean;
-  by: string;
+  as: Person;
   meta?: { [key: string]: unknown };
 };
 
@@ -248,7 +249,7 @@ export async function followToEnd(followed: Followed): Promise<Followup> {
 }
 
 async function askNow(followed: Followed, open: OpenCalls, { faults }: Decided): Promise<Decided> {
-  const { runs, by, meta } = followed;
+  const { runs, as, meta } = followed;
   const { run } = followed.hold;
   const { name } = run.context.agent;
   const forms = [...open].map(([id, call]) => {
@@ -257,7 +258,7 @@ async function askNow(followed: Followed, open: OpenCalls, { faults }: Decided):
   });
   const replies = await askOpenCalls(followed, forms);
   const now = openCallsFor(run.id, await settledNow(run));
-  const decided = await decide(run, { open: now, asked: digestsOf(open), replies, by });
+  const decided = await decide(run, { open: now, asked: digestsOf(open), replies, as });
   runs.drive(run.id);
   return decided;
 }

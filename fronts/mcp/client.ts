@@ -1,6 +1,7 @@
 import type { Server, ServerContext } from '@modelcontextprotocol/server';
-import { ANYONE, type Caller } from '../../access/caller.ts';
+import { ANYONE, type Caller, personOf } from '../../access/caller.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { Person } from '../../protocol/run-command.ts';
 
 /** The extension with which a client takes a run as a task. */
 export const TASKS = 'io.modelcontextprotocol/tasks';
@@ -10,9 +11,10 @@ export function mcpCallerOf({ http }: ServerContext): Caller {
   return (http?.authInfo?.extra?.caller as Caller | undefined) ?? ANYONE;
 }
 
-export function nameOf(server: Server, { name }: Caller): string {
-  if (name !== ANYONE.name) return name;
-  return `mcp:${server.getClientVersion()?.name ?? 'client'}`.slice(0, 200);
+/** Who answers: the caller; over stdio, the client. */
+export function answererOf(server: Server, caller: Caller): Person {
+  const client = `mcp:${server.getClientVersion()?.name ?? 'client'}`.slice(0, 200);
+  return personOf(caller, { by: client }) ?? { name: client };
 }
 
 export function takesForms(server: Server, ctx: ServerContext): boolean {

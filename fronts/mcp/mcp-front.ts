@@ -32,7 +32,7 @@ import {
   NOTHING_DECIDED,
   settle,
 } from './ask.ts';
-import { mcpCallerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
+import { answererOf, mcpCallerOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { addEarlierTasks, addTasks, createdEarlierTask, createdTask, EARLIER_TASKS } from './tasks.ts';
 import { makeOffers, type Offer, readInput, toolResultOf } from './tool-result.ts';
 
@@ -121,7 +121,13 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     return await whileHeld(runs.begin(offered.agent, ...readInput(offered, given, caller)), async hold => {
       if (asTask) return await createdEarlierTask(runs, hold.run.id, caller);
       const asks = takesForms(server, ctx);
-      const { settled, notes } = await followAsking({ runs, hold, ctx, asks, by: nameOf(server, caller) });
+      const { settled, notes } = await followAsking({
+        runs,
+        hold,
+        ctx,
+        asks,
+        as: answererOf(server, caller),
+      });
       return toolResultOf(hold.run.id, settled, { hasSchema: hasSchema(offered), notes });
     });
   }
@@ -140,7 +146,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
       const { run } = hold;
       const open = openCallsFor(run.id, await settledNow(run));
       const replies = ctx.mcpReq.inputResponses ?? {};
-      const given = { open, asked: state.digests, replies, by: nameOf(server, caller) };
+      const given = { open, asked: state.digests, replies, as: answererOf(server, caller) };
       const decided = await decide(run, given);
       runs.drive(run.id);
       return await answerCurrent(request, { hold, ctx }, decided);

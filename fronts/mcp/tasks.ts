@@ -12,6 +12,7 @@ import type {
 } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
+import type { Person } from '../../protocol/run-command.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import { plainName } from '../../server/agent-names.ts';
@@ -19,7 +20,7 @@ import { type Hold, settledNow, whileHeld } from '../../server/runs/run-registry
 import { describeOpenCalls, openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { decide, digestsOf, followToEnd, formsFor, NOTHING_DECIDED } from './ask.ts';
-import { mcpCallerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
+import { answererOf, mcpCallerOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { type Offer, toolResultOf } from './tool-result.ts';
 
 const TASK_POLL_MS = 500;
@@ -40,7 +41,7 @@ type TaskOptions = {
   Failure: typeof ProtocolError;
 };
 
-type Asking = { hold: Hold; ctx: ServerContext; caller: Caller; by: string };
+type Asking = { hold: Hold; ctx: ServerContext; caller: Caller; as: Person };
 
 const SCHEMAS = {
   params: z.looseObject({ taskId: z.string().min(1).max(500) }),
@@ -59,8 +60,8 @@ function addMethods(
       check(ctx);
       try {
         const caller = mcpCallerOf(ctx);
-        const by = nameOf(server, caller);
-        return await whileHeld(runs.hold(taskId, caller), hold => act({ hold, ctx, caller, by }));
+        const as = answererOf(server, caller);
+        return await whileHeld(runs.hold(taskId, caller), hold => act({ hold, ctx, caller, as }));
       } catch (error) {
         if (ctx.mcpReq.signal.aborted || error instanceof Failure) throw error;
         throw new Failure(INVALID_PARAMS, messageForClient(error, log));
@@ -68,8 +69,8 @@ function addMethods(
     });
 }
 
-async function cancel({ hold: { run }, by }: Asking, runs: ServedRuns) {
-  const result = await run.cancel({ by, reason: 'cancelled by the MCP client' });
+async function cancel({ hold: { run }, as }: Asking, runs: ServedRuns) {
+  const result = await run.cancel({ as, reason: 'cancelled by the MCP client' });
   runs.drive(run.id);
   return result;
 }
@@ -92,10 +93,10 @@ export function addTasks(
   const methods = {
     'tasks/get': viewTask,
     // The SDK takes `inputResponses` out of the params of every method.
-    'tasks/update': async ({ hold: { run }, ctx, by }: Asking) => {
+    'tasks/update': async ({ hold: { run }, ctx, as }: Asking) => {
       const open = openCallsFor(run.id, await settledNow(run));
       const replies = ctx.mcpReq.inputResponses ?? {};
-      await decide(run, { open, asked: digestsOf(open), replies, by });
+      await decide(run, { open, asked: digestsOf(open), replies, as });
       runs.drive(run.id);
       return {};
     },
@@ -165,12 +166,12 @@ export function addEarlierTasks(server: Server, options: TaskOptions): void {
   const { runs, offers, Failure } = options;
   addMethods(server, options, {
     'tasks/get': view,
-    'tasks/result': async ({ hold, ctx, by }) => {
+    'tasks/result': async ({ hold, ctx, as }) => {
       const { run } = hold;
       runs.drive(run.id);
       const meta = { [RELATED_TASK]: { taskId: run.id } };
       const asks = takesForms(server, ctx);
-      const { settled, notes } = await followToEnd({ runs, hold, ctx, asks, by, meta });
+      const { settled, notes } = await followToEnd({ runs, hold, ctx, asks, as, meta });
       const result = toolResultOf(run.id, settled, { hasSchema: hasSchema(offers, hold), notes });
       return { ...result, _meta: { ...result._meta, ...meta } };
     },

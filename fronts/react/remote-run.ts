@@ -52,7 +52,7 @@ class Refused extends Error {
 
   constructor(
     status: number,
-    { code, message, by }: { code: string; message: string; by?: string | undefined },
+    { code, message, by }: { code: string; message: string; by?: string | string[] | undefined },
   ) {
     super(message);
     this.status = status;
@@ -232,7 +232,9 @@ function unreachable(): Refused {
 async function refusalOf(response: Response): Promise<Refused> {
   const { status } = response;
   try {
-    const { error } = (await response.json()) as { error: { code: string; message: string; by?: string } };
+    const { error } = (await response.json()) as {
+      error: { code: string; message: string; by?: string | string[] };
+    };
     return new Refused(status, error);
   } catch {
     return new Refused(status, { code: 'unexpected', message: `The server answered ${status}.` });

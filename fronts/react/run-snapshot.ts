@@ -45,7 +45,7 @@ export type RunSnapshot<RunContext = unknown> = {
  */
 export type CommandAnswer =
   | { accepted: true }
-  | { accepted: false; code: string; message: string; by?: string };
+  | { accepted: false; code: string; message: string; by?: string | string[] };
 
 /** An open call or its id. Pass the call itself to bind the decision to the input that was shown. */
 export type CallTarget = string | Pick<OpenCall, 'callId' | 'runId' | 'digest'>;

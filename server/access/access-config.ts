@@ -30,8 +30,16 @@ export const tokensConfig = z.record(
       .meta({ description: 'The token, usually as a variable of the environment in braces.' }),
     role: z.enum(ROLES).meta({
       description:
-        'operator: everything. approver: read runs and decide calls. viewer: read runs. client: /v1 only.',
+        'operator: everything. approver: read runs and decide calls. requester: start runs, read and write in its own. viewer: read runs. client: /v1 only.',
     }),
+    name: optional(
+      text,
+      'Who uses the token. Two tokens with one name are one person: approvals count it once. Default: the name of the token.',
+    ),
+    groups: optional(
+      z.array(text).min(1).max(100),
+      'The groups in whose name it may decide, as approvals name them.',
+    ),
     labels: optional(
       z.record(text, text).superRefine((labels, context) => {
         try {

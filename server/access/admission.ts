@@ -70,7 +70,7 @@ export class Admission {
     this.#ledger.record({ caller, model, usage, at: this.#options.host.now() });
   }
 
-  #limitsOf({ name }: Caller): CallerLimits {
+  #limitsOf({ name: person, token: name = person }: Caller): CallerLimits {
     const { tokens = {} } = this.#options;
     return (Object.hasOwn(tokens, name) ? tokens[name]?.limits : undefined) ?? {};
   }

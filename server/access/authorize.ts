@@ -12,7 +12,7 @@ export function authorizeWith(
   authorize?: Authorize,
 ): MiddlewareHandler<RunsEnv> {
   return async (c, next) => {
-    const caller = await callerOf(c.req.raw, authorize);
+    const caller = await callerOf(c.req.raw, authorize, area === 'v1' ? 'client' : 'requester');
     if (caller === null) throw new ApiError('unauthorized', 'The request has no valid credentials.');
     c.set('caller', caller);
     assertMay(c, caller, routes, area);

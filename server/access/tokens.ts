@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { ANYONE, type Caller, MAIN_OPERATOR } from '../../access/caller.ts';
+import { ANYONE, type Caller, labelsFor, MAIN_OPERATOR } from '../../access/caller.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { TokensConfig } from './access-config.ts';
 
@@ -14,10 +14,23 @@ export class Tokens {
   readonly #known: readonly Known[];
 
   constructor(main: string | undefined, configured: TokensConfig = {}) {
-    const named = Object.entries(configured).map(([name, { token, role, labels = {} }]) => {
-      assertUsable(name, token);
-      return { caller: { name, role, labels }, digest: digestOf(token) };
-    });
+    const named = Object.entries(configured).map(
+      ([key, { token, role, name = key, groups = [], labels = {} }]) => {
+        assertUsable(key, token);
+        if (RESERVED.includes(name))
+          throw invalidConfig(`"${name}" is a reserved name. Rename who uses "${key}".`);
+        const own = name === key ? {} : { token: key };
+        const caller: Caller = {
+          name,
+          role,
+          groups,
+          labels: labelsFor(role, name, labels),
+          known: 'token',
+          ...own,
+        };
+        return { caller, digest: digestOf(token) };
+      },
+    );
     const own = main === undefined ? [] : [{ caller: MAIN_OPERATOR, digest: digestOf(main) }];
     this.#known = [...own, ...named];
     assertDistinct(this.#known);

@@ -1,4 +1,4 @@
-import type { Caller } from '../../access/caller.ts';
+import { byOf, type Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { StartOptions } from '../../agent/begin-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
@@ -10,10 +10,11 @@ import type { Launch } from './served-agents.ts';
 export type BeginRun = (
   caller: Caller,
   agent: Pick<Agent, 'name'>,
-  start: (more: Pick<StartOptions, 'launch'>) => Promise<Run>,
+  start: (more: Pick<StartOptions, 'launch' | 'by'>) => Promise<Run>,
 ) => Promise<Run>;
 
-export const beginFreely: BeginRun = async (_caller, _agent, start) => await start({});
+export const beginFreely: BeginRun = async (caller, _agent, start) =>
+  await start(omitUndefined({ by: byOf(caller) }));
 
 /** Begins runs within the limits of a server, and records how later processes create their agents again. */
 export function beginWithin({
@@ -26,7 +27,7 @@ export function beginWithin({
   return async (caller, { name }, start) => {
     const leave = (await admission?.admit(caller)) ?? (() => {});
     try {
-      const run = await start(omitUndefined({ launch: launches?.get(name) }));
+      const run = await start(omitUndefined({ launch: launches?.get(name), by: byOf(caller) }));
       run.settled().then(leave, leave);
       return run;
     } catch (error) {

@@ -1,5 +1,6 @@
 import type * as z from 'zod';
-import type { Caller } from '../../access/caller.ts';
+import { byOf, type Caller } from '../../access/caller.ts';
+import { may } from '../../access/role.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { recordRequest } from '../../engine/log/request-ids.ts';
@@ -9,7 +10,7 @@ import { digestOf } from '../../protocol/content/digest.ts';
 import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels, readGivenLabels } from '../../protocol/listing/label.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
-import { withLabelsOf } from '../access/authorize.ts';
+import { forbidden, withLabelsOf } from '../access/authorize.ts';
 import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
 import type { STORY_ROUTES } from '../story/story-table.ts';
@@ -37,8 +38,8 @@ export function runsHandlers(
   return {
     'GET /openapi.json': c => c.json(parts.describe()),
     'GET /me': c => {
-      const { name, role, labels } = c.get('caller');
-      return c.json({ name, role, labels });
+      const { name, role, groups, labels } = c.get('caller');
+      return c.json({ name, role, groups, labels });
     },
     'GET /agents': c => c.json({ agents: agents.list() }),
     'GET /agents/:name': (c, { params }) => c.json(agents.describe(params.name)),
@@ -117,7 +118,8 @@ export async function beginRun(
   parts: RouteParts,
 ): Promise<Run> {
   const { store, host, agents, held } = parts;
-  const { agent: name, input, labels, continues, requestId, ...start } = body;
+  const { agent: name, input, labels, continues, requestId, by, ...start } = body;
+  if (start.limits !== undefined && !may(caller, 'command')) throw forbidden(caller);
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
   // The run that it continues has the caller's labels, so that the new run inherits them.
@@ -125,7 +127,7 @@ export async function beginRun(
   const isInherited = labels === undefined && continues !== undefined;
   const own = isInherited ? undefined : withLabelsOf(caller, readGivenLabels(labels ?? {}));
   const request = recordRequest(body);
-  const given = omitUndefined({ launch, continues, labels: own, request });
+  const given = omitUndefined({ launch, continues, labels: own, request, by: byOf(caller, by) });
   const runId = requestId === undefined ? host.newId('run') : runIdOf(caller, requestId);
   return await createOnce(caller, { store, runId, request }, parts, () =>
     held.begin(runId, () => agent.start(input, { ...start, ...given, runId })),

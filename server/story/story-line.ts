@@ -13,7 +13,7 @@ import type { ModelTurn } from '../../protocol/turn.ts';
 export type StoryLine =
   | { type: 'run'; runId: string; agent: string }
   /** The request, or an answer in it (`id`), was refused, or the stream broke off. `by`: who decided first. */
-  | { type: 'error'; code: string; message: string; id?: string; by?: string }
+  | { type: 'error'; code: string; message: string; id?: string; by?: string | string[] }
   | ({ runId?: string; seq?: number } & StoryLineEvent);
 
 /**

@@ -1,7 +1,7 @@
 // server/story: runs as lines of JSON, for shell scripts and clients in any language.
 
 import type { Context } from 'hono';
-import { byOf, type Caller } from '../../access/caller.ts';
+import { type Caller, signCommand } from '../../access/caller.ts';
 import { nextReaderTurn } from '../../engine/events/reader-turns.ts';
 import { endOn } from '../../engine/events/stoppable.ts';
 import { streamedBody } from '../../engine/events/streamed-body.ts';
@@ -62,7 +62,7 @@ async function giveAnswers(
   const commands = answers.map(({ id, ...answer }) => {
     const found = open.find(one => one.id === id);
     if (found !== undefined)
-      return { id, runId: found.runId, command: answerCommand(found, answer, { by: byOf(caller) }) };
+      return { id, runId: found.runId, command: signCommand(answerCommand(found, answer), caller) };
     throw new ApiError('call-not-open', `Nothing with the id "${id.slice(0, 200)}" is open.`);
   });
   const byRun = Map.groupBy(commands, one => one.runId);

@@ -31,6 +31,7 @@ const STORY = { streams: true, answer: { description: 'The lines of the story', 
 export const STORY_ROUTES = {
   'POST /story': {
     summary: 'Start a run, and stream its story as lines of JSON until it settles.',
+    right: 'start',
     body: startBody,
     ...STORY,
   },
@@ -41,7 +42,7 @@ export const STORY_ROUTES = {
   },
   'POST /story/:id': {
     summary: 'Send a message to a run or answer what it waits for, and stream what follows until it settles.',
-    right: 'decide',
+    right: ['send', 'result', 'decide'],
     query: afterQuery,
     body: continueBody,
     ...STORY,

@@ -15,7 +15,7 @@ const WRONG: readonly (readonly [string, unknown, string])[] = [
   ['an unknown role', { name: 'x', role: 'readonly', labels: {} }, 'the role is "readonly"'],
   ['a role of other case', { name: 'x', role: 'Viewer' }, 'the role is "Viewer"'],
   ['a role from the prototype', { name: 'x', role: 'constructor' }, 'the role is "constructor"'],
-  ['no role', { name: 'x', labels: {} }, 'the role is undefined'],
+  ['groups that are no list of names', { name: 'x', groups: [7] }, 'the groups are not a list of names'],
   ['a list of roles', { name: 'x', role: ['operator'] }, 'the role is an array'],
   ['a secret as role', { name: 'x', role: SECRET }, 'the role is a string of 27 characters'],
   ['an empty object', {}, 'the name is undefined'],
@@ -109,7 +109,7 @@ describe.each(Object.entries(DOORS))('%s', (_, { open, path, body }) => {
       expect(text).not.toMatch(/authorize|role|label/);
       expect(log).toEqual([expect.stringContaining(fault)]);
       expect(log[0]).toContain(
-        'Return { name, role, labels? } with a role of operator, approver, viewer, client',
+        'Return { name, role?, groups?, labels? } with a role of operator, approver, requester, viewer, client',
       );
       expect(log[0]).not.toContain(SECRET);
       expect((await store.list()).runs).toEqual([]);
@@ -128,11 +128,24 @@ describe.each(Object.entries(DOORS))('%s', (_, { open, path, body }) => {
   });
 });
 
-test('a caller without labels has none', async () => {
+test('a caller without labels and groups has none', async () => {
   const request = new Request('http://127.0.0.1/');
   expect(await callerOf(request, () => ({ name: 'x', role: 'viewer' }))).toEqual({
     name: 'x',
     role: 'viewer',
+    groups: [],
     labels: {},
+    known: 'app',
+  });
+});
+
+test('a caller without a role is a requester, who sees only what it started, whatever its labels say', async () => {
+  const request = new Request('http://127.0.0.1/');
+  expect(await callerOf(request, () => ({ name: 'ann', labels: { requester: 'bob', team: 'a' } }))).toEqual({
+    name: 'ann',
+    role: 'requester',
+    groups: [],
+    labels: { requester: 'ann', team: 'a' },
+    known: 'app',
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mayCommand, ROLES, type Role } from '../../access/role.ts';
+import { may, mayCommand, type Right, ROLES, type Role } from '../../access/role.ts';
 import type { Agent } from '../../agent/index.ts';
 import { createAgUiHandler } from '../../fronts/ag-ui/index.ts';
 import { createChatHandler } from '../../fronts/ai-sdk-ui/index.ts';
@@ -13,20 +13,27 @@ import { until } from '../support/server/runs-app.ts';
 const used = closeAfterTests();
 const tokenOf = (role: Role) => `the-token-of-the-${role}`;
 const tokens = Object.fromEntries(
-  ROLES.map(role => [`the-${role}`, { token: tokenOf(role), role, labels: { tenant: 'a' } }] as const),
+  ROLES.map(role => [
+    `the-${role}`,
+    { token: tokenOf(role), name: `the ${role}`, role, labels: { tenant: 'a' } },
+  ]),
 );
 const authorize = (request: Request) => {
   const role = ROLES.find(each => request.headers.get('authorization') === `Bearer ${tokenOf(each)}`);
-  return role === undefined ? null : { name: role, role, labels: { tenant: 'a' } };
+  return role === undefined ? null : { name: `the ${role}`, role, labels: { tenant: 'a' } };
 };
 
 /** Sends a request to a front, for a chat `c` whose run `runId` waits for an approval. */
 type Send = (role: Role, request: { runId: string }) => Promise<Response>;
 type Front = (agent: Agent) => Readonly<Record<string, { send: Send; roles: readonly Role[] }>>;
 
-const READERS = ['operator', 'approver', 'viewer'] as const;
-const DECIDERS = ['operator', 'approver'] as const;
-const OPERATORS = ['operator'] as const;
+/** The roles come from the one table. */
+const withRight = (right: Right) => ROLES.filter(role => may({ role }, right));
+const READERS = withRight('read');
+const DECIDERS = withRight('decide');
+const SENDERS = withRight('send');
+const STARTERS = withRight('start');
+const OPERATORS = withRight('command');
 
 const init = (role: Role, method: string, body?: object, more: Record<string, string> = {}) => ({
   method,
@@ -47,10 +54,11 @@ const useChat: Front = agent => {
     decide: {
       send: (role, { runId }) =>
         post(role, { messages: [user('u'), answeredMessage(runId, false)], messageId: `${runId}.1` }),
-      roles: DECIDERS,
+      // A page repeats decisions that others made: those of who may not decide are left out.
+      roles: ROLES.filter(role => may({ role }, 'decide') || may({ role }, 'result')),
     },
-    'send a message': { send: role => post(role, { messages: [user('v')] }), roles: OPERATORS },
-    'begin a chat': { send: role => post(role, { id: 'new', messages: [user('u')] }), roles: OPERATORS },
+    'send a message': { send: role => post(role, { messages: [user('v')] }), roles: SENDERS },
+    'begin a chat': { send: role => post(role, { id: 'new', messages: [user('u')] }), roles: STARTERS },
     'replace a message': {
       send: role => post(role, { messages: [user('u')], messageId: 'u' }),
       roles: OPERATORS,
@@ -62,7 +70,7 @@ const useChat: Front = agent => {
     'decide in a request that sends a message too': {
       send: (role, { runId }) =>
         post(role, { messages: [user('u'), answeredMessage(runId, false), user('v')] }),
-      roles: OPERATORS,
+      roles: SENDERS,
     },
     stop: { send: role => send(role, 'POST', '/c/stop'), roles: OPERATORS },
   };
@@ -86,12 +94,12 @@ const agUi: Front = agent => {
   return {
     'read the thread': { send: role => post(role, {}), roles: READERS },
     resume: { send: (role, { runId }) => post(role, { resume: resume(runId) }), roles: DECIDERS },
-    'send a message': { send: role => post(role, { messages: [user] }), roles: OPERATORS },
+    'send a message': { send: role => post(role, { messages: [user] }), roles: SENDERS },
     'resume and send a message': {
       send: (role, { runId }) => post(role, { resume: resume(runId), messages: [user] }),
       roles: OPERATORS,
     },
-    'begin a thread': { send: role => post(role, { threadId: 'new', messages: [user] }), roles: OPERATORS },
+    'begin a thread': { send: role => post(role, { threadId: 'new', messages: [user] }), roles: STARTERS },
   };
 };
 
@@ -110,15 +118,19 @@ const a2a: Front = agent => {
     'read the card': { send: role => send(role, 'GET', '/.well-known/agent-card.json'), roles: READERS },
     'get the task': { send: (role, { runId }) => send(role, 'GET', `/tasks/${runId}`), roles: READERS },
     'list the tasks': { send: role => send(role, 'GET', '/tasks'), roles: READERS },
-    'decide in the task': { send: (role, { runId }) => message(role, { taskId: runId }), roles: OPERATORS },
-    'begin a task': { send: role => message(role, {}), roles: OPERATORS },
+    'decide in the task': { send: (role, { runId }) => message(role, { taskId: runId }), roles: DECIDERS },
+    'write in the task': {
+      send: (role, { runId }) => message(role, { taskId: runId, parts: [{ text: 'please' }] }),
+      roles: SENDERS,
+    },
+    'begin a task': { send: role => message(role, {}), roles: STARTERS },
     'cancel the task': {
       send: (role, { runId }) => send(role, 'POST', `/tasks/${runId}:cancel`, {}),
       roles: OPERATORS,
     },
     'get the task as JSON-RPC': {
       send: (role, { runId: id }) => rpc(role, 'GetTask', { id }),
-      roles: OPERATORS,
+      roles: READERS,
     },
     'cancel the task as JSON-RPC': {
       send: (role, { runId: id }) => rpc(role, 'CancelTask', { id }),
@@ -180,7 +192,8 @@ const cases = Object.entries(FRONTS).flatMap(([name, front]) =>
 test.each(cases)('over $name, the $role $verb $what', async ({ front, what, role, verb }) => {
   const agent = makeDesk([REFUND, DONE]);
   const input: Item[] = [{ type: 'message', role: 'user', id: 'u', content: [{ type: 'text', text: 'go' }] }];
-  const run = await agent.start(input, { labels: { tenant: 'a' }, chat: 'c' });
+  const labels = { tenant: 'a', requester: 'the requester' };
+  const run = await agent.start(input, { labels, chat: 'c' });
   await run.settled();
   const before = await agent.store.list();
   const response = await front(agent)[what]?.send(role, { runId: run.id });
@@ -189,17 +202,31 @@ test.each(cases)('over $name, the $role $verb $what', async ({ front, what, role
   await response?.text();
   await until(async () => ((await agent.store.get(run.id))?.status === 'running' ? undefined : true));
   if (verb === 'may not') expect(await agent.store.list()).toEqual(before);
+  const events = (await agent.store.read(run.id)).map(({ event }) => event.type);
+  if (!may({ role }, 'decide')) expect(events).not.toContain('approval.decided');
 });
 
 describe('the commands of a role', () => {
-  const of = (role: Role) =>
-    ['start', 'send', 'cancel', 'fork', 'approve', 'reject', 'answer', 'resolve'].filter(type =>
-      mayCommand({ role }, type),
-    );
+  const TYPES = [
+    'start',
+    'send',
+    'cancel',
+    'fork',
+    'edit-call',
+    'approve',
+    'reject',
+    'answer',
+    'resolve',
+  ] as const;
+  const of = (role: Role) => TYPES.filter(type => mayCommand({ role }, type));
 
   test('are all for an operator, decisions for an approver, and none for a viewer or a client', () => {
-    expect(of('operator')).toHaveLength(8);
+    expect(of('operator')).toEqual(TYPES);
     expect(of('approver')).toEqual(['approve', 'reject', 'answer', 'resolve']);
     expect([of('viewer'), of('client')]).toEqual([[], []]);
+  });
+
+  test('of a requester are to start runs, to write in them and to answer them', () => {
+    expect(of('requester')).toEqual(['start', 'send', 'answer']);
   });
 });

@@ -153,7 +153,7 @@ describe('the table of routes', () => {
   );
 
   test('at a path without a route, reads need the right to read, and all else the right to change', async () => {
-    expect(await rolesAt(server, 'GET /none')).toEqual(['operator', 'approver', 'viewer']);
+    expect(await rolesAt(server, 'GET /none')).toEqual(['operator', 'approver', 'requester', 'viewer']);
     expect(await rolesAt(server, 'POST /runs/none/none')).toEqual(['operator']);
     expect(await rolesAt(server, 'GET /v1/none')).toEqual(ROLES);
     expect(await rolesAt(server, 'POST /v1/none')).toEqual(['operator', 'client']);

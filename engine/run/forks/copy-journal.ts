@@ -1,4 +1,6 @@
+import { qualifiedOf } from '../../../machines/calls.ts';
 import type { Call, Context } from '../../../machines/context.ts';
+import { hasDuties, peopleIn } from '../../../machines/duties.ts';
 import { isOfChart } from '../../../machines/fold.ts';
 import { limitsOf, limitsUsage } from '../../../machines/limits.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
@@ -36,6 +38,8 @@ type CopyOptions = {
   request: RequestRecord | undefined;
   /** Calls that do not take their results from the original. */
   decided: readonly string[];
+  /** Who forks. */
+  by: string | undefined;
 };
 
 /** A fork that no store has yet: its first event, the events after it, and the state after them. */
@@ -52,16 +56,18 @@ type Release = { isOwn: boolean; type: 'run.unpaused' | 'step.requested' };
 
 /** A fork's beginning: the journal up to entry `at`, without claims and late outcomes. Throws as `forkRun` does. */
 export function copyJournal(entries: WholeJournal, options: CopyOptions): Copy {
-  const { forkId, at, isHeld, replayTools, model, request, decided } = options;
-  const { parent: _, requestId: __, asked: ___, ...original } = entries[0].event;
+  const { forkId, at, isHeld, replayTools, model, request, decided, by } = options;
+  const { parent: _, requestId: __, asked: ___, by: ____, ...original } = entries[0].event;
   const { runId } = original;
   assertEntry(at, entries.length, runId);
-  const { playsResultsOf: ____, ...config } = original.config;
+  const { playsResultsOf: _____, ...config } = original.config;
   const same = withModel(
     {
       ...original,
       ...request,
       runId: forkId,
+      ...omitUndefined({ by }),
+      people: peopleIn(entries[0].event),
       forkOf: { runId, at },
       config: { ...config, ...(replayTools && { playsResultsOf: runId }) },
     },
@@ -75,12 +81,25 @@ export function copyJournal(entries: WholeJournal, options: CopyOptions): Copy {
   const all = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
   const { started, copied } = isHeld ? holdLast(same, all) : { started: same, copied: all };
   const end = isHeld ? copied.reduce(applyEvent, beginFold(started)) : folded;
-  const { state, events } = beginDoubting(
+  const doubting = beginDoubting(
     { begun: beginFold(started), copied, end },
     `run ${runId}, forked here at entry ${at}, had started it and recorded no outcome`,
     replayTools ? playOwn(runId, entries, decided) : undefined,
   );
+  const withdrawn = withdrawApprovals(doubting.state);
+  const state = withdrawn.reduce(applyEvent, doubting.state);
+  const events = [...doubting.events, ...withdrawn];
   return { started, events, state, release: isHeld ? releaseOf(all.at(-1), folded) : undefined };
+}
+
+/** A call with duties that has not started needs its approvals again: those that it had were about the original's. */
+function withdrawApprovals({ context: { calls, now } }: ChartState): ChartEvent[] {
+  return calls.flatMap((call): ChartEvent[] => {
+    const isApproved = call.status === 'ready' || (call.status === 'gated' && call.approvedBy !== undefined);
+    if (!isApproved || !hasDuties(call) || call.attempt > 0) return [];
+    const { callId, digest } = call;
+    return [{ type: 'call.edited', at: now, callId, digest, call: qualifiedOf(call) }];
+  });
 }
 
 /** The fork continues with another model: in every place of the list, since the copied entries may name any. */
@@ -208,13 +227,13 @@ function doubtStartedCalls(
   reason: string,
   settle: Settle = () => undefined,
 ): { state: ChartState; doubts: ChartEvent[] } {
-  const { calls, now, generation } = state.context;
+  const { runId, turn, calls, now, generation } = state.context;
   const started = hasEnded(state) ? [] : calls.filter(isInProgress);
   const when = { at: now, generation };
   // The chart puts only running calls in doubt, so a queued call is marked as started first.
   const queued = started.filter(({ status }) => status === 'queued');
   const doubts: ChartEvent[] = [
-    ...queued.map(({ callId, attempt, key = '' }) => {
+    ...queued.map(({ callId, attempt, key = `${runId}:${turn.number}:${callId}` }) => {
       return { type: 'tool.started', ...when, callId, attempt: attempt + 1, key } as const;
     }),
     ...started.map((call): ChartEvent => {
@@ -230,9 +249,16 @@ export function isDoubtedInFork(call: Call): boolean {
   return call.status === 'doubted' || isInProgress(call) || isReadyToRetry(call);
 }
 
-/** Started but not settled in a batch; `queued` after an interruption or a decision to retry. */
-function isInProgress({ attempt, status }: Call): boolean {
-  return attempt > 0 && (status === 'queued' || status === 'running' || status === 'reconciling');
+/**
+ * Started but not settled in a batch; `queued` after an interruption or a decision to retry. An approved call with duties
+ * counts as started, because its approvals were about the original's.
+ */
+function isInProgress(call: Call): boolean {
+  const { attempt, status } = call;
+  return (
+    (attempt > 0 || hasDuties(call)) &&
+    (status === 'queued' || status === 'running' || status === 'reconciling')
+  );
 }
 
 function isReadyToRetry({ attempt, status }: Call): boolean {

@@ -5,7 +5,7 @@ import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent, JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import type { RunCommand } from '../../../protocol/run-command.ts';
+import { type Person, type RunCommand, senderOf } from '../../../protocol/run-command.ts';
 import type { CopySource, JournalRest, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../host/host.ts';
 import { beginFold, foldEntry, type LoadedRun, standingOf } from '../../journal/load-run.ts';
@@ -22,8 +22,10 @@ import { applyEvent, type Copy, copyJournal, type ForkModel } from './copy-journ
 export type ForkOptions = {
   /** The id of the fork. Default: a new random one. */
   runId?: string | undefined;
-  /** Who forks. */
+  /** Who forks: the fork has them among its starters. */
   by?: string | undefined;
+  /** Who forks, with groups; see `Person`. */
+  as?: Person | undefined;
   /** Appended to the fork. */
   message?: string | readonly Item[] | undefined;
   /**
@@ -85,12 +87,13 @@ async function forkAsRead(
   const { store, host } = parts;
   const { runId: forkId = host.newId('run'), commands = [], message } = options;
   const { runId } = source;
-  const { by, paused = false, replayTools = false, model, request } = options;
+  const { paused = false, replayTools = false, model, request } = options;
+  const { by } = senderOf(omitUndefined({ by: options.by, as: options.as }));
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
   const decided = commands.flatMap(command => ('callId' in command ? [command.callId] : []));
   const isHeld = paused || commands.length > 0;
-  const copy = copyJournal(entries, { forkId, at, isHeld, replayTools, model, request, decided });
+  const copy = copyJournal(entries, { forkId, at, isHeld, replayTools, model, request, decided, by });
   const messages = message === undefined ? [] : [makeMessage(message, by, host)];
   if (messages.length > 0 && hasEnded(copy.state)) throw describeEnded(entries, at, copy.state);
   const begun: Copy = {

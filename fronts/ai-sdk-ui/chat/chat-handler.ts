@@ -25,8 +25,9 @@ import { describeSafely } from '../ui-message.ts';
 import { Chat, type ChatBody, type ChatStart, isChatId, readChatBody, toItem } from './chat.ts';
 
 /**
- * Options of `createChatHandler`. A `viewer` may only read; an `approver` may only read and answer; a `client` may use
- * `/v1` alone, no chat.
+ * Options of `createChatHandler`. A caller is a `requester` unless `authorize` says otherwise: it writes in its own chats,
+ * gives the results of the page's tools, and decides nothing. Only an `operator` may also edit and stop chats. A `viewer`
+ * may only read; an `approver` may only read and answer; a `client` may use `/v1` alone, no chat.
  */
 export type ChatHandlerOptions = UIResponseOptions &
   HandlerOptions & {
@@ -41,7 +42,11 @@ const NAMES: NamesOf<ChatHandlerOptions> = { ...UI_RESPONSE_NAMES, ...HANDLER_NA
  * @internal
  */
 export const CHAT_ROUTES = {
-  'POST /chat/:agent': { summary: 'Post to a chat of `useChat`.', right: 'decide', streams: true },
+  'POST /chat/:agent': {
+    summary: 'Post to a chat of `useChat`.',
+    right: ['send', 'result', 'decide'],
+    streams: true,
+  },
   'GET /chat/:agent/:chat': { summary: 'Read the messages of a chat.' },
   'GET /chat/:agent/:chat/stream': { summary: 'Resume the answer of a chat.', streams: true },
   'POST /chat/:agent/:chat/stop': { summary: 'Cancel the active run of a chat.' },
@@ -112,10 +117,10 @@ class Chats {
   }
 
   async post(body: ChatBody, caller: Caller, request: Request): Promise<Response> {
-    if (!isAnswer(body) && !mayCommand(caller, 'send')) throw new ApiError('forbidden', describeRole(caller));
+    if (!isAnswer(body)) assertMay(caller, 'send');
     const chat = this.#chat(body.id, caller);
     const start = (await this.#options.start?.(request)) ?? {};
-    return await this.#mutex.run(chat.key, () => this.#post(body, chat, start));
+    return await this.#mutex.run(chat.key, () => this.#post(body, chat, start, caller));
   }
 
   async read(id: string, caller: Caller): Promise<Response> {
@@ -142,8 +147,9 @@ class Chats {
     return new Chat(this.#agent, id, caller, this.#options.begin);
   }
 
-  async #post(body: ChatBody, chat: Chat, start: ChatStart): Promise<Response> {
+  async #post(body: ChatBody, chat: Chat, start: ChatStart, caller: Caller): Promise<Response> {
     const last = body.messages.at(-1);
+    if (body.trigger === 'regenerate-message') assertMay(caller, 'fork');
     const answered = await chat.answer(body);
     if (last === undefined || isAnswer(body)) {
       if (answered !== undefined) return this.#respond(answered.run, answered.shown);
@@ -155,6 +161,7 @@ class Chats {
       return this.#respond(await chat.regenerate(place));
     }
     const isRepeated = place !== undefined && body.messageId !== last.id;
+    if (place !== undefined && !isRepeated) assertMay(caller, 'fork');
     if (isRepeated) return this.#respond(await chat.open(place.record), { number: place.number });
     const item = toItem(last);
     const run = place === undefined ? await chat.send(item, start) : await chat.replace(place, item, start);
@@ -170,6 +177,10 @@ class Chats {
     const { aiSdk = 7 } = this.#options;
     return respondWith(run, { describeError: this.#describeError, aiSdk, ...shown });
   }
+}
+
+function assertMay(caller: Caller, type: Parameters<typeof mayCommand>[1]): void {
+  if (!mayCommand(caller, type)) throw new ApiError('forbidden', describeRole(caller));
 }
 
 function isAnswer({ messages, messageId, trigger }: ChatBody): boolean {

@@ -2,7 +2,8 @@
 // the run.
 
 import * as z from 'zod/mini';
-import { byOf, type Caller } from '../../../access/caller.ts';
+import { type Caller, personOf, signCommand } from '../../../access/caller.ts';
+import { mayCommand } from '../../../access/role.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { StartOptions } from '../../../agent/begin-journal.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
@@ -14,6 +15,7 @@ import type { Item, Part } from '../../../protocol/item.ts';
 import { DEEPEST_JSON, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { chatLabels, type Labels, labelsSchema } from '../../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
+import type { Person } from '../../../protocol/run-command.ts';
 import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
 import { type BodyLimits, parseBounded, readText } from '../../../server/read-body.ts';
@@ -123,8 +125,8 @@ export class Chat {
     return JSON.stringify(this.#labels);
   }
 
-  get #by(): { by?: string } {
-    return omitUndefined({ by: byOf(this.#caller) });
+  get #by(): { as?: Person } {
+    return omitUndefined({ as: personOf(this.#caller) });
   }
 
   get #store(): Store {
@@ -169,7 +171,9 @@ export class Chat {
           ? ofPage.get(part.toolCallId)
           : { kind: 'approval' as const, ...(await this.#findCall(run, part.toolCallId)), ...shownIn(part) };
       const answer = decision ?? resultOf(part);
-      if (open !== undefined && answer !== null) await run.submit([commandFor(open, answer, this.#by)]);
+      if (open === undefined || answer === null) continue;
+      const command = signCommand(commandFor(open, answer), this.#caller);
+      if (mayCommand(this.#caller, command.type)) await run.submit([command]);
     }
     const page = messages.find(({ id }) => id === messageId) ?? messages.at(-1);
     const number = 1 + ids.indexOf(page?.id ?? '');
@@ -194,7 +198,7 @@ export class Chat {
 
   async regenerate({ record, entry }: Place): Promise<Run> {
     await this.#leave();
-    return await this.#fork(record, { at: entry.seq });
+    return await this.#fork(record, { at: entry.seq, ...this.#by });
   }
 
   /** Cancels the current run and waits until it has ended. Returns false if no run is active. */

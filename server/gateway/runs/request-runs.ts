@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Caller } from '../../../access/caller.ts';
+import { byOf, type Caller, personOf } from '../../../access/caller.ts';
 import { objectOf } from '../../../adapters/turn/json-access.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/host/host.ts';
@@ -185,6 +185,7 @@ export class RequestRuns {
       labels: labelsFor(asked),
       launch: { model, request: toJson(spec) },
       inherits: inheritance,
+      ...omitUndefined({ by: byOf(asked.caller) }),
       ...(isLinked ? { continues: before } : { sent }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
@@ -243,6 +244,7 @@ export class RequestRuns {
         callAnswers: limited,
         messages: named,
         limits: budgetOf(left, { toolCalls, turns, callsBefore }),
+        caller: asked.caller,
       },
       async () => assertNotOtherwise(known, callAnswers, await readJournal(source, runId)),
     );
@@ -671,15 +673,17 @@ async function submitCommands(
     callAnswers: readonly CallAnswer[];
     messages: readonly Item[];
     limits: { toolCalls: number; turns: number };
+    caller: Caller;
   },
   onRefusal: () => Promise<void>,
 ): Promise<void> {
-  const { note, callAnswers, messages, limits } = request;
+  const { note, callAnswers, messages, limits, caller } = request;
+  const as = personOf(caller) ?? { name: RESPONSES };
   const noted: RunCommand = { type: 'note', note, by: RESPONSES };
   let left: RunCommand[] = [
-    { type: 'set-params', params: { limits }, by: RESPONSES },
-    ...callAnswers.map(({ open, answer }) => commandFor(open, answer, { by: RESPONSES })),
-    ...(messages.length === 0 ? [] : [{ type: 'send', message: messages, by: RESPONSES } as const]),
+    { type: 'set-params', params: { limits }, as },
+    ...callAnswers.map(({ open, answer }) => ({ ...commandFor(open, answer), as })),
+    ...(messages.length === 0 ? [] : [{ type: 'send', message: messages, as } as const]),
   ];
   while (left.length > 0) {
     const hasSeveral = left.filter(({ type }) => type !== 'set-params').length > 1;

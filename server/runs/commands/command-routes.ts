@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { byOf, type Caller } from '../../../access/caller.ts';
+import { type Caller, personOf, signCommand } from '../../../access/caller.ts';
 import { mayCommand } from '../../../access/role.ts';
 import { recordRequest } from '../../../engine/log/request-ids.ts';
 import type { Run } from '../../../engine/run/run.ts';
@@ -40,7 +40,10 @@ export const bulkSchema = z.object({
       accepted: z.boolean(),
       code: z.exactOptional(z.string()),
       message: z.exactOptional(z.string()),
-      by: optional(z.string(), 'Who made the earlier decision.'),
+      by: optional(
+        z.union([z.string(), z.array(z.string())]),
+        'Who made the earlier decision, or the groups of which one may decide.',
+      ),
       stranded: z.exactOptional(strandingSchema),
     }),
   ),
@@ -120,9 +123,9 @@ export function pauseAround(commands: readonly RunCommand[]): readonly RunComman
   return [{ type: 'pause' }, ...commands, { type: 'unpause' }];
 }
 
-/** Without a token's name, the `by` of the request is kept. */
+/** Without a token's name, `by` and `groups` of the request are kept. */
 export function signedBy(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
-  return commands.map(command => ({ ...command, ...omitUndefined({ by: byOf(caller, command.by) }) }));
+  return commands.map(command => signCommand(command, caller));
 }
 
 function commandsOf(name: string, body: unknown): RunCommand[] {
@@ -173,7 +176,7 @@ export async function fork(
   const options = omitUndefined({
     runId: forkId,
     request,
-    by: byOf(caller, body.by),
+    as: personOf(caller, body),
     message,
     replayTools,
     paused,

@@ -18,7 +18,11 @@ const requestId = optional(
   z.string().min(1).max(64),
   'An id that you choose for this request. After a lost response, send the same request again: it is carried out once. Another request with the same id is refused (`request-reused`), and `details.fields` names the fields that differ.',
 );
-const sender = { by, requestId };
+const groups = optional(
+  z.array(z.string().min(1).max(256)).max(100),
+  'The groups in whose name `by` decides; with a token that has a name, those of the token count instead.',
+);
+const sender = { by, groups, requestId };
 const digest = optional(
   z.string().max(200),
   'The digest of the call as it was shown. The command is refused if it differs.',
@@ -53,6 +57,7 @@ export const startBody = fields({
   title: optional(z.string(), 'Default: the first line of what the user said last in the input.'),
   stream: z.exactOptional(z.boolean()),
   runContext: optional(json, 'The run context, for an agent that requires one.'),
+  by,
   requestId,
 });
 

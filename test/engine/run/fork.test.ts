@@ -24,7 +24,12 @@ describe('a fork', () => {
     const fork = await run.fork({ at });
     const copied = events.slice(1, at).filter(({ type }) => !BOOKKEEPING.includes(type));
     expect(await eventsOf(store, fork.id)).toEqual([
-      { ...events[0], runId: fork.id, forkOf: { runId: run.id, at } },
+      {
+        ...events[0],
+        runId: fork.id,
+        forkOf: { runId: run.id, at },
+        people: { starters: [null], senders: [null] },
+      },
       ...copied,
     ]);
     expect(fork.id).not.toBe(run.id);

@@ -5,7 +5,17 @@ import { makeCall } from '../../support/machines/builders.ts';
 test('a retry of a call in doubt is forced only if the person says so', async () => {
   const call = { ...makeCall('a'), status: 'doubted', attempt: 1 } as const;
   const resolve = async (change: { force?: boolean }) =>
-    await makeDecision({ type: 'resolve', callId: 'a', retry: true, ...change }, call, async () => new Map());
-  expect(await resolve({})).toEqual({ type: 'doubt.resolved', callId: 'a', resolution: { type: 'retry' } });
+    await makeDecision(
+      { type: 'resolve', callId: 'a', retry: true, ...change },
+      call,
+      async () => new Map(),
+      async () => ({}),
+    );
+  expect(await resolve({})).toEqual({
+    type: 'doubt.resolved',
+    callId: 'a',
+    resolution: { type: 'retry' },
+    known: 'asserted',
+  });
   expect(await resolve({ force: true })).toMatchObject({ resolution: { type: 'retry', force: true } });
 });

@@ -3,7 +3,7 @@ import { DEFAULT_CALLER_LIMITS } from '../../../server/access/access-config.ts';
 import { Admission } from '../../../server/access/admission.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 
-const ANN = { name: 'ann', role: 'client', labels: {} } as const;
+const ANN = { name: 'ann', role: 'client', labels: {}, groups: [], known: 'token' } as const;
 
 test('a request that is released twice frees one place, of its token and of the server', async () => {
   const tokens = { ann: { token: 'x', role: 'client', limits: { concurrentRuns: 2 } } } as const;

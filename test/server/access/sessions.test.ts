@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Sessions } from '../../../server/access/sessions.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 
-const ANN = { name: 'ann', role: 'operator', labels: {} } as const;
+const ANN = { name: 'ann', role: 'operator', labels: {}, groups: [], known: 'token' } as const;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
 test('a session ends when its caller signs out, and after a week', async () => {

@@ -8,6 +8,7 @@ const MAIN = 'the-main-operators-token';
 const TOKENS = {
   operator: { token: 'an-operators-token-0001', role: 'operator' },
   approver: { token: 'an-approvers-token-0002', role: 'approver' },
+  requester: { token: 'a-requesters-token-00005', role: 'requester' },
   viewer: { token: 'a-viewers-token-0000003', role: 'viewer' },
   client: { token: 'a-clients-token-0000004', role: 'client' },
 } as const;

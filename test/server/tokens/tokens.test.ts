@@ -34,9 +34,21 @@ test('each token finds its caller, and nothing else finds one', () => {
     web: { ...client(A), labels: { tenant: 'a' } },
     desk: { token: B, role: 'approver' },
   });
-  expect(tokens.find('main')).toEqual({ name: 'operator', role: 'operator', labels: {} });
-  expect(tokens.find(A)).toEqual({ name: 'web', role: 'client', labels: { tenant: 'a' } });
-  expect(tokens.find(B)).toEqual({ name: 'desk', role: 'approver', labels: {} });
+  expect(tokens.find('main')).toEqual({
+    name: 'operator',
+    role: 'operator',
+    labels: {},
+    groups: [],
+    known: 'asserted',
+  });
+  expect(tokens.find(A)).toEqual({
+    name: 'web',
+    role: 'client',
+    labels: { tenant: 'a' },
+    groups: [],
+    known: 'token',
+  });
+  expect(tokens.find(B)).toEqual({ name: 'desk', role: 'approver', labels: {}, groups: [], known: 'token' });
   for (const wrong of ['', 'web', A.slice(1), `${A} `, A.toUpperCase(), '__proto__'])
     expect(tokens.find(wrong)).toBeUndefined();
   expect(JSON.stringify(tokens)).not.toContain(A);

@@ -1,0 +1,70 @@
+import type { Duties, People, RunStarted } from '../protocol/event.ts';
+import { isRedaction } from '../protocol/redaction.ts';
+
+/*
+ * Who may decide a gated call.
+ *
+ * D1 A call with duties (`by`, `not`, `quorum`) is decided only by people whom all of them allow. What is unknown is
+ *    not allowed: a person without a name, and everybody if a starter or sender that `not` excludes has no name, or one
+ *    that was redacted.
+ * D2 Starters are who started the run, those that it continues, its original and its parent. Senders are the starters
+ *    and all who wrote in it. Neither list ever gets shorter.
+ * D3 One person counts once towards a quorum. Changed arguments begin it again, under the duties of these arguments.
+ * D4 No sticky rule decides a call with duties, and no edit drops, changes or answers it for someone it does not allow.
+ */
+
+/** Who gives a decision, as its event names them. */
+type Decider = { by?: string; groups?: readonly string[] };
+
+/** Why a person may not decide a call. */
+export type Bar = 'nameless' | 'group' | 'starter' | 'sender' | 'nameless-starter' | 'nameless-sender';
+
+export function hasDuties({ by, not, quorum }: Duties): boolean {
+  return by !== undefined || not !== undefined || quorum !== undefined;
+}
+
+export function dutiesOf({ by, not, quorum }: Duties): Duties {
+  return {
+    ...(by === undefined ? {} : { by }),
+    ...(not === undefined ? {} : { not }),
+    ...(quorum === undefined ? {} : { quorum }),
+  };
+}
+
+/** `approvals of 2 people in the group finance who did not start the run` */
+export function describeDuties({ by = [], not, quorum = 1 }: Duties): string {
+  const who = quorum === 1 ? 'the decision of a person' : `the approvals of ${quorum} people`;
+  const groups = by.length === 0 ? '' : ` in the ${by.length === 1 ? 'group' : 'groups'} ${by.join(' or ')}`;
+  return `${who}${groups}${not === undefined ? '' : EXCEPT[not]}`;
+}
+
+const EXCEPT = { starter: ' who did not start the run', sender: ' who did not write in the run' } as const;
+
+/** Why this person may not decide a call with these duties; `null` if they may. */
+export function findBar(duties: Duties, people: People, { by: name, groups = [] }: Decider): Bar | null {
+  if (!hasDuties(duties)) return null;
+  if (name === undefined) return 'nameless';
+  if (duties.by !== undefined && !duties.by.some(group => groups.includes(group))) return 'group';
+  if (duties.not === undefined) return null;
+  const { not } = duties;
+  const excluded = not === 'starter' ? people.starters : people.senders;
+  if (excluded.includes(name)) return not;
+  return excluded.some(one => one === null || isRedaction(one)) ? `nameless-${not}` : null;
+}
+
+/** A sub-agent's run has no starter of its own. */
+export function peopleIn({ by, parent, people }: Pick<RunStarted, 'by' | 'parent' | 'people'>): People {
+  const { starters = [], senders = [] } = people ?? {};
+  if (parent !== undefined && by === undefined && people !== undefined) return { starters, senders };
+  return { starters: withPerson(starters, by), senders: withPerson(senders, by) };
+}
+
+export function withSender(people: People, by: string | undefined): People {
+  const senders = withPerson(people.senders, by);
+  return senders === people.senders ? people : { ...people, senders };
+}
+
+function withPerson(list: People['starters'], name: string | null | undefined): People['starters'] {
+  const one = name ?? null;
+  return list.includes(one) ? list : [...list, one];
+}
