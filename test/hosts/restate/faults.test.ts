@@ -266,8 +266,7 @@ describe('what a retry cannot fix', () => {
     ['of another chart', undefined, 'chart-mismatch'],
   ])('quarantines a run whose journal is %s; resuming it tries again', async (_, entry, code) => {
     serveOn(restate, [agentOf(tool())]);
-    const hosted = hostedOn(restate, agentOf(tool()));
-    const run = await hosted.start('Pay.');
+    const run = await hostedOn(restate, agentOf(tool())).start('Pay.');
     await run.settled();
     const state = restate.stateOf(run.id);
     const name = entry === undefined ? 'entry 1' : 'entry 3';
@@ -279,6 +278,9 @@ describe('what a retry cannot fix', () => {
           .replace(/"hash":"[0-9a-f]+"/, '"hash":"0"')
           .replace(/"version":\d+,"hash"/, '"version":1,"hash"'),
     );
+    // Later processes: the first does not read again what it has read.
+    serveOn(restate, [agentOf(tool())]);
+    const hosted = hostedOn(restate, agentOf(tool()));
     await restate.calls().run(run.id, 'call', { reason: 'resumed' });
     await expect.poll(async () => (await hosted.store.get(run.id))?.state).toBe('quarantined');
     expect((await hosted.store.get(run.id))?.why).toContain(code);

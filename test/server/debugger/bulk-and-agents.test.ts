@@ -97,6 +97,7 @@ test('a token finds out whose it is, and what it sees', async () => {
   expect(await (await desk.send('GET', '/me', undefined, as('ann'))).json()).toEqual({
     name: 'ann',
     role: 'operator',
+    groups: [],
     labels: { tenant: 'a' },
   });
   expect((await desk.send('GET', '/me')).status).toBe(401);

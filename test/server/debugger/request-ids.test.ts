@@ -122,7 +122,7 @@ test.each<[string, (body: never) => object, string[]]>([
   ['fork', ({ commands: _, ...body }: { commands: object }) => body, ['commands']],
   ['fork', (body: object) => ({ ...body, at: 1, paused: true }), ['at', 'paused']],
   ['command', (body: object) => ({ ...body, sticky: false }), ['sticky']],
-  ['command', (body: object) => ({ ...body, by: 'ann' }), ['by']],
+  ['command', (body: object) => ({ ...body, by: 'ann' }), ['as', 'by']],
   ['commands', (body: object[]) => body.slice(0, 2), ['commands.2']],
   ['commands', ([first, ...rest]: object[]) => [{ ...first, message: 'bye' }, ...rest], ['commands.0']],
   [

@@ -4,16 +4,16 @@ import { sqlite } from '../../../stores/sqlite.ts';
 import { errorOf, makeApp, until } from '../../support/server/runs-app.ts';
 import { makeFile } from '../../support/stores/make-file.ts';
 
-/** An app over a file with two resting runs. `damage` changes the second run directly in the file. */
+/** A later app over a file with two resting runs. `damage` changed the second run directly in the file. */
 async function makeDamaged(damage: string) {
   const file = makeFile();
-  const app = makeApp({ store: sqlite(file) });
-  const [whole, damaged] = [await app.begin(), await app.begin()];
-  // The app uses its cached state of a run until it releases the run.
-  await until(async () => ((await app.store.get(damaged.runId))?.owner === undefined ? true : undefined));
+  const first = makeApp({ store: sqlite(file) });
+  const [whole, damaged] = [await first.begin(), await first.begin()];
+  await until(async () => ((await first.store.get(damaged.runId))?.owner === undefined ? true : undefined));
   const db = new DatabaseSync(file);
   db.prepare(damage).run(damaged.runId);
   db.close();
+  const app = makeApp({ store: sqlite(file) });
   return { ...app, whole: whole.runId, damaged: damaged.runId };
 }
 

@@ -4,10 +4,9 @@ import { watchStore } from '../../support/engine/watched-store.ts';
 import { DONE, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
 
 /** An app whose store records its calls and how many entries it returned. */
-function makeWatched(): TestApp & { asked: string[]; read: () => number } {
+function makeWatched(inner = memory()): TestApp & { asked: string[]; read: () => number } {
   const asked: string[] = [];
   let entries = 0;
-  const inner = memory();
   const watched = watchStore(inner, { before: method => void asked.push(method) });
   watched.read = async (runId, after, page) => {
     const given = await inner.read(runId, after, page);
@@ -22,10 +21,10 @@ function makeWatched(): TestApp & { asked: string[]; read: () => number } {
   return { ...makeApp({ turns: [REFUND, DONE], store: watched }), asked, read: () => entries };
 }
 
-/** A resting run that no process holds. */
-async function restOne(desk: ReturnType<typeof makeWatched>) {
-  const { runId, seq } = await desk.begin();
-  await until(() => (desk.app.countHeld() === 0 ? true : undefined));
+/** A resting run that no process holds. `first` began it. */
+async function restOne(desk: ReturnType<typeof makeWatched>, first: TestApp = desk) {
+  const { runId, seq } = await first.begin();
+  await until(() => (first.app.countHeld() === 0 ? true : undefined));
   const before = desk.read();
   desk.asked.length = 0;
   return { runId, seq, countRead: () => desk.read() - before };
@@ -34,8 +33,9 @@ async function restOne(desk: ReturnType<typeof makeWatched>) {
 const approval = { callId: 'call_0_0', by: 'ada' };
 
 test('a decision reads the journal once before it is durable, and folds it once overall', async () => {
-  const desk = makeWatched();
-  const { runId, seq, countRead } = await restOne(desk);
+  const inner = memory();
+  const desk = makeWatched(inner);
+  const { runId, seq, countRead } = await restOne(desk, makeWatched(inner));
   let readBefore = 0;
   const append = desk.store.append;
   desk.store.append = async (...args) => {
@@ -49,6 +49,13 @@ test('a decision reads the journal once before it is durable, and folds it once 
   expect(readBefore).toBe(seq);
   expect(desk.asked.filter(method => method === 'loadSnapshot').length).toBe(1);
   expect((await desk.rest(runId)).answer).toBe('Done.');
+});
+
+test('a decision by the process that began the run reads none of its entries before it is durable', async () => {
+  const desk = makeWatched();
+  const { runId } = await restOne(desk);
+  expect((await desk.send('POST', `/runs/${runId}/approve`, approval)).status).toBe(200);
+  expect(desk.asked.slice(0, desk.asked.indexOf('append'))).toEqual(['get', 'get']);
 });
 
 test('a decision about a watched run reads nothing before it is durable', async () => {
