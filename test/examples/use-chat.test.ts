@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { UIMessage } from 'ai';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { toolsIn } from '../support/fronts/ai-sdk-ui/chat-page.ts';
-import { ChatSite } from '../support/fronts/ai-sdk-ui/chat-site.ts';
+import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
+import { explore } from '../../testing/index.ts';
+import { ChatSite, KEYS } from '../support/fronts/ai-sdk-ui/chat-site.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 import { until } from '../support/server/runs-app.ts';
 import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
@@ -25,48 +27,63 @@ describe('the chat example', () => {
   });
 });
 
-test('a chat continues in another process after its server was killed: while it waited, and while it worked', async () => {
+test('whoever starts a run of the chat example never decides its refund, in all states that the run can have', async () => {
+  await import('../support/use-sources.ts');
+  const { lookUpOrder, refund } = await import('../../examples/apps/use-chat/tools.ts');
+  const agent = createAgent({
+    name: 'support',
+    model: scripted([]),
+    tools: [lookUpOrder, refund],
+    limits: { turns: 1, toolCalls: 1 },
+    onLimit: 'stop',
+    retry: { attempts: 1 },
+  });
+  const report = explore(agent, { maxStates: 60_000 });
+  console.log(`${report.states} states, ${report.decisions} decisions`);
+  expect(report).toMatchObject({ complete: true, breaches: [] });
+  expect(report.invariants).toContain(
+    'only those decide a call whom its approval allows: the starter or a sender never does, if it says so',
+  );
+  expect(report.decisions).toBeGreaterThan(1_000);
+});
+
+test('a chat continues in another process after its server was killed, and only the manager decides', async () => {
   const slow = [...TURNS.slice(0, 2), { text: 'I refunded 42 dollars.', delayMs: 100_000 }];
-  const first = new ChatSite(slow);
+  const site = new ChatSite(slow);
+  const as = (who: keyof typeof KEYS, path: string, body?: object) =>
+    fetch(`${api}${path}`, {
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      headers: { cookie: `key=${KEYS[who]}`, 'content-type': 'application/json' },
+    });
+  let api = await site.start();
   try {
-    const post = async (api: string, body: object) =>
-      await fetch(api, {
-        method: 'POST',
-        body: JSON.stringify({ id: 'c', trigger: 'submit-message', ...body }),
-      });
+    expect((await fetch(`${api}/c`)).status).toBe(401);
     const user = { id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Refund A-1.' }] };
-    await (await post(await first.start(), { messages: [user] })).text();
-    await first.kill();
-    let api = await first.start();
-    const messages = (await (await fetch(`${api}/c`)).json()) as [UIMessage, UIMessage];
-    expect((await fetch(`${api}/c/stream`)).status).toBe(204);
-    const [call] = toolsIn(messages[1]).filter(({ state }) => state === 'approval-requested');
-    const answered = JSON.parse(
-      JSON.stringify(messages).replace('"approval-requested"', '"approval-responded"'),
-    );
-    const part = toolsIn(answered[1]).find(({ state }) => state === 'approval-responded');
-    Object.assign(part?.approval ?? {}, { approved: true });
-    expect(call?.toolCallId).toBe(part?.toolCallId);
-    const stream = await post(api, { messages: answered, messageId: messages[1].id });
-    const reader = stream.body?.getReader();
-    await reader?.read();
+    const post = { id: 'c', trigger: 'submit-message' };
+    await (await as('customer', '', { ...post, messages: [user] })).text();
+    await site.kill();
+    api = await site.start();
+    const messages = (await (await as('customer', '/c')).json()) as [UIMessage, UIMessage];
+    expect((await as('customer', '/c/stream')).status).toBe(204);
+    const inbox = await (await as('manager', '/../inbox')).json();
+    const { runId, call } = inbox.items[0];
+    const decision = { callId: call.callId, digest: call.digest };
+    expect((await as('customer', `/../runs/${runId}/approve`, decision)).status).toBe(403);
+    expect((await as('manager', `/../runs/${runId}/approve`, decision)).status).toBe(200);
     await until(async () =>
-      (await (await fetch(`${api}/c`)).text()).includes('"refunded":4200') ? true : undefined,
+      (await (await as('customer', '/c')).text()).includes('"refunded":4200') ? true : undefined,
     );
-    await first.kill();
-    await reader?.cancel().catch(() => {});
-    api = await first.start();
-    const resumed = await fetch(`${api}/c/stream`);
+    await site.kill();
+    api = await site.start();
+    const resumed = await as('customer', '/c/stream');
     expect(resumed.status).toBe(200);
     const replay = resumed.body?.getReader();
     let seen = '';
     while (!seen.includes('"refunded":4200')) seen += new TextDecoder().decode((await replay?.read())?.value);
     expect(seen).toContain(`"messageId":"${messages[1].id}"`);
-    expect(await (await fetch(`${api}/c/stop`, { method: 'POST' })).json()).toEqual({ stopped: true });
     await replay?.cancel();
-    expect((await fetch(`${api}/c/stream`)).status).toBe(204);
   } finally {
-    await first.close();
+    await site.close();
   }
 });
 
@@ -83,33 +100,31 @@ describe.runIf(TAKES_ALL && CHROMIUM !== undefined)('the page with useChat, in a
     await site.close();
   });
 
-  it('asks, survives a reload and the death of its server, approves and shows the answer', async () => {
+  it('asks, survives a reload and the death of its server, waits for the manager and shows the answer', async () => {
     const page = await browser.newPage();
-    page.setDefaultTimeout(20_000);
+    const inbox = await browser.newPage();
     const problems: string[] = [];
-    page.on('pageerror', error => problems.push(String(error)));
-    await page.goto(url);
+    for (const each of [page, inbox]) {
+      each.setDefaultTimeout(20_000);
+      each.on('pageerror', error => problems.push(String(error)));
+    }
+    await page.goto(`${url}#${KEYS.customer}`);
     await page.getByLabel('Message').fill('Refund A-1.');
     await page.getByRole('button', { name: 'Send' }).click();
-    await page.getByText('It pays 4200 cents.').waitFor();
+    await page.getByText('managers').waitFor();
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
     await site.kill();
     await site.start();
     await page.reload();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('managers').waitFor();
+    await inbox.goto(`${url}#${KEYS.manager}`);
+    await inbox.getByText('It pays 4200 cents.').waitFor();
+    await inbox.getByRole('button', { name: 'Approve' }).click();
+    await inbox.getByText('It pays 4200 cents.').waitFor({ state: 'detached' });
+    await page.goto(`${url}?again#${KEYS.customer}`);
     await page.getByText('I refunded 42 dollars.').waitFor();
     const refund = await page.getByRole('region', { name: 'refund' }).textContent();
     expect(refund).toContain('output-available{"refunded":4200}');
-    const isReady = page.locator('output').getByText('ready');
-    await isReady.waitFor();
-    const shown = await page.locator('main').innerText();
-    await page.reload();
-    await page.getByText('I refunded 42 dollars.').waitFor();
-    await isReady.waitFor();
-    expect(await page.locator('main').innerText()).toBe(shown);
-    await page.getByRole('button', { name: 'Again' }).click();
-    await page.getByText('It pays 4200 cents.').waitFor();
-    await page.getByRole('button', { name: 'Reject' }).click();
-    await page.getByText('output-denied').waitFor();
     expect(problems).toEqual([]);
   });
 });

@@ -1,15 +1,13 @@
 import { serve } from '@hono/node-server';
-import { createAgent } from 'agentchart';
-import { modelFromEnv } from 'agentchart/adapters/model-from-env';
 import { createChatHandler } from 'agentchart/ai-sdk-ui';
-import { sqlite } from 'agentchart/stores/sqlite';
+import { runsApp } from 'agentchart/server';
 import { Hono } from 'hono';
-import { lookUpOrder, refund } from './tools.ts';
+import agent from './agent.ts';
+import { authorize } from './people.ts';
 
-const tools = [lookUpOrder, refund];
-const agent = createAgent({ name: 'support', model: modelFromEnv(), tools, store: sqlite() });
-const chat = createChatHandler(agent);
+const chat = createChatHandler(agent, { authorize });
 const app = new Hono();
 app.all('/api/chat', c => chat(c.req.raw));
 app.all('/api/chat/*', c => chat(c.req.raw));
+app.route('/api', runsApp({ agents: [agent], authorize }));
 serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 4200) }, ({ port }) => console.log(port));

@@ -13,6 +13,15 @@ export const refund = tool({
   name: 'refund',
   description: 'Pays an order back.',
   input: z.object({ orderId: z.string(), cents: z.int() }),
-  approval: ({ input }) => ({ required: true, reason: `It pays ${input.cents} cents.` }),
+  // `pure`: `agentchart explore` calls the rule, and proves who never decides.
+  approval: {
+    pure: true,
+    rule: ({ input }) => ({
+      required: true,
+      by: 'managers',
+      not: 'starter',
+      reason: `It pays ${input.cents} cents.`,
+    }),
+  },
   run: ({ cents }) => ({ refunded: cents }),
 });

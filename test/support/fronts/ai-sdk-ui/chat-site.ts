@@ -12,6 +12,9 @@ import { makeTemporaryFolder } from '../../temporary-folders.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 
+/** Of the people whom the example knows. */
+export const KEYS = { customer: 'the-key-of-the-customer', manager: 'the-key-of-the-manager' };
+
 /** The chat server of the examples as processes over one store, and its page behind an address that stays. */
 export class ChatSite {
   readonly folder = makeTemporaryFolder('chat');
@@ -23,7 +26,13 @@ export class ChatSite {
   constructor(turns: readonly ScriptedTurn[]) {
     mkdirSync(this.folder, { recursive: true });
     writeFileSync(join(this.folder, 'script.json'), JSON.stringify(turns));
-    this.#env = { ...process.env, AGENTCHART_MODEL: 'scripted:script.json', PORT: '0' };
+    this.#env = {
+      ...process.env,
+      AGENTCHART_MODEL: 'scripted:script.json',
+      PORT: '0',
+      CUSTOMER_KEY: KEYS.customer,
+      MANAGER_KEY: KEYS.manager,
+    };
   }
 
   /** Starts a server process, and returns the address of its API. */
@@ -89,11 +98,12 @@ export class ChatSite {
   }
 
   async #forward(request: Request): Promise<Response> {
-    const { pathname } = new URL(request.url);
+    const { pathname, search } = new URL(request.url);
     const body = request.method === 'POST' ? { body: await request.text() } : {};
     try {
-      return await fetch(`http://127.0.0.1:${this.#port}${pathname}`, {
+      return await fetch(`http://127.0.0.1:${this.#port}${pathname}${search}`, {
         method: request.method,
+        headers: request.headers,
         signal: request.signal,
         ...body,
       });
