@@ -148,7 +148,7 @@ class Endpoint {
       const story = await readThread(beginThread(agent, before.id, earlier));
       const refused = await this.#command(before, input, items, caller);
       this.#keep(before);
-      return { agent, run: before, story, fresh, refused };
+      return { agent, run: before, story, fresh, refused, caller };
     }
     if (items.length === 0) return null;
     const refused = before === undefined ? [] : await this.#command(before, input, [], caller);
@@ -164,7 +164,7 @@ class Endpoint {
     const startItems = [...contextItems(input), ...items];
     const run = await begin(caller, agent, more => agent.start(startItems, { ...start, ...more }));
     this.#keep(run);
-    return { agent, run, story: beginThread(agent, run.id, earlier), fresh, refused };
+    return { agent, run, story: beginThread(agent, run.id, earlier), fresh, refused, caller };
   }
 
   async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {

@@ -1,3 +1,4 @@
+import type { Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { storyAgentOf } from '../../agent/sub-agents.ts';
 import { endOn } from '../../engine/events/stoppable.ts';
@@ -22,6 +23,7 @@ import type { Open, OpenCall, Settled, WaitingRun } from '../../protocol/run-vie
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { filterText } from '../../text/text-filter.ts';
+import { describeOthers } from '../served/open-calls.ts';
 import { Thread } from './thread.ts';
 import type {
   AgUiEvent,
@@ -52,9 +54,13 @@ const REASONS: Readonly<Record<Kind, string>> = {
 };
 
 /** Returns the interrupts of a waiting run: one for each open call, and one for a pause or if nothing else is open. */
-function interruptsOf(runId: string, { open, paused }: WaitingRun): Interrupt[] {
+function interruptsOf(
+  runId: string,
+  { open, paused }: Pick<WaitingRun, 'open' | 'paused'>,
+  waitsForOthers: boolean,
+): Interrupt[] {
   const found = open.flatMap(one => (one.kind === 'pause' ? [] : [interruptOf(one, runId)]));
-  if (!paused && found.length > 0) return found;
+  if (!paused && (found.length > 0 || waitsForOthers)) return found;
   const pause = open.find(one => one.kind === 'pause');
   return [
     ...found,
@@ -174,6 +180,7 @@ export type StreamPlan = {
   story: ThreadStory;
   fresh: readonly InputMessage[];
   refused: readonly Refused[];
+  caller: Caller;
 };
 
 /** At the reader's pace. Without a plan, the thread is empty. */
@@ -215,7 +222,7 @@ async function* eventsOf(
 
 async function* followPlan(
   input: RunInput,
-  { agent, run, story: { family, writer, thread }, fresh, refused }: StreamPlan,
+  { agent, run, story: { family, writer, thread }, fresh, refused, caller }: StreamPlan,
   signal: AbortSignal,
 ): AsyncGenerator<AgUiEvent[], void> {
   const shared = new SharedState(input.state, text => filterText(text, agent.options.textFilters ?? []));
@@ -234,17 +241,42 @@ async function* followPlan(
     yield [...events, ...shared.update(family.state)];
   }
   if (signal.aborted) return;
-  const end = endOf(input, run.id, await settling, calls.length > 0 ? { usage: calls } : {});
+  const settled = await settling;
+  const elsewhere = settled.status === 'waiting' ? decidedElsewhere(run, settled, caller) : new Map();
+  const end = endOf(input, run.id, settled, elsewhere, calls.length > 0 ? { usage: calls } : {});
   const outcome = end.type === 'RUN_FINISHED' ? end.outcome : undefined;
   const interrupts = outcome?.type === 'interrupt' ? outcome.interrupts : [];
-  const events = [...writer.end(interrupts), ...(interrupts.length > 0 ? [thread.snapshot] : [])];
+  const waits = [...elsewhere.values()].map(value => ({
+    type: 'CUSTOM' as const,
+    name: 'agentchart.waiting',
+    value,
+  }));
+  const events = [...writer.end(interrupts), ...(interrupts.length > 0 ? [thread.snapshot] : []), ...waits];
   yield [...events, ...shared.finish(), end];
+}
+
+/** A call that others than the caller decide: `waitsFor` has the words for who. */
+type Elsewhere = { toolCallId: string; name: string; waitsFor: string; by?: string[]; reason?: string };
+
+/** By the ids of what is open. Nobody can resume them, so they are no interrupts. */
+function decidedElsewhere(run: Run, { open }: WaitingRun, caller: Caller): ReadonlyMap<string, Elsewhere> {
+  const { people } = run.context;
+  return new Map(
+    open.flatMap(one => {
+      const waitsFor = one.kind === 'pause' ? undefined : describeOthers(caller, people, one);
+      if (one.kind === 'pause' || waitsFor === undefined) return [];
+      const { id, name, by, reason } = one;
+      const value = { toolCallId: callIdFor(run.id, one), name, waitsFor, ...omitUndefined({ by, reason }) };
+      return [[id, value] as const];
+    }),
+  );
 }
 
 function endOf(
   { threadId, runId, tools }: RunInput,
   ownId: string,
   settled: Settled,
+  elsewhere: ReadonlyMap<string, Elsewhere>,
   usage: { usage?: TokenUsage[] },
 ): AgUiEvent {
   const finished = { type: 'RUN_FINISHED', threadId, runId, ...usage } as const;
@@ -261,11 +293,12 @@ function endOf(
       const own = settled.open.flatMap(open =>
         open.kind === 'result' && tools.some(({ name }) => name === open.name) ? [open] : [],
       );
-      const others = settled.open.filter(open => own.every(({ id }) => id !== open.id));
+      const others = settled.open.filter(({ id }) => !elsewhere.has(id) && own.every(open => id !== open.id));
       const pendingToolCallIds = own.map(({ callId }) => callId);
       if (own.length > 0 && others.length === 0)
         return { ...finished, outcome: { type: 'success', pendingToolCallIds } };
-      const interrupts = interruptsOf(ownId, { ...settled, open: others });
+      const interrupts = interruptsOf(ownId, { ...settled, open: others }, elsewhere.size > 0);
+      if (interrupts.length === 0) return { ...finished, outcome: { type: 'success' } };
       return { ...finished, outcome: { type: 'interrupt', interrupts } };
     }
   }

@@ -14,7 +14,7 @@ import {
   type UIMessage,
   type UIMessagePart,
 } from './ui-message.ts';
-import { MessageWriter } from './write-messages.ts';
+import { MessageWriter, type WriterOptions } from './write-messages.ts';
 
 /** Options of `toUIMessages`. */
 export type UIMessageOptions = {
@@ -33,23 +33,29 @@ export const UI_MESSAGE_NAMES: NamesOf<UIMessageOptions> = { onError: true };
  */
 export async function toUIMessages(run: Run, options: UIMessageOptions = {}): Promise<UIMessage[]> {
   refuseUnknownOptions('toUIMessages', options, UI_MESSAGE_NAMES, 'input-invalid');
-  const { onError = describeSafely } = options;
+  return await readMessages(run, { describeError: options.onError ?? describeSafely });
+}
+
+type Shown = Pick<WriterOptions, 'describeError' | 'othersFor'>;
+
+/** The messages as they are for someone who may not decide everything. */
+export async function readMessages(run: Run, shown: Shown): Promise<UIMessage[]> {
   const messages: UIMessage[] = [];
   for (const record of await run.source.store.chain(run.id))
-    messages.push(...(await messagesOf(run, record, onError)));
+    messages.push(...(await messagesOf(run, record, shown)));
   return messages;
 }
 
 async function messagesOf(
   { source: { store, textFilters } }: Run,
   record: RunRecord,
-  describeError: DescribeError,
+  shown: Shown,
 ): Promise<UIMessage[]> {
   const { runId } = record;
   const messageId = await findMessageIds(store, record);
   /** By the number of the assistant message: the user messages before it, and its chunks. */
   const messages: { users: UIMessage[]; chunks: ContentChunk[] }[] = [];
-  const writer = new MessageWriter({ runId, store, messageId, describeError }, ({ message, chunk }) =>
+  const writer = new MessageWriter({ runId, store, messageId, ...shown }, ({ message, chunk }) =>
     messages[message - 1]?.chunks.push(chunk),
   );
   for (const event of await readStory(store, { runId, filters: textFilters })) {

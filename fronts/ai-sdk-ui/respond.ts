@@ -2,7 +2,7 @@ import { endOn } from '../../engine/events/stoppable.ts';
 import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/events/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { readStory } from '../../engine/story/read-story.ts';
-import { canonicalJson, toJson } from '../../protocol/json.ts';
+import { canonicalJson, omitUndefined, toJson } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { type ContentChunk, isToolChunk, type ResponseChunk, type ToolChunk } from './chunk.ts';
 import {
@@ -22,7 +22,7 @@ import {
   type PostedPart,
   toolPartsOf,
 } from './ui-message.ts';
-import { MessageWriter, type Placed } from './write-messages.ts';
+import { MessageWriter, type OthersFor, type Placed } from './write-messages.ts';
 
 const HEADERS = {
   ...EVENT_STREAM_HEADERS,
@@ -59,6 +59,7 @@ export function toUIMessageResponse(run: Run, options: UIResponseOptions = {}): 
 export type ResponsePlan = {
   describeError: DescribeError;
   aiSdk: AiSdkVersion;
+  othersFor?: OthersFor;
   number?: number;
   /** The message that the page already has. Only missing chunks are sent. */
   page?: PostedMessage;
@@ -83,14 +84,17 @@ export function respondWith(run: Run, plan: ResponsePlan): Response {
 
 async function* streamMessage(
   run: Run,
-  { describeError, aiSdk, page, ...plan }: ResponsePlan,
+  { describeError, othersFor, aiSdk, page, ...plan }: ResponsePlan,
   signal: AbortSignal,
 ): AsyncGenerator<ResponseChunk> {
   const { id: runId } = run;
   const { store, textFilters: filters } = run.source;
   const messageId = await findMessageIds(store, (await store.get(runId)) ?? { runId });
   let placed: Placed[] = [];
-  const writer = new MessageWriter({ runId, store, messageId, describeError }, one => placed.push(one));
+  const writer = new MessageWriter(
+    { runId, store, messageId, describeError, ...omitUndefined({ othersFor }) },
+    one => placed.push(one),
+  );
   let seq = 0;
   for (const event of await readStory(store, { runId, filters })) {
     await writer.take(event);

@@ -3,6 +3,7 @@ import type { StoryEvent, StorySettled, TurnPart } from '../../engine/story/tell
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { OpenCall } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
 import type { DescribeError } from './ui-message.ts';
@@ -12,7 +13,11 @@ export type WriterOptions = {
   store: Store;
   messageId(number: number): string;
   describeError: DescribeError;
+  othersFor?: OthersFor;
 };
+
+/** Who decides a gated call, if the reader of the message may not; `undefined` asks the reader. */
+export type OthersFor = (call: OpenCall) => string | undefined;
 
 /** `step`: 0 before the first. `isCopy`: an outcome for those who read the earlier message with the call later. */
 export type Placed = { message: number; step: number; isCopy: boolean; chunk: ContentChunk };
@@ -33,13 +38,15 @@ type Step = { turn: number; isComplete: boolean; written: Written[] };
 
 type CallFacts = Pick<QualifiedCall, 'name' | 'input' | 'digest' | 'reason' | 'error'>;
 
-type OpenCall = {
+type ShownCall = {
   id: string;
   call: CallFacts;
   /** The numbers of the first and of the latest message that shows the call; 0 before it is shown. */
   message: number;
   shownIn: number;
-  approval: 'none' | 'asked' | 'decided';
+  approval: 'none' | 'asked' | 'decided' | 'elsewhere';
+  /** Who decides it elsewhere. */
+  others?: string;
   isInDoubt: boolean;
 };
 
@@ -69,7 +76,7 @@ export class MessageWriter {
   #turn = 0;
   #latest: { turn: number; shown: Shown[] } = { turn: 0, shown: [] };
   /** The calls that have no outcome, by id: those of the latest turn, and of the sub-agents' runs that it waits for. */
-  readonly #calls = new Map<string, OpenCall>();
+  readonly #calls = new Map<string, ShownCall>();
   /** The sub-agents' runs that these calls wait for, by call. */
   readonly #below = new Map<string, string>();
   readonly #seqs = new Map<string, number>();
@@ -90,7 +97,8 @@ export class MessageWriter {
 
   /** Shows the calls that wait for a decision elsewhere, and returns the chunks after them. */
   async end(): Promise<ResponseChunk[]> {
-    for (const open of this.#calls.values()) if (open.approval === 'asked') this.#show(open);
+    for (const open of this.#calls.values())
+      if (open.approval === 'asked' || open.approval === 'elsewhere') this.#show(open);
     for (const child of this.#below.values()) await this.#readBelow(child);
     return [{ type: 'finish-step' }, ...this.#describeEnd()];
   }
@@ -273,7 +281,8 @@ export class MessageWriter {
   }
 
   /** Asks for an approval, again if the call was edited, or tells that a call is in doubt. */
-  #ask({ runId, open: { kind, ...call } }: Of<'call.asked'>): void {
+  #ask({ runId, open: asked }: Of<'call.asked'>): void {
+    const { kind, ...call } = asked;
     const open = this.#calls.get(this.#idOf({ runId, callId: call.callId }));
     if (open === undefined || kind === 'result') return;
     if (kind === 'doubt') {
@@ -287,8 +296,10 @@ export class MessageWriter {
     open.approval = 'none';
     this.#show(open);
     if (isEdited) this.#tell(open, () => inputChunk(open.id, call));
+    const others = this.#options.othersFor?.(asked);
+    Object.assign(open, { others });
     this.#tell(open, message => this.#request(open, message));
-    open.approval = 'asked';
+    open.approval = others === undefined ? 'asked' : 'elsewhere';
   }
 
   /** A preliminary output: a page posts answers only when every call of a step has an output. */
@@ -302,6 +313,7 @@ export class MessageWriter {
 
   #respond(toolCallId: string, answer: { approved: boolean; reason?: string }): void {
     const open = this.#calls.get(toolCallId);
+    if (open?.approval === 'elsewhere' && answer.approved) open.approval = 'none';
     if (open?.approval !== 'asked') return;
     this.#tell(open, message => {
       const approvalId = this.#approvalId(message, toolCallId);
@@ -315,12 +327,13 @@ export class MessageWriter {
     this.#leave(toolCallId);
     const open = this.#calls.get(toolCallId);
     if (open === undefined) return;
-    const isUndecided = open.approval === 'asked';
-    if (isError && (isUndecided || (by === 'denied' && open.approval === 'decided'))) return this.#deny(open);
+    const isUndecided = open.approval === 'asked' || open.approval === 'elsewhere';
+    if (isError && (isUndecided || (by === 'denied' && open.approval === 'decided')))
+      return this.#deny(open, textOf(output));
     this.#calls.delete(toolCallId);
     this.#tell(open, () => {
       if (!isError) return { type: 'tool-output-available', toolCallId, output };
-      const message = typeof output === 'string' ? output : JSON.stringify(output);
+      const message = textOf(output);
       const failed = { type: 'tool', code: 'tool-failed', message, toolName: open.call.name } as const;
       const isGiven = by === 'answer' || by === 'resolved' || by === 'sub-agent';
       const errorText = isGiven ? message : this.#options.describeError(failed);
@@ -328,10 +341,16 @@ export class MessageWriter {
     });
   }
 
-  #deny(open: OpenCall): void {
+  /** A call that was decided elsewhere has no request, which a denied one has. */
+  #deny(open: ShownCall, errorText: string): void {
     this.#respond(open.id, { approved: false });
     this.#calls.delete(open.id);
-    this.#tell(open, () => ({ type: 'tool-output-denied', toolCallId: open.id }));
+    const { id: toolCallId, approval } = open;
+    this.#tell(open, () =>
+      approval === 'elsewhere'
+        ? { type: 'tool-output-error', toolCallId, errorText }
+        : { type: 'tool-output-denied', toolCallId },
+    );
   }
 
   /** Ends what is open in the sub-agent's run that a call waited for: it can be decided no more. */
@@ -341,12 +360,13 @@ export class MessageWriter {
     for (const open of child === undefined ? [] : [...this.#calls.values()]) {
       if (!open.id.startsWith(`${child}/`)) continue;
       this.#leave(open.id);
-      if (open.approval === 'asked') this.#deny(open);
+      if (open.approval === 'asked' || open.approval === 'elsewhere')
+        this.#deny(open, 'It can be decided no more.');
       this.#calls.delete(open.id);
     }
   }
 
-  #tell(open: OpenCall, chunkFor: (message: number) => ToolChunk): void {
+  #tell(open: ShownCall, chunkFor: (message: number) => ToolChunk): void {
     if (open.shownIn === 0) return;
     this.#show(open);
     this.#emit(chunkFor(this.number));
@@ -354,15 +374,24 @@ export class MessageWriter {
     if (message < this.number) this.#place({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
   }
 
-  #show(open: OpenCall): void {
+  #show(open: ShownCall): void {
     if (open.shownIn === this.number) return;
     if (open.shownIn === 0) open.message = this.number;
     open.shownIn = this.number;
     this.#emit(inputChunk(open.id, open.call));
-    if (open.approval === 'asked') this.#emit(this.#request(open, this.number));
+    if (open.approval === 'asked' || open.approval === 'elsewhere')
+      this.#emit(this.#request(open, this.number));
   }
 
-  #request({ id: toolCallId, call: { reason } }: OpenCall, message: number): ToolChunk {
+  /** A preliminary output, if others decide it: a request could be answered. */
+  #request({ id: toolCallId, call: { reason }, others }: ShownCall, message: number): ToolChunk {
+    if (others !== undefined)
+      return {
+        type: 'tool-output-available',
+        toolCallId,
+        output: { waitsFor: others, ...omitUndefined({ reason }) },
+        preliminary: true,
+      };
     const approvalId = this.#approvalId(message, toolCallId);
     const request = { type: 'tool-approval-request', toolCallId, approvalId } as const;
     return { ...request, ...omitUndefined({ reason }) };
@@ -388,7 +417,10 @@ export class MessageWriter {
       case 'cancelled':
         return [{ type: 'abort', reason: 'The run was cancelled.' }, finish('interrupted')];
       case 'waiting': {
-        const kinds = new Set(settled.open.map(({ kind }) => kind));
+        const own = settled.open.filter(
+          one => one.kind === 'pause' || this.#options.othersFor?.(one) === undefined,
+        );
+        const kinds = new Set(own.map(({ kind }) => kind));
         const isAsked = [...this.#calls.values()].some(({ approval }) => approval === 'asked');
         const isAsking = isAsked || kinds.has('approval') || kinds.has('result');
         return [finish(isAsking && !kinds.has('pause') ? 'tool-calls' : 'interrupted')];
@@ -436,6 +468,10 @@ function isBeginning(written: readonly Written[], shown: readonly Shown[]): bool
     if (part?.key !== one.key) return false;
     return one.type === 'call' || one.isOpen || (part.type === one.type && part.text.length === one.length);
   });
+}
+
+function textOf(output: JsonValue): string {
+  return typeof output === 'string' ? output : JSON.stringify(output);
 }
 
 function inputChunk(toolCallId: string, { name, input, error }: CallFacts): ToolChunk {

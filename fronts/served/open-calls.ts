@@ -1,3 +1,8 @@
+import { type Caller, personOf } from '../../access/caller.ts';
+import { may } from '../../access/role.ts';
+import { describeDuties, findBar } from '../../machines/duties.ts';
+import type { People } from '../../protocol/event.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { callIdFor } from '../../protocol/open/answer.ts';
 import type { OpenCall, Settled, WaitingRun } from '../../protocol/run-view.ts';
 
@@ -33,3 +38,12 @@ const COMMANDS: Readonly<Record<OpenCall['kind'], (runId: string, call: OpenCall
   doubt: (runId, { callId }) =>
     `  It may have happened. To resolve it: agentchart resolve ${runId} ${callId} --retry | --happened JSON | --failed TEXT`,
 };
+
+/** The words for who decides a gated call, if that is not the caller: for callers who cannot be asked. */
+export function describeOthers(caller: Caller, people: People, call: OpenCall): string | undefined {
+  if (call.kind !== 'approval') return undefined;
+  const { name, groups = [] } = personOf(caller) ?? {};
+  const hasApproved = name !== undefined && call.approvedBy?.includes(name) === true;
+  const bar = findBar(call, people, { ...omitUndefined({ by: name }), groups });
+  return may(caller, 'decide') && bar === null && !hasApproved ? undefined : describeDuties(call);
+}

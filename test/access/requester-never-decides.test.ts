@@ -45,14 +45,14 @@ function openShop(quorum?: number) {
   const agents = new Map([['desk', agent]]);
   const runs = new ServedRuns({ store, agents, log });
   const gateway = createGateway({ store, model: 'scripted:none', log });
-  const manager = { role: 'approver', groups: ['managers'] } as const;
+  const manager = { role: 'approver' as const, groups: ['managers'] };
   const tokens = {
-    ann: { token: 'the-token-of-ann', role: 'requester' },
+    ann: { token: 'the-token-of-ann', role: 'requester' as const },
     'ann as a manager': { token: 'the-token-of-ann-as-a-manager', name: 'ann', ...manager },
     mia: { token: 'the-token-of-mia', ...manager },
     'mia at home': { token: 'the-token-of-mia-at-home', name: 'mia', ...manager },
     max: { token: 'the-token-of-max', ...manager },
-  } as const;
+  };
   const mounted = [
     createChatApi(agent, { log }),
     createAgUiApi(agent, { log }),

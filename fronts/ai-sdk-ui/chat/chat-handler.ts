@@ -6,6 +6,7 @@ import { warn } from '../../../engine/host/host.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { KeyedMutex } from '../../../protocol/keyed-mutex.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
+import type { OpenCall } from '../../../protocol/run-view.ts';
 import { type Agents, byPlainName, listAgents, partFor, pathBelow } from '../../../server/agent-names.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
 import {
@@ -19,7 +20,8 @@ import { answerRunsError, type MountedApi } from '../../../server/mounted-api.ts
 import type { RouteTable } from '../../../server/route.ts';
 import type { BeginRun } from '../../../server/runs/begin-run.ts';
 import type { RunsEnv } from '../../../server/runs-env.ts';
-import { toUIMessages } from '../messages.ts';
+import { describeOthers } from '../../served/open-calls.ts';
+import { readMessages } from '../messages.ts';
 import { type ResponsePlan, respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
 import { describeSafely } from '../ui-message.ts';
 import { Chat, type ChatBody, type ChatStart, isChatId, readChatBody, toItem } from './chat.ts';
@@ -126,8 +128,13 @@ class Chats {
   async read(id: string, caller: Caller): Promise<Response> {
     const chat = this.#chat(id, caller);
     const current = await chat.current();
+    const run = current && (await chat.open(current));
     const messages =
-      current && (await toUIMessages(await chat.open(current), { onError: this.#describeError }));
+      run &&
+      (await readMessages(run, {
+        describeError: this.#describeError,
+        othersFor: call => describeOthers(caller, run.context.people, call),
+      }));
     return Response.json(messages ?? [], { headers: { 'cache-control': 'no-store' } });
   }
 
@@ -135,7 +142,7 @@ class Chats {
     const chat = this.#chat(id, caller);
     const current = await chat.current();
     if (current === undefined || !(await chat.works(current))) return new Response(null, { status: 204 });
-    return this.#respond(await chat.open(current));
+    return this.#respond(await chat.open(current), caller);
   }
 
   async stop(id: string, caller: Caller): Promise<Response> {
@@ -152,30 +159,31 @@ class Chats {
     if (body.trigger === 'regenerate-message') assertMay(caller, 'fork');
     const answered = await chat.answer(body);
     if (last === undefined || isAnswer(body)) {
-      if (answered !== undefined) return this.#respond(answered.run, answered.shown);
+      if (answered !== undefined) return this.#respond(answered.run, caller, answered.shown);
       throw new ApiError('not-found', 'This chat has no run that waits for an answer.');
     }
     const place = await chat.find(last.id, body.messages.at(-2)?.id);
     if (body.trigger === 'regenerate-message') {
       if (place === undefined) throw new ApiError('not-found', 'This chat does not have the message.');
-      return this.#respond(await chat.regenerate(place));
+      return this.#respond(await chat.regenerate(place), caller);
     }
     const isRepeated = place !== undefined && body.messageId !== last.id;
     if (place !== undefined && !isRepeated) assertMay(caller, 'fork');
-    if (isRepeated) return this.#respond(await chat.open(place.record), { number: place.number });
+    if (isRepeated) return this.#respond(await chat.open(place.record), caller, { number: place.number });
     const item = toItem(last);
     const run = place === undefined ? await chat.send(item, start) : await chat.replace(place, item, start);
     const sent = await chat.find(last.id);
-    return this.#respond(run, sent?.record.runId === run.id ? { number: sent.number } : {});
+    return this.#respond(run, caller, sent?.record.runId === run.id ? { number: sent.number } : {});
   }
 
   get #describeError() {
     return this.#options.onError ?? describeSafely;
   }
 
-  #respond(run: Run, shown: Pick<ResponsePlan, 'page' | 'number'> = {}): Response {
+  #respond(run: Run, caller: Caller, shown: Pick<ResponsePlan, 'page' | 'number'> = {}): Response {
     const { aiSdk = 7 } = this.#options;
-    return respondWith(run, { describeError: this.#describeError, aiSdk, ...shown });
+    const othersFor = (call: OpenCall) => describeOthers(caller, run.context.people, call);
+    return respondWith(run, { describeError: this.#describeError, othersFor, aiSdk, ...shown });
   }
 }
 
