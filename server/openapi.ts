@@ -1,7 +1,8 @@
 import * as z from 'zod';
+import { may, ROLES } from '../access/role.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { optional } from './fields.ts';
-import type { Route, RouteAnswer, RouteTable } from './route.ts';
+import { type Route, type RouteAnswer, type RouteTable, rightsFor } from './route.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 
 const errorSchema = z.object({
@@ -31,7 +32,7 @@ export function describeApi(
     if (route.answer === undefined && route.streams === undefined) continue;
     const [method = '', pattern = ''] = key.split(' ');
     const path = pattern.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describeRoute(path, route) };
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeRoute(method, path, route) };
   }
   return {
     openapi: '3.1.0',
@@ -56,7 +57,7 @@ export function describeApi(
   };
 }
 
-function describeRoute(path: string, route: Route): JsonObject {
+function describeRoute(method: string, path: string, route: Route): JsonObject {
   const { summary, description, open, query, body, answer = STREAM, parameters: own = [] } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(
     ([, name = '']) =>
@@ -72,9 +73,11 @@ function describeRoute(path: string, route: Route): JsonObject {
     ...inQuery.map(([name, schema]) => ({ name, in: 'query', schema })),
     ...own.filter(one => one.in !== 'path'),
   ];
+  const rights = rightsFor(route, method, 'runs');
   return omitUndefined({
     summary,
     description,
+    'x-roles': ROLES.filter(role => rights.some(right => may({ role }, right))),
     security: open && [],
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && { required: !body.safeParse({}).success, ...json(body) },

@@ -39,6 +39,15 @@ test('every command has a body schema: the one that validates it', () => {
   });
 });
 
+test('every operation names the roles that may use it, from the table of roles', () => {
+  const rolesOf = (path: string, method: string) => objectAt(document, 'paths', path, method)['x-roles'];
+  expect(rolesOf('/runs/{id}/approve', 'post')).toEqual(['operator', 'approver']);
+  expect(rolesOf('/runs/{id}/answer', 'post')).toEqual(['operator', 'approver', 'requester']);
+  expect(rolesOf('/runs/{id}/fork', 'post')).toEqual(['operator']);
+  expect(rolesOf('/runs', 'post')).toEqual(['operator', 'requester']);
+  expect(rolesOf('/agents/{name}', 'get')).toEqual(['operator', 'approver', 'viewer']);
+});
+
 test('every reference resolves', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(
     ([, path]) => path ?? '',
