@@ -3,6 +3,7 @@ import { Inbox } from './inbox.jsx';
 import { ChatPage } from './page.jsx';
 
 // Stands for a sign-in: the page is opened as `…/#KEY`.
+// biome-ignore lint/suspicious/noDocumentCookie: not every browser has the Cookie Store API
 if (location.hash !== '') document.cookie = `key=${location.hash.slice(1)}; path=/; SameSite=Strict`;
 const read = async path => (await fetch(path)).json();
 const id = new URLSearchParams(location.search).get('chat') ?? 'first';
