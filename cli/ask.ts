@@ -5,10 +5,11 @@ import type { Run } from '../engine/run/run.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
+import type { Sender } from './options.ts';
 import { type Output, yellow } from './render/output.ts';
 import { HEADINGS, showCall } from './render/show-open.ts';
 
-type Asking = { run: Run; output: Output; by: string; after: number };
+type Asking = { run: Run; output: Output; sender: Sender; after: number };
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
 /**
@@ -17,7 +18,7 @@ type Waiting = Extract<Settled, { status: 'waiting' }>;
  * which ends the questions. `q`, Ctrl-C and the end of input leave the remaining calls open.
  */
 export async function askForDecisions(
-  { run, output, by, after }: Asking,
+  { run, output, sender, after }: Asking,
   settled: Waiting,
 ): Promise<boolean> {
   const terminal = new Questions(output);
@@ -26,7 +27,7 @@ export async function askForDecisions(
   const asked = calls.length > 0 ? calls : settled.open.slice(0, 1);
   const commands: AnswerCommand[] = [];
   try {
-    for (const open of asked) commands.push(commandFor(open, await ask(terminal, open), { by }));
+    for (const open of asked) commands.push({ ...commandFor(open, await ask(terminal, open)), ...sender });
   } catch (error) {
     if (!(error instanceof Quit)) throw error;
   } finally {

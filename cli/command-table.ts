@@ -75,13 +75,15 @@ const DB =
 const FORK_MODEL = 'a further model for forks of runs, such as openai:gpt-5; repeatable';
 const BY = 'name to record as the author (default: the OS user)';
 
+const GROUP = 'group in whose name the author decides, recorded as asserted; repeatable';
+
 const STORE = {
   '--db <file>': DB,
   '--json': 'print JSON Lines to stdout; messages go to stderr',
 } as const;
 const SHOWING = { ...STORE, '--deltas': 'with --json: include streamed text and progress' } as const;
 const DRIVING_UNNAMED = { ...SHOWING, '--agent <module>': AGENT } as const;
-const DRIVING = { ...DRIVING_UNNAMED, '--by <name>': BY } as const;
+const DRIVING = { ...DRIVING_UNNAMED, '--by <name>': BY, '--group <name>': many(GROUP) } as const;
 const DRIVING_RUN = { '<run>': RUN, ...DRIVING } as const;
 const DECIDING = { '<run>': RUN, '<call>': CALL, ...DRIVING } as const;
 
@@ -451,6 +453,7 @@ export type StoreOptions = Given<typeof STORE>;
 /** The options of commands that drive a run; some have no `by` or `yes`. */
 export type DriveOptions = Given<typeof DRIVING_UNNAMED> & {
   by?: string | undefined;
+  group?: string[] | undefined;
   yes?: boolean | undefined;
 };
 

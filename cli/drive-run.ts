@@ -11,7 +11,7 @@ import { isDriven, type Owner, type Store } from '../protocol/store.ts';
 import { askForDecisions } from './ask.ts';
 import type { DriveOptions } from './command-table.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
-import { userName } from './options.ts';
+import { type Sender, senderOf } from './options.ts';
 import { watchInterrupts } from './process-end.ts';
 import { cyan, type Output, yellow } from './render/output.ts';
 import { showCall, showStatus, showWaiting } from './render/show-open.ts';
@@ -26,7 +26,7 @@ type Driven = OpenedStore & {
   options: DriveOptions;
 };
 
-type Drive = Driven & { view: View; by: string };
+type Drive = Driven & { view: View; sender: Sender };
 
 const EXIT_CHECK_MS = 500;
 
@@ -38,7 +38,7 @@ const EXIT_CHECK_MS = 500;
  * at once; the run can be resumed.
  */
 export async function driveRun(driven: Driven): Promise<number> {
-  const drive = { ...driven, view: makeView(driven), by: driven.options.by ?? userName() };
+  const drive = { ...driven, view: makeView(driven), sender: senderOf(driven.options) };
   try {
     return await driveToRest(drive);
   } catch (error) {
@@ -119,7 +119,7 @@ function announceTakeover({ by, replaces }: { by: string; replaces?: string }, o
   );
 }
 
-async function interrupt({ run, store, output, by, commands }: Drive, leave: () => void): Promise<void> {
+async function interrupt({ run, store, output, sender, commands }: Drive, leave: () => void): Promise<void> {
   const owner = await findDriver(store, run.id);
   if (owner !== null && checkOwner(owner) !== 'self') {
     output.problem(
@@ -128,7 +128,7 @@ async function interrupt({ run, store, output, by, commands }: Drive, leave: () 
     return leave();
   }
   output.problem('Cancelling the run; calls have 5 s to settle. Press Ctrl-C again to exit now.');
-  await run.cancel({ by, reason: 'interrupted' });
+  await run.cancel({ ...sender, reason: 'interrupted' });
   exitWhenDone();
 }
 
@@ -145,14 +145,14 @@ async function decide(
   settled: Extract<Settled, { status: 'waiting' }>,
   after: number,
 ): Promise<boolean> {
-  const { run, output, by, options } = drive;
+  const { run, output, sender, options } = drive;
   if (options.yes !== true || settled.approvals.length === 0) {
-    return output.canAsk && (await askForDecisions({ run, output, by, after }, settled));
+    return output.canAsk && (await askForDecisions({ run, output, sender, after }, settled));
   }
   let accepted = false;
   for (const call of settled.approvals) {
     showCall(output, call, 'approved by --yes', systemHost.now());
-    const result = await run.submit([commandFor(call, { type: 'approve' }, { by })]);
+    const result = await run.submit([{ ...commandFor(call, { type: 'approve' }), ...sender }]);
     if (!result.accepted) output.problem(result.message);
     accepted ||= result.accepted;
   }

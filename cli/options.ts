@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { userInfo } from 'node:os';
 import { EngineError, invalidInput, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import type { Person } from '../protocol/run-command.ts';
 
 export const DEFAULT_STORE = '.agentchart/runs.db';
 
@@ -21,6 +22,19 @@ export function userName(): string {
   } catch {
     return process.env.USER ?? 'unknown';
   }
+}
+
+/** Who gives the commands of this process, as it says. */
+export type Sender = { as: Person };
+
+export function senderOf({
+  by,
+  group,
+}: {
+  by?: string | undefined;
+  group?: readonly string[] | undefined;
+}): Sender {
+  return { as: { name: by ?? userName(), groups: group, known: 'asserted' } };
 }
 
 export function parseJson(text: string, option: string): JsonValue {

@@ -16,6 +16,9 @@ import { isRedaction } from '../protocol/redaction.ts';
 /** Who gives a decision, as its event names them. */
 type Decider = { by?: string; groups?: readonly string[] };
 
+/** The duties of an open call. `excluded`: the people whom `not` excludes. */
+type OpenDuties = Duties & { excluded?: People['starters']; approvedBy?: readonly string[] };
+
 /** Why a person may not decide a call. */
 export type Bar = 'nameless' | 'group' | 'starter' | 'sender' | 'nameless-starter' | 'nameless-sender';
 
@@ -29,6 +32,13 @@ export function dutiesOf({ by, not, quorum }: Duties): Duties {
     ...(not === undefined ? {} : { not }),
     ...(quorum === undefined ? {} : { quorum }),
   };
+}
+
+/** `approved by anna, 1 of 2`; empty before the first approval. */
+export function describeApprovals({ approvedBy = [], quorum = 1 }: OpenDuties): string {
+  return approvedBy.length === 0
+    ? ''
+    : `approved by ${approvedBy.join(', ')}, ${approvedBy.length} of ${quorum}`;
 }
 
 /** `approvals of 2 people in the group finance who did not start the run` */
@@ -51,6 +61,31 @@ export function findBar(duties: Duties, people: People, { by: name, groups = [] 
   if (excluded.includes(name)) return not;
   return excluded.some(one => one === null || isRedaction(one)) ? `nameless-${not}` : null;
 }
+
+/** Why this person may not decide an open call, which knows whom its duties exclude; `null` if they may. */
+export function findOpenBar(call: OpenDuties, decider: Decider): Bar | null {
+  const { excluded = [] } = call;
+  return findBar(call, { starters: excluded, senders: excluded }, decider);
+}
+
+export function excludedBy({ not }: Duties, { starters, senders }: People): OpenDuties['excluded'] {
+  if (not === undefined) return undefined;
+  return not === 'starter' ? starters : senders;
+}
+
+/** Why the person with this name may not decide. */
+export function describeBar(bar: Bar, name: string): string {
+  return BARS[bar](name);
+}
+
+const BARS: Readonly<Record<Bar, (name: string) => string>> = {
+  nameless: () => 'it is not known who this is',
+  group: name => `${name} is in none of the groups`,
+  starter: name => `${name} started the run`,
+  sender: name => `${name} wrote in the run`,
+  'nameless-starter': () => 'it is not known who started the run, so it may be the same person',
+  'nameless-sender': () => 'it is not known who wrote in the run, so it may be the same person',
+};
 
 /** A sub-agent's run has no starter of its own. */
 export function peopleIn({ by, parent, people }: Pick<RunStarted, 'by' | 'parent' | 'people'>): People {

@@ -1,4 +1,4 @@
-import type { ChartEvent } from '../protocol/event.ts';
+import type { ChartEvent, People } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { refusalOf } from '../protocol/message.ts';
@@ -12,6 +12,7 @@ import type {
   Settled,
 } from '../protocol/run-view.ts';
 import type { Call, CallStatus, Context } from './context.ts';
+import { excludedBy } from './duties.ts';
 import { toolResults } from './tool-results.ts';
 
 /** How a run ended: the output of the machine. */
@@ -103,10 +104,10 @@ export function listOpen(context: Context): RunView['open'] {
 }
 
 /** Describes a call that waits for someone outside the run; `null` for any other. */
-export function describeOpen({ runId }: Context, call: Call): JsonOpenCall | null {
+export function describeOpen({ runId, people }: Context, call: Call): JsonOpenCall | null {
   const kind = OPEN_KINDS[call.status];
   if (kind === undefined || call.childRunId !== undefined) return null;
-  return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId) };
+  return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId, people) };
 }
 
 export function openCallsOf(context: Context, kind: OpenCallKind): JsonOpenCall[] {
@@ -121,19 +122,19 @@ export function listUnsettled(context: Context): JsonCall[] {
 
 const spentIn = ({ usage, turns }: Context) => ({ usage, turns });
 
-function unsettledCall({ runId }: Context, call: Call): JsonCall {
+function unsettledCall({ runId, people }: Context, call: Call): JsonCall {
   const { childRunId, status } = call;
   return {
-    ...factsOf(call, childRunId ?? runId),
+    ...factsOf(call, childRunId ?? runId, people),
     status: status === 'settled' ? 'ready' : status,
     ...omitUndefined({ waitsFor: childRunId }),
   };
 }
 
-function factsOf(
-  { callId, name, input, digest, sideEffect, doubt, reason, expiresAt, by, not, quorum, approvedBy }: Call,
-  runId: string,
-): Omit<JsonCall, 'status'> {
+function factsOf(call: Call, runId: string, people: People): Omit<JsonCall, 'status'> {
+  const { callId, name, input, digest, sideEffect, doubt, reason, expiresAt } = call;
+  const { by, not, quorum, approvedBy } = call;
+  const duties = { by, not, excluded: excludedBy(call, people), quorum, approvedBy };
   const facts = { callId, runId, name, input, digest, sideEffect };
-  return { ...facts, ...omitUndefined({ reason: doubt ?? reason, expiresAt, by, not, quorum, approvedBy }) };
+  return { ...facts, ...omitUndefined({ reason: doubt ?? reason, expiresAt, ...duties }) };
 }

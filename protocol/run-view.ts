@@ -23,6 +23,8 @@ interface CallFacts<Name extends string, Input> {
   by?: string[];
   /** Who may not decide: who started the run, or anyone who wrote in it. */
   not?: 'starter' | 'sender';
+  /** The names of these people; `null` stands for those without a name. Set with `not`. */
+  excluded?: (string | null)[];
   /** How many people must approve. */
   quorum?: number;
   /** Who has approved the call, if `by`, `not` or `quorum` is set. */

@@ -13,14 +13,14 @@ export const setBreakpoints: Action<'break'> = options => {
   if (added === null && remove.length === 0 && !clear) return listBreakpoints(options);
   return submitCommand(
     options,
-    async (run, by) => {
+    async (run, sender) => {
       const { breakpoints: before } = run.context;
       const unknown = remove.find(name => before.every(one => one.id !== name));
       if (unknown !== undefined) throw invalidInput(explainUnknown(unknown, before));
       const kept = clear ? [] : before.filter(one => !remove.includes(one.id));
       const id = options.id ?? nextBreakpointId(before);
       const breakpoints = added === null ? kept : [...kept.filter(one => one.id !== id), { id, ...added }];
-      return await run.setBreakpoints(checkBreakpoints(breakpoints), { by });
+      return await run.setBreakpoints(checkBreakpoints(breakpoints), sender);
     },
     run => `has ${describeAll(run.context.breakpoints)}.`,
   );

@@ -14,14 +14,14 @@ import type { Action, DriveOptions } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT, exitCodeOfError } from '../exit-codes.ts';
 import { agentFor, bareAgent, findTop, readLaunch, withAgent } from '../launch.ts';
-import { assertOneOf, userName } from '../options.ts';
+import { assertOneOf, type Sender, senderOf } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
 import { formatClock } from '../render/format.ts';
 import type { Output } from '../render/output.ts';
 import { orderEvent } from '../render/terminal-view.ts';
 import { type FoundRun, findRun, type OnRun, withRun } from '../store.ts';
 
-type Change = (run: Run, by: string) => Promise<CommandResult>;
+type Change = (run: Run, sender: Sender) => Promise<CommandResult>;
 
 export const approve: Action<'approve'> = ({ input, digest, sticky, ...given }) =>
   decide(given, { kind: 'approval', digest }, { type: 'approve', ...omitUndefined({ input, sticky }) });
@@ -48,12 +48,12 @@ function decide(
 ): Promise<number> {
   const { kind, digest } = open;
   const reference = { kind, callId, ...omitUndefined({ digest }) };
-  return changeRun(options, (run, by) => run.submit([commandFor(reference, answer, { by })]));
+  return changeRun(options, (run, sender) => run.submit([{ ...commandFor(reference, answer), ...sender }]));
 }
 
-export const unpause: Action<'unpause'> = options => changeRun(options, (run, by) => run.unpause({ by }));
+export const unpause: Action<'unpause'> = options => changeRun(options, (run, sender) => run.unpause(sender));
 
-export const step: Action<'step'> = options => changeRun(options, (run, by) => run.step({ by }));
+export const step: Action<'step'> = options => changeRun(options, (run, sender) => run.step(sender));
 
 /** Submits no command, only drives. */
 export const resume: Action<'resume'> = options => changeRun(options, async () => ({ accepted: true }));
@@ -61,14 +61,14 @@ export const resume: Action<'resume'> = options => changeRun(options, async () =
 export const send: Action<'send'> = ({ text, ...options }) => {
   const message = text.join(' ');
   if (message.trim() === '') throw invalidInput('The message must not be empty.');
-  return changeRun(options, (run, by) => run.send(message, { by }));
+  return changeRun(options, (run, sender) => run.send(message, sender));
 };
 
 /** Does not wait until the run is paused. */
 export const pause: Action<'pause'> = options =>
   submitCommand(
     options,
-    (run, by) => run.pause({ by }),
+    (run, sender) => run.pause(sender),
     () => 'will pause before its next step.',
   );
 
@@ -76,7 +76,7 @@ export const pause: Action<'pause'> = options =>
 export const cancel: Action<'cancel'> = ({ reason, ...options }) =>
   submitCommand(
     options,
-    (run, by) => run.cancel({ by, ...omitUndefined({ reason }) }),
+    (run, sender) => run.cancel({ ...sender, ...omitUndefined({ reason }) }),
     ({ context: { cancelling } }) =>
       cancelling === null
         ? 'was cancelled.'
@@ -94,7 +94,7 @@ export async function changeRun(options: DriveOptions & OnRun, change: Change): 
       const agent = await agentFor(driven, store, readLaunch(options.agent));
       return await withAgent(agent, output, async () => {
         const target = await agent.open(record.runId);
-        const result = await change(target, options.by ?? userName());
+        const result = await change(target, senderOf(options));
         if (!result.accepted) return await showRefusal(result, found);
         if (!result.stranded) {
           const run = top === record.runId ? target : await agent.open(top);
@@ -121,7 +121,7 @@ export async function submitCommand(
   return await withRun(options, async found => {
     const { store, record, output } = found;
     const run = await bareAgent(record, store).open(record.runId);
-    const result = await change(run, options.by ?? userName());
+    const result = await change(run, senderOf(options));
     if (!result.accepted) return await showRefusal(result, found);
     if (output.json) await printEntries(store, record.runId, output, record.seq);
     else output.line(`${record.runId} ${describe(run)}`);

@@ -13,15 +13,17 @@ export const edit: Action<'edit'> = async given => {
     if (text !== undefined || calls !== undefined || turn !== undefined)
       throw invalidInput('--text, --calls and --turn edit the reply: leave out the call.');
     const edited = input === undefined ? await readStdinJson('the input') : input;
-    return await changeRun(options, (run, by) =>
-      run.editCall(callId, { input: edited, by, ...omitUndefined({ digest }) }),
+    return await changeRun(options, (run, sender) =>
+      run.editCall(callId, { input: edited, ...sender, ...omitUndefined({ digest }) }),
     );
   }
   if (input !== undefined || digest !== undefined)
     throw invalidInput('--input and --digest need the id of a call: edit RUN CALL.');
   const hasOptions = text !== undefined || calls !== undefined;
   const reply = readReply(hasOptions ? { text, calls } : await readStdinJson('{ "text", "calls" }'));
-  return await changeRun(options, (run, by) => run.editTurn({ ...reply, ...omitUndefined({ turn }), by }));
+  return await changeRun(options, (run, sender) =>
+    run.editTurn({ ...reply, ...omitUndefined({ turn }), ...sender }),
+  );
 };
 
 async function readStdinJson(what: string): Promise<JsonValue> {

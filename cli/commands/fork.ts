@@ -6,13 +6,13 @@ import type { Context } from '../../machines/context.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { type Answer, commandFor } from '../../protocol/open/answer.ts';
+import { type Answer, type AnswerCommand, commandFor } from '../../protocol/open/answer.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { absoluteModel, bareAgent, makeOwnAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
-import { parseJson, userName } from '../options.ts';
+import { parseJson, type Sender, senderOf } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
 import { bold, cyan } from '../render/output.ts';
 import { withRun } from '../store.ts';
@@ -20,7 +20,8 @@ import { printEntries } from './change.ts';
 
 /** Shows all events of the fork as JSON, but only new ones as text. */
 export const forkCommand: Action<'fork'> = async options => {
-  const { at, message, paused, replayTools, by = userName() } = options;
+  const { at, message, paused, replayTools } = options;
+  const sender = senderOf(options);
   if (message?.trim() === '') throw invalidInput('--message must not be empty.');
   const params = readParams(options);
   const model = options.model === undefined ? undefined : await nameModel(options.model);
@@ -39,8 +40,8 @@ export const forkCommand: Action<'fork'> = async options => {
         : bareAgent(record, store);
       return await withAgent(agent, output, async () => {
         const context = async () => (await loadRunAt(store, runId, at)).state.context;
-        const changes = await makeChanges(options, params, by, context);
-        const how = { message, paused, replayTools, model, commands: changes, by };
+        const changes = await makeChanges(options, params, sender, context);
+        const how = { message, paused, replayTools, model, commands: changes, ...sender };
         const run = await (await agent.open(runId)).fork({ at, ...how });
         if (!output.json) output.line(bold(run.id), `  fork of ${runId} at entry ${at}`);
         const begin = output.json ? null : run.durable;
@@ -73,17 +74,20 @@ function readParams({ input, output, approve, result, setParam }: GivenTo<'fork'
 async function makeChanges(
   { approve, reject, result, text, input, output }: GivenTo<'fork'>,
   params: RunParams | undefined,
-  by: string,
+  sender: Sender,
   readContext: () => Promise<Context>,
 ): Promise<RunCommand[]> {
-  const decide = (callId: string, answer: Answer) => commandFor({ kind: 'approval', callId }, answer, { by });
+  const decide = (callId: string, answer: Answer) => ({
+    ...commandFor({ kind: 'approval', callId }, answer),
+    ...sender,
+  });
   const changes: RunCommand[] = [];
-  if (params !== undefined) changes.push({ type: 'set-params', params, by });
-  if (text !== undefined) changes.push({ type: 'edit-turn', text, by });
+  if (params !== undefined) changes.push({ type: 'set-params', params, ...sender });
+  if (text !== undefined) changes.push({ type: 'edit-turn', text, ...sender });
   if (approve !== undefined) changes.push(decide(approve, { type: 'approve', ...omitUndefined({ input }) }));
   if (reject !== undefined) changes.push(decide(reject, { type: 'reject' }));
   if (result !== undefined && output !== undefined)
-    changes.push(giveResult(await readContext(), result, output, by));
+    changes.push({ ...giveResult(await readContext(), result, output), ...sender });
   return changes;
 }
 
@@ -94,9 +98,9 @@ function readParam(text: string): [string, JsonObject[string]] {
 }
 
 /** A call that is in doubt in the fork is resolved; any other one is answered. */
-function giveResult(context: Context, callId: string, output: JsonValue, by: string): RunCommand {
+function giveResult(context: Context, callId: string, output: JsonValue): AnswerCommand {
   const call = findCall(context, callId);
   return call !== undefined && isDoubtedInFork(call)
-    ? commandFor({ kind: 'doubt', callId }, { type: 'happened', output }, { by })
-    : commandFor({ kind: 'result', callId }, { type: 'result', output }, { by });
+    ? commandFor({ kind: 'doubt', callId }, { type: 'happened', output })
+    : commandFor({ kind: 'result', callId }, { type: 'result', output });
 }

@@ -1,5 +1,6 @@
 import { listUnsettled, type OpenCall, type Settled } from '../../engine/log/settled.ts';
 import type { Context } from '../../machines/context.ts';
+import { describeApprovals, describeDuties, hasDuties } from '../../machines/duties.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { RunStatus } from '../../protocol/store.ts';
@@ -16,6 +17,8 @@ export function showCall(output: Output, call: OpenCall, heading: string, now: n
   fact('call', call.callId);
   fact('side effect', call.sideEffect);
   if (call.reason !== undefined) fact('reason', call.reason);
+  if (call.kind !== 'result' && hasDuties(call)) fact('needs', describeDuties(call));
+  if (call.approvedBy !== undefined) fact('so far', describeApprovals(call));
   if (call.expiresAt !== undefined) {
     fact('expires', `${new Date(call.expiresAt).toISOString()} (${formatDistance(call.expiresAt, now)})`);
   }

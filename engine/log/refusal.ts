@@ -1,6 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
-import { type Bar, describeDuties, findBar } from '../../machines/duties.ts';
+import { describeBar, describeDuties, findBar } from '../../machines/duties.ts';
 import { findBarredEdit, findDutyFault } from '../../machines/fold.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { type ChartState, next } from '../../machines/step.ts';
@@ -175,22 +175,13 @@ function explainBar(context: Context, call: Call, event: CallEvent): Refusal | n
 
 function refuseBarred({ people }: Context, call: Call, decider: { by?: string; groups?: string[] }): Refusal {
   const bar = findBar(call, people, decider);
-  const why = bar === null ? '' : BARS[bar](decider.by ?? '');
+  const why = bar === null ? '' : describeBar(bar, decider.by ?? '');
   return refuse(
     'not-allowed',
     `Call ${call.callId} is not for ${decider.by ?? 'someone without a name'} to decide: ${why}. It needs ${describeDuties(call)}.`,
     call.by ?? [],
   );
 }
-
-const BARS: Readonly<Record<Bar, (name: string) => string>> = {
-  nameless: () => 'it is not known who this is',
-  group: name => `${name} is in none of the groups`,
-  starter: name => `${name} started the run`,
-  sender: name => `${name} wrote in the run`,
-  'nameless-starter': () => 'it is not known who started the run, so it may be the same person',
-  'nameless-sender': () => 'it is not known who wrote in the run, so it may be the same person',
-};
 
 function isAboutOther(event: CallEvent, { status, digest }: Call): boolean {
   if (event.type === 'call.edited')

@@ -67,6 +67,14 @@ const callFields = {
   sideEffect: z.enum(['none', 'idempotent', 'once']),
   reason: optional(z.string(), 'Why the call needs approval, or why its outcome is unknown.'),
   expiresAt: optional(z.number(), 'ms since the epoch'),
+  by: optional(z.array(z.string()), 'The groups of which one may decide.'),
+  not: optional(z.enum(['starter', 'sender']), 'Who may not decide.'),
+  excluded: optional(
+    z.array(z.nullable(z.string())),
+    'The names of those who may not decide, with `not`; null for people without a name.',
+  ),
+  quorum: optional(z.number().int(), 'How many people must approve.'),
+  approvedBy: optional(z.array(z.string()), 'Who has approved the call.'),
 };
 
 const kindSchema = z.enum(['approval', 'result', 'doubt']).meta({
