@@ -1,4 +1,7 @@
 import { signal } from '@preact/signals';
+import { describeRole, may, type Role } from '../../../access/role.ts';
+import { describeBar, describeDuties, findOpenBar } from '../../../machines/duties.ts';
+import type { JsonOpenCall } from '../../../protocol/run-view.ts';
 import { RequestError, requestServer } from './request.ts';
 
 const RETRY_MS = 1_000;
@@ -6,7 +9,7 @@ const RETRY_MS = 1_000;
 /** The names that a server gives to callers whose token has no name of its own. */
 const UNNAMED = ['anyone', 'operator'];
 
-type Caller = { name: string; role: 'operator' | 'approver' | 'viewer' };
+type Caller = { name: string; role: Role; groups: readonly string[] };
 
 const caller = signal<Caller | null>(null);
 
@@ -25,12 +28,7 @@ export function tokenName(): string {
   return UNNAMED.includes(name) ? '' : name;
 }
 
-const isOne = (...roles: Caller['role'][]): boolean =>
-  caller.value !== null && roles.includes(caller.value.role);
-
-export const mayOnlyRead = (): boolean => isOne('viewer');
-export const mayDecide = (): boolean => isOne('operator', 'approver');
-export const mayOperate = (): boolean => isOne('operator');
+export const mayOperate = (): boolean => caller.value?.role === 'operator';
 
 const KEY = 'agentchart.by';
 
@@ -46,3 +44,29 @@ export function actingAs(): { by?: string } {
   const name = actingName.value.trim();
   return name === '' ? {} : { by: name };
 }
+
+/** Who decides on this page, as the server will see it: the token, or whom the person says they are, without groups. */
+function decider(): { by?: string; groups?: readonly string[] } {
+  const name = tokenName();
+  return name === '' ? actingAs() : { by: name, groups: caller.value?.groups ?? [] };
+}
+
+/** Why the person at this page may not decide the call; `null` if they may. Empty while it is not known who that is. */
+export function barOf(call: JsonOpenCall): string | null {
+  if (caller.value === null) return '';
+  const right = call.kind === 'result' ? 'result' : 'decide';
+  if (!may(caller.value, right)) return describeRole(caller.value);
+  const bar = call.kind === 'result' ? null : findOpenBar(call, decider());
+  if (bar === null) return null;
+  const { by = '' } = decider();
+  return `You cannot decide this: ${describeBar(bar, by)}. It needs ${describeDuties(call)}.`;
+}
+
+/** Whether the person at this page has approved a call that needs further approvals. */
+export function hasApproved({ approvedBy = [] }: JsonOpenCall): boolean {
+  const { by } = decider();
+  return by !== undefined && approvedBy.includes(by);
+}
+
+/** Whether the call waits for this person. */
+export const isMine = (call: JsonOpenCall): boolean => barOf(call) === null && !hasApproved(call);

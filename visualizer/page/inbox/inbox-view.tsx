@@ -2,17 +2,18 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { describeApprovals, describeDuties, hasDuties } from '../../../machines/duties.ts';
 import { shortenOwnerName } from '../../../protocol/owner-name.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate, useTitle } from '../app/router.ts';
-import { mayDecide, mayOnlyRead } from '../data/caller.ts';
+import { isMine } from '../data/caller.ts';
 import { type RunView, requestServer, runPath, type StreamedEvent } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { EntriesPage, PageSource } from '../data/source.ts';
 import { formatAgo, formatDay, formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
-import { DecisionForms } from '../run/decisions/decision-forms.tsx';
+import { DecisionForms, WhoMayDecide } from '../run/decisions/decision-forms.tsx';
 import {
   type Act,
   ActContext,
@@ -40,7 +41,9 @@ export function InboxView({ source }: { source: PageSource }) {
   const chosen = useSignal<string | null>(null);
   const notice = useSignal('');
   const list = useRef<HTMLUListElement>(null);
-  const items = (answer?.found ?? []).toSorted((left, right) => right.since - left.since);
+  const items = (answer?.found ?? []).toSorted(
+    (left, right) => Number(isMine(right.call)) - Number(isMine(left.call)) || right.since - left.since,
+  );
   const place = useRef(0);
   const found = items.findIndex(item => keyOf(item) === chosen.value);
   const at = found < 0 ? Math.max(0, Math.min(place.current, items.length - 1)) : found;
@@ -120,6 +123,12 @@ function focusRow(list: HTMLElement | null, key: string | null): boolean {
 
 function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boolean; onChoose(): void }) {
   const { kind, call, title, agent, since } = item;
+  const isLimited = kind !== 'result' && hasDuties(call);
+  const facts = joinFacts(
+    !isMine(call) && 'for others',
+    isLimited && `needs ${describeDuties(call)}`,
+    describeApprovals(call),
+  );
   return (
     <li>
       <button
@@ -134,6 +143,7 @@ function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boo
         <Safe text={call.name} class="mono tool" />
         <time title={formatDay(since)}>{formatAgo(since, Date.now())}</time>
         <Safe text={title || agent} class="title" />
+        {facts !== '' && <Safe text={facts} class="title who" />}
       </button>
     </li>
   );
@@ -192,12 +202,10 @@ function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string)
       </div>
       <footer>
         <ProblemText text={problem.value} />
-        {mayDecide() && (
-          <ActContext.Provider value={act}>
-            <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} isKeyed />
-          </ActContext.Provider>
-        )}
-        {mayOnlyRead() && <p class="muted">Read-only: you cannot decide here.</p>}
+        <WhoMayDecide call={call} />
+        <ActContext.Provider value={act}>
+          <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} isKeyed />
+        </ActContext.Provider>
       </footer>
     </article>
   );

@@ -1,6 +1,7 @@
 import type { SettledBy, StoryEvent } from '../../../engine/story/tell-story.ts';
 import { findCall } from '../../../machines/calls.ts';
 import type { CallResult } from '../../../machines/context.ts';
+import { describeOpen } from '../../../machines/settled.ts';
 import { hasEnded } from '../../../machines/status.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
@@ -78,6 +79,9 @@ export function factsAt({ call, told }: CallRecord, at: number, source: CallSour
         ? 'unsettled'
         : ((context && findCall(context, call.callId)?.status) ?? 'ready');
   if (!isAtEnd || facts.status === 'unsettled') facts.open = null;
+  // People may have written in the run or approved the call since it was asked.
+  const now = context && findCall(context, call.callId);
+  if (facts.open !== null && now) facts.open = describeOpen(context, now) ?? facts.open;
   if (isAtEnd && facts.status === 'running') facts.progress = progress.get(call.callId) ?? null;
   return facts;
 }

@@ -1,6 +1,6 @@
 import { readContent } from '../../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
-import { mayDecide } from '../../data/caller.ts';
+import { barOf } from '../../data/caller.ts';
 import { runPath } from '../../data/request.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
 import {
@@ -14,6 +14,7 @@ import {
 } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { Details, Diff, FoldedText, ProblemText, Safe } from '../../ui/text.tsx';
+import { WhoMayDecide } from '../decisions/decision-forms.tsx';
 import { decisionKeyOf } from '../decisions/open-decisions.tsx';
 import { useDesk } from '../desk.ts';
 import type { Chosen } from '../steering/breakpoints.ts';
@@ -52,7 +53,7 @@ export function CallCard({ record }: { record: CallRecord }) {
         <Safe in="h3" text={call.name} class="mono" />
         <span class="time">{describeTime(call)}</span>
         <span class="badge">{STATUS_WORDS[call.status] ?? call.status}</span>
-        {open && mayDecide() && (
+        {open && barOf(open) === null && (
           <Button
             class="quiet"
             label="Decide"
@@ -75,6 +76,8 @@ export function CallCard({ record }: { record: CallRecord }) {
         {describeHistory(call).map(line => (
           <Safe key={line} in="p" text={line} />
         ))}
+        {open && <WhoMayDecide call={open} />}
+        {open && <Safe in="p" class="barred" text={barOf(open) ?? ''} />}
         {call.childRunId !== null && (
           <p>
             A sub-agent runs this call: <a href={runPath(call.childRunId)}>{showSafe(call.childRunId)}</a>

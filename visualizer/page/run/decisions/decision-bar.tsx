@@ -1,6 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../../app/keyboard.ts';
-import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
 import { type JsonOpenCall, runPath } from '../../data/request.ts';
 import { openDecisions } from '../../model/status-notices.ts';
 import { formatCount, formatTimeOfDay, showSafe } from '../../render/format.ts';
@@ -10,7 +9,7 @@ import { isProse, ReadableValue, Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
 import { heldAt } from '../steering/breakpoints.ts';
 import { HoldBar } from '../steering/hold-bar.tsx';
-import { DecisionForms } from './decision-forms.tsx';
+import { DecisionForms, WhoMayDecide } from './decision-forms.tsx';
 import { decisionKeyOf, OvertakenNotes, useOvertaken } from './open-decisions.tsx';
 
 const TITLES = {
@@ -113,8 +112,8 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         <SeenBox id={id} label={`Input of ${showSafe(call.name)}`}>
           <ReadableValue value={call.input} />
         </SeenBox>
-        {mayDecide() && <DecisionForms call={call} unseen={unseen} />}
-        {mayOnlyRead() && <p class="muted">Read-only: you cannot decide here.</p>}
+        <WhoMayDecide call={call} />
+        <DecisionForms call={call} unseen={unseen} />
       </div>
     </section>
   );

@@ -1,12 +1,15 @@
 import { useSignal } from '@preact/signals';
+import { describeApprovals, describeDuties, hasDuties } from '../../../../machines/duties.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
+import { barOf, hasApproved } from '../../data/caller.ts';
 import type { JsonOpenCall } from '../../data/request.ts';
 import { describeShownCall } from '../../render/describe-call.ts';
 import { formatLine, formatPreview, showSafe } from '../../render/format.ts';
 import { Flag, hasDrafts, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
+import { Safe } from '../../ui/text.tsx';
 import { Asked, Form, type Question, useTwoPresses } from '../../ui/two-presses.tsx';
 import { draftOf, sendOwn, useAct } from './open-decisions.tsx';
 
@@ -19,8 +22,26 @@ type FormsProps = CallProps & {
 
 const LONGEST = 60;
 
-/** The ways to decide about a call, each in two presses. Decisions carry the digest of the call that is shown. */
+/** Who may decide a call, and who has approved it; nothing if everyone may. */
+export function WhoMayDecide({ call }: CallProps) {
+  if (call.kind === 'result' || !hasDuties(call)) return null;
+  return (
+    <p class="muted who">
+      <Safe text={`Needs ${describeDuties(call)}.`} />
+      {call.approvedBy !== undefined && <Safe text={` ${sentence(describeApprovals(call))}.`} />}
+    </p>
+  );
+}
+
+const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+
+/**
+ * The ways to decide about a call, each in two presses, or why the person may not. Decisions carry the digest of the call
+ * that is shown.
+ */
 export function DecisionForms(props: FormsProps) {
+  const bar = barOf(props.call);
+  if (bar !== null) return bar === '' ? null : <Safe in="p" class="muted barred" text={bar} />;
   switch (props.call.kind) {
     case 'approval':
       return <ApprovalForms {...props} />;
@@ -117,6 +138,7 @@ const REJECT = 'Reject…';
 
 function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
   const draft = draftOf(call);
+  const approved = hasApproved(call);
   const sticky = useSignal(false);
   // An edit that was not sent is open after a reload too: nothing beside it may send the input without it.
   const open = useSignal(hasDrafts(`${draft}edit`) ? EDIT : null);
@@ -164,23 +186,29 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
     if (!isEditing()) open.value = label;
   };
   useDecisionKeys(isKeyed, [
-    ['Approve', event => void (isEditing() || approve(event))],
+    ['Approve', event => void (approved || isEditing() || approve(event))],
     ['Edit the input', choose(EDIT)],
     ['Reject', choose(REJECT)],
   ]);
   return (
     <Panels
-      panels={[edit, ...panelsOf(call, [reject, ANSWER])]}
+      panels={[edit, ...panelsOf(call, (call.quorum ?? 1) > 1 ? [reject] : [reject, ANSWER])]}
       open={open}
       alone={EDIT}
-      after={<Flag flag={sticky} label={`Also for later calls of ${showSafe(call.name)}`} />}
+      after={
+        !hasDuties(call) && <Flag flag={sticky} label={`Also for later calls of ${showSafe(call.name)}`} />
+      }
     >
-      <div class="two-presses" {...element}>
-        <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
-          Approve
-        </button>
-        <Asked words={asked} />
-      </div>
+      {approved ? (
+        <span class="mark">You have approved it.</span>
+      ) : (
+        <div class="two-presses" {...element}>
+          <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
+            Approve
+          </button>
+          <Asked words={asked} />
+        </div>
+      )}
       {unseen && <span class="mark unseen">not read to the end</span>}
     </Panels>
   );
