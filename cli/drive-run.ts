@@ -11,7 +11,7 @@ import { isDriven, type Owner, type Store } from '../protocol/store.ts';
 import { askForDecisions } from './ask.ts';
 import type { DriveOptions } from './command-table.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
-import { type Sender, senderOf } from './options.ts';
+import { readSender, type Sender } from './options.ts';
 import { watchInterrupts } from './process-end.ts';
 import { cyan, type Output, yellow } from './render/output.ts';
 import { showCall, showStatus, showWaiting } from './render/show-open.ts';
@@ -38,7 +38,7 @@ const EXIT_CHECK_MS = 500;
  * at once; the run can be resumed.
  */
 export async function driveRun(driven: Driven): Promise<number> {
-  const drive = { ...driven, view: makeView(driven), sender: senderOf(driven.options) };
+  const drive = { ...driven, view: makeView(driven), sender: readSender(driven.options) };
   try {
     return await driveToRest(drive);
   } catch (error) {

@@ -27,7 +27,7 @@ export function userName(): string {
 /** Who gives the commands of this process, as it says. */
 export type Sender = { as: Person };
 
-export function senderOf({
+export function readSender({
   by,
   group,
 }: {

@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   adapters: ['protocol'],
   tools: ['protocol'],
   stores: ['protocol', 'engine'],
-  visualizer: ['protocol', 'machines', 'engine'],
+  visualizer: ['protocol', 'access', 'machines', 'engine'],
   agent: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'stores'],
   runner: ['protocol', 'machines', 'engine', 'agent'],
   explore: ['protocol', 'machines', 'engine', 'tools', 'agent'],

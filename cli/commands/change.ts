@@ -14,7 +14,7 @@ import type { Action, DriveOptions } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT, exitCodeOfError } from '../exit-codes.ts';
 import { agentFor, bareAgent, findTop, readLaunch, withAgent } from '../launch.ts';
-import { assertOneOf, type Sender, senderOf } from '../options.ts';
+import { assertOneOf, readSender, type Sender } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
 import { formatClock } from '../render/format.ts';
 import type { Output } from '../render/output.ts';
@@ -94,7 +94,7 @@ export async function changeRun(options: DriveOptions & OnRun, change: Change): 
       const agent = await agentFor(driven, store, readLaunch(options.agent));
       return await withAgent(agent, output, async () => {
         const target = await agent.open(record.runId);
-        const result = await change(target, senderOf(options));
+        const result = await change(target, readSender(options));
         if (!result.accepted) return await showRefusal(result, found);
         if (!result.stranded) {
           const run = top === record.runId ? target : await agent.open(top);
@@ -121,7 +121,7 @@ export async function submitCommand(
   return await withRun(options, async found => {
     const { store, record, output } = found;
     const run = await bareAgent(record, store).open(record.runId);
-    const result = await change(run, senderOf(options));
+    const result = await change(run, readSender(options));
     if (!result.accepted) return await showRefusal(result, found);
     if (output.json) await printEntries(store, record.runId, output, record.seq);
     else output.line(`${record.runId} ${describe(run)}`);

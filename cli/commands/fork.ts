@@ -12,7 +12,7 @@ import type { Action, GivenTo } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { absoluteModel, bareAgent, makeOwnAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
-import { parseJson, type Sender, senderOf } from '../options.ts';
+import { parseJson, readSender, type Sender } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
 import { bold, cyan } from '../render/output.ts';
 import { withRun } from '../store.ts';
@@ -21,7 +21,7 @@ import { printEntries } from './change.ts';
 /** Shows all events of the fork as JSON, but only new ones as text. */
 export const forkCommand: Action<'fork'> = async options => {
   const { at, message, paused, replayTools } = options;
-  const sender = senderOf(options);
+  const sender = readSender(options);
   if (message?.trim() === '') throw invalidInput('--message must not be empty.');
   const params = readParams(options);
   const model = options.model === undefined ? undefined : await nameModel(options.model);

@@ -33,13 +33,13 @@ export const UI_MESSAGE_NAMES: NamesOf<UIMessageOptions> = { onError: true };
  */
 export async function toUIMessages(run: Run, options: UIMessageOptions = {}): Promise<UIMessage[]> {
   refuseUnknownOptions('toUIMessages', options, UI_MESSAGE_NAMES, 'input-invalid');
-  return await readMessages(run, { describeError: options.onError ?? describeSafely });
+  return await readChatMessages(run, { describeError: options.onError ?? describeSafely });
 }
 
 type Shown = Pick<WriterOptions, 'describeError' | 'othersFor'>;
 
 /** The messages as they are for someone who may not decide everything. */
-export async function readMessages(run: Run, shown: Shown): Promise<UIMessage[]> {
+export async function readChatMessages(run: Run, shown: Shown): Promise<UIMessage[]> {
   const messages: UIMessage[] = [];
   for (const record of await run.source.store.chain(run.id))
     messages.push(...(await messagesOf(run, record, shown)));

@@ -21,7 +21,7 @@ import type { RouteTable } from '../../../server/route.ts';
 import type { BeginRun } from '../../../server/runs/begin-run.ts';
 import type { RunsEnv } from '../../../server/runs-env.ts';
 import { describeOthers } from '../../served/open-calls.ts';
-import { readMessages } from '../messages.ts';
+import { readChatMessages } from '../messages.ts';
 import { type ResponsePlan, respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
 import { describeSafely } from '../ui-message.ts';
 import { Chat, type ChatBody, type ChatStart, isChatId, readChatBody, toItem } from './chat.ts';
@@ -131,7 +131,7 @@ class Chats {
     const run = current && (await chat.open(current));
     const messages =
       run &&
-      (await readMessages(run, {
+      (await readChatMessages(run, {
         describeError: this.#describeError,
         othersFor: call => describeOthers(caller, run.context.people, call),
       }));
