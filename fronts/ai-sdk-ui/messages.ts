@@ -10,11 +10,12 @@ import { type ContentChunk, isToolChunk, type ToolChunk } from './chunk.ts';
 import {
   type DescribeError,
   describeSafely,
+  type OthersFor,
   type ToolPart,
   type UIMessage,
   type UIMessagePart,
 } from './ui-message.ts';
-import { MessageWriter, type WriterOptions } from './write-messages.ts';
+import { MessageWriter } from './write-messages.ts';
 
 /** Options of `toUIMessages`. */
 export type UIMessageOptions = {
@@ -36,7 +37,7 @@ export async function toUIMessages(run: Run, options: UIMessageOptions = {}): Pr
   return await readChatMessages(run, { describeError: options.onError ?? describeSafely });
 }
 
-type Shown = Pick<WriterOptions, 'describeError' | 'othersFor'>;
+type Shown = { describeError: DescribeError; othersFor?: OthersFor };
 
 /** The messages as they are for someone who may not decide everything. */
 export async function readChatMessages(run: Run, shown: Shown): Promise<UIMessage[]> {

@@ -17,12 +17,13 @@ import {
   approvalOf,
   type DescribeError,
   describeSafely,
+  type OthersFor,
   type PostedApproval,
   type PostedMessage,
   type PostedPart,
   toolPartsOf,
 } from './ui-message.ts';
-import { MessageWriter, type OthersFor, type Placed } from './write-messages.ts';
+import { MessageWriter, type Placed } from './write-messages.ts';
 
 const HEADERS = {
   ...EVENT_STREAM_HEADERS,

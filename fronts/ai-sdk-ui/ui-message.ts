@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import type { OpenCall } from '../../protocol/run-view.ts';
 
 /*
  * The messages of `useChat` (ai@7): those that this folder makes, and those that a page posts. The types are defined
@@ -82,6 +83,9 @@ export type UIError = { type: 'run' | 'tool'; code: string; message: string; too
 
 /** Returns the text that a page shows for a failure. */
 export type DescribeError = (error: UIError) => string;
+
+/** Who decides a gated call, if the reader of the message may not; `undefined` asks the reader. */
+export type OthersFor = (call: OpenCall) => string | undefined;
 
 /** The default texts for failures: what failed and its code, without messages of providers and tools. */
 export function describeSafely({ type, code, toolName }: UIError): string {

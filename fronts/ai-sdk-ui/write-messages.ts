@@ -3,10 +3,9 @@ import type { StoryEvent, StorySettled, TurnPart } from '../../engine/story/tell
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { OpenCall } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
-import type { DescribeError } from './ui-message.ts';
+import type { DescribeError, OthersFor } from './ui-message.ts';
 
 export type WriterOptions = {
   runId: string;
@@ -15,9 +14,6 @@ export type WriterOptions = {
   describeError: DescribeError;
   othersFor?: OthersFor;
 };
-
-/** Who decides a gated call, if the reader of the message may not; `undefined` asks the reader. */
-export type OthersFor = (call: OpenCall) => string | undefined;
 
 /** `step`: 0 before the first. `isCopy`: an outcome for those who read the earlier message with the call later. */
 export type Placed = { message: number; step: number; isCopy: boolean; chunk: ContentChunk };

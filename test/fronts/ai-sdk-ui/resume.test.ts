@@ -183,7 +183,8 @@ test('an approver decides and does nothing else; a viewer only reads', async () 
     expect((await as(role)(stop)).status).toBe(403);
     expect(page.errors).toHaveLength(2);
   }
-  const viewer = new ChatPage(as('viewer'), { messages: await read('viewer') });
+  expect(new ChatPage(as('viewer'), { messages: await read('viewer') }).open()).toEqual([]);
+  const viewer = new ChatPage(as('viewer'), { messages: await read('approver') });
   await viewer.decide(viewer.open()[0], true);
   expect(viewer.errors).toHaveLength(1);
   const approver = new ChatPage(as('approver'), { messages: await read('approver') });
