@@ -46,7 +46,8 @@ const TOO_MANY_LANES = `A connection has at most ${MOST_LANES} values of stream_
 type OpenLane = {
   lane: Lane;
   waiting: { body: JsonObject; name: string | undefined; chars: number }[];
-  isBusy: boolean;
+  /** Until its requests are answered. */
+  work: Promise<void> | null;
 };
 
 const GOING_AWAY = 1001;
@@ -102,7 +103,7 @@ export class ResponseSocket {
       open.waiting.push({ body, name, chars });
       this.#waiting += 1;
       this.#waitingChars += chars;
-      if (!open.isBusy) void this.#work(open);
+      open.work ??= this.#work(open);
     } catch (error) {
       this.#refuse(error, name);
     }
@@ -118,20 +119,19 @@ export class ResponseSocket {
       send: event => this.#send(name === undefined ? event : { ...event, stream_id: name }),
       lanes: () => [...this.#lanes.values()].map(({ lane }) => lane),
     });
-    const opened = { lane, waiting: [], isBusy: false };
+    const opened = { lane, waiting: [], work: null };
     this.#lanes.set(name, opened);
     return opened;
   }
 
   async #work(open: OpenLane): Promise<void> {
-    open.isBusy = true;
     for (let next = open.waiting.shift(); next !== undefined; next = open.waiting.shift()) {
       const { body, name, chars } = next;
       this.#waiting -= 1;
       this.#waitingChars -= chars;
       await this.#options.inRequest(() => this.#answer(open.lane, body, name));
     }
-    open.isBusy = false;
+    open.work = null;
   }
 
   /** Returns the status that HTTP would have. */
@@ -182,13 +182,14 @@ export class ResponseSocket {
     );
   }
 
-  /** The response in progress has ended with an error event by then: see `LiveResponse`. */
-  readonly #shutDown = (): void => {
-    const { host } = this.#options;
-    setImmediate(() => {
-      this.#socket.close(GOING_AWAY, 'The server is shutting down, or the session has ended.');
-      host.setTimer(CLOSING_MS, () => this.#socket.terminate(), { keepAlive: false });
-    });
+  /** The responses in progress end with an error event first if the server shuts down: see `LiveResponse`. */
+  readonly #shutDown = async (): Promise<void> => {
+    const { host, responses } = this.#options;
+    const cancelTimer = host.setTimer(CLOSING_MS, () => this.#socket.terminate(), { keepAlive: false });
+    this.#socket.on('close', cancelTimer);
+    if (responses.service.live.closing.aborted)
+      await Promise.all([...this.#lanes.values()].map(({ work }) => work));
+    this.#socket.close(GOING_AWAY, 'The server is shutting down, or the session has ended.');
   };
 
   #end(): void {

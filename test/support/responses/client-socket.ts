@@ -17,6 +17,7 @@ export class ClientSocket {
       this.#arrived.resolve();
     });
     this.closed = new Promise(resolve => socket.on('close', resolve));
+    void this.closed.then(() => this.#arrived.resolve());
   }
 
   /** Rejects with the status where the server refuses the upgrade. */
@@ -52,10 +53,12 @@ export class ClientSocket {
     }
   }
 
+  /** Rejects if the connection closes first. */
   async next(): Promise<WireEvent> {
     for (;;) {
       const message = this.#messages.shift();
       if (message !== undefined) return message;
+      if (this.#socket.readyState === WebSocket.CLOSED) throw new Error('closed before the next event');
       this.#arrived = Promise.withResolvers();
       await this.#arrived.promise;
     }

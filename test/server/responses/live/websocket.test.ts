@@ -13,7 +13,7 @@ import { ResponseSocket, type Socket } from '../../../../server/sockets/response
 import { ManualHost } from '../../../../testing/manual-host.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
 import { ClientSocket, errorOf } from '../../../support/responses/client-socket.ts';
-import { calling, endOf, Gateway, typesOf } from '../../../support/responses/gateway.ts';
+import { calling, endOf, fastHost, Gateway, typesOf } from '../../../support/responses/gateway.ts';
 
 let gateway: Gateway;
 let serving: Serving;
@@ -210,14 +210,7 @@ describe('a client that does not read', () => {
   it('is sent one event at a time, and is disconnected when it does not answer a ping', async () => {
     const host = new ManualHost();
     const socket = new DeafSocket();
-    const { service, store } = gateway;
-    const conversations = new Conversations({ store, host, library: service.library });
-    const responses = new Responses(service, (id, caller) => conversations.open(id, caller));
-    const inRequest = async (work: () => Promise<number>) => void (await work());
-    const { closing } = service.live;
-    const headers = new Headers();
-    const options = { responses, caller: ANYONE, headers, host, inRequest, closing, log: () => {} };
-    new ResponseSocket(socket, options).receive(JSON.stringify({ type: 'response.create', ...TALK }));
+    serve(socket, gateway, host);
     await expect.poll(() => socket.sent.length).toBe(1);
     await expect.poll(async () => (await gateway.store.list({ status: 'running' })).runs.length).toBe(0);
     expect(socket.sent).toHaveLength(1);
@@ -226,21 +219,56 @@ describe('a client that does not read', () => {
     await host.advance(20_000);
     expect([socket.pings, socket.isGone]).toEqual([1, true]);
   });
+
+  it('slowly is told that the server stops before the connection is closed', async () => {
+    const stopping = new Gateway({ talk: [{ text: 'One.', delayMs: 600_000 }] }, { host: fastHost });
+    const socket = new DeafSocket();
+    serve(socket, stopping, new ManualHost());
+    await expect.poll(() => socket.sent.length).toBe(1);
+    stopping.service.live.close();
+    for (let tick = 0; tick < 3; tick += 1) await new Promise(setImmediate);
+    expect(socket.code).toBeNull();
+    socket.read();
+    await expect.poll(() => socket.code).toBe(1001);
+    expect(JSON.parse(socket.sent.at(-1) ?? '')).toMatchObject({ error: { code: 'shutting_down' } });
+    await stopping.close();
+  });
 });
 
-/** A socket whose client neither reads nor answers. */
+/** Serves a connection that has sent one request. */
+function serve(socket: Socket, { service, store }: Gateway, host: ManualHost): void {
+  const conversations = new Conversations({ store, host, library: service.library });
+  const responses = new Responses(service, (id, caller) => conversations.open(id, caller));
+  const inRequest = async (work: () => Promise<number>) => void (await work());
+  const { closing } = service.live;
+  const headers = new Headers();
+  const options = { responses, caller: ANYONE, headers, host, inRequest, closing, log: () => {} };
+  new ResponseSocket(socket, options).receive(JSON.stringify({ type: 'response.create', ...TALK }));
+}
+
+/** A socket whose client neither answers nor reads before `read`. */
 class DeafSocket implements Socket {
   readonly sent: string[] = [];
   pings = 0;
   isGone = false;
+  code: number | null = null;
+  #reads = false;
+  #written = () => {};
   #onClose = () => {};
 
   on(event: 'pong' | 'close', listener: () => void): void {
     if (event === 'close') this.#onClose = listener;
   }
 
-  send(text: string): void {
+  send(text: string, written: () => void): void {
     this.sent.push(text);
+    if (this.#reads) written();
+    else this.#written = written;
+  }
+
+  read(): void {
+    this.#reads = true;
+    this.#written();
   }
 
   ping(): void {
@@ -252,7 +280,9 @@ class DeafSocket implements Socket {
     this.#onClose();
   }
 
-  close(): void {}
+  close(code?: number): void {
+    this.code = code ?? null;
+  }
 }
 
 describe('an upgrade', () => {
