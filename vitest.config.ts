@@ -15,8 +15,6 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     testTimeout: LIMIT_MS,
     hookTimeout: LIMIT_MS,
-    // Under a load of several times its cores a machine now and then starves a process that a test waits for.
-    retry: 1,
     expect: { poll: { timeout: 60_000 } },
     // Node keeps what it has compiled, type stripping included, by what is in a file.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },

@@ -150,9 +150,9 @@ test('an inspected run can be read in full, and takes no command', async () => {
 
 test('a run is exported as a test that replays it', async () => {
   const response = await desk.send('GET', `/runs/${runId}/export?as=test`);
-  expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${runId}.test.ts"`);
   const source = await response.text();
-  expect(source).toContain("from 'agentchart/testing'");
+  expect([response.status, source]).toEqual([200, expect.stringContaining("from 'agentchart/testing'")]);
+  expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${runId}.test.ts"`);
   expect(source).toContain(`replays to the same outcome`);
   const without = makeApp({ store: desk.store });
   expect((await errorOf(await without.send('GET', `/runs/${runId}/export?as=test`))).code).toBe('not-found');

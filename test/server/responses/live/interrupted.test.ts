@@ -49,9 +49,7 @@ async function completed(id: string): Promise<Resource> {
 }
 
 describe('a server that is asked to stop', () => {
-  it('ends its streams with an error that names the reason, and the next one continues with the responses', {
-    timeout: 90_000,
-  }, async () => {
+  it('ends its streams with an error that names the reason, and the next one continues with the responses', async () => {
     const hanging = ['one ', HANG];
     provider.play(hanging, hanging, hanging, hanging, ['alpha ', 'beta']);
     const background = await open(BACKGROUND);
