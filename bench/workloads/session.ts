@@ -18,6 +18,7 @@ const SMALL_PREFIX_BYTES = 2_000;
 
 type Client = {
   path: string;
+  instructions: string;
   /** One turn in so many ends with a text, after which the user says more; the others with a call. */
   promptEvery: number;
   /** The bodies of the turns, each made from the answer before it. */
@@ -28,6 +29,8 @@ const CLIENTS: Readonly<Record<string, (server: Target) => Client | Promise<Clie
   'chat, one prompt': () => chatClient(TURNS, {}),
   'chat, stored, a prompt in 10 turns': () => chatClient(10, { store: true }),
   'previous_response_id, all prompts': () => responsesClient(1, id => ({ previous_response_id: id })),
+  'previous_response_id, 100 KB before them, all prompts': () =>
+    responsesClient(1, id => ({ previous_response_id: id }), PREFIX_BYTES),
   'conversation, a prompt in 10 turns': async server => {
     const text = await readAll(await post(server, {}, '/v1/conversations'));
     const { id } = JSON.parse(text);
@@ -74,7 +77,7 @@ export const session: Workload = {
 /** `promptEvery`: which answers are texts. */
 type Upstream = { url: string; bodies: string[]; promptEvery: number; close(): Promise<void> };
 
-/** Per turn: CPU time in ms, and what it adds to the database in bytes. `ownBytes`: what a turn says and is answered. */
+/** Per turn: CPU time in ms, and what it adds to the database in bytes. `ownBytes`: what a turn says and is answered, without instructions. */
 async function playSession(server: ServerProcess, client: Client, upstream: Upstream, count: number) {
   const turns = new Map<number, { cpuMs: number; stored: number }>();
   const own: number[] = [];
@@ -85,7 +88,7 @@ async function playSession(server: ServerProcess, client: Client, upstream: Upst
     const isPrompt = (turn - 1) % client.promptEvery === 0;
     const say = isPrompt ? `Measure the parts of drawer ${turn}. ${RESULT}` : RESULT;
     const text = await readAll(await post(server, client.next(answer, say), client.path));
-    own.push(say.length + text.length);
+    own.push(say.length + text.replace(client.instructions, '').length);
     answer = JSON.parse(text);
     if (upstream.bodies.length !== turn) throw new Error(`turn ${turn} was not passed on: ${text}`);
     if (turn % WINDOW !== 0) continue;
@@ -184,12 +187,14 @@ function prefixOf(bytes: number): string {
 }
 
 function chatClient(promptEvery: number, options: object): Client {
-  const messages: object[] = [{ role: 'system', content: prefixOf(SMALL_PREFIX_BYTES) }];
+  const instructions = prefixOf(SMALL_PREFIX_BYTES);
+  const messages: object[] = [{ role: 'system', content: instructions }];
   const tools = [
     { type: 'function', function: { name: 'measure', description: 'Measures.', parameters: PARAMETERS } },
   ];
   return {
     path: '/v1/chat/completions',
+    instructions,
     promptEvery,
     next(answer, say) {
       const message = (answer as ChatAnswer | undefined)?.choices[0]?.message;
@@ -207,11 +212,16 @@ function chatClient(promptEvery: number, options: object): Client {
 
 type ChatAnswer = { choices: { message: { tool_calls?: { id: string }[] } }[] };
 
-function responsesClient(promptEvery: number, referTo: (id: string | undefined) => object): Client {
-  const instructions = prefixOf(SMALL_PREFIX_BYTES);
+function responsesClient(
+  promptEvery: number,
+  referTo: (id: string | undefined) => object,
+  prefixBytes = SMALL_PREFIX_BYTES,
+): Client {
+  const instructions = prefixOf(prefixBytes);
   const tools = [{ type: 'function', name: 'measure', description: 'Measures.', parameters: PARAMETERS }];
   return {
     path: '/v1/responses',
+    instructions,
     promptEvery,
     next(answer, say) {
       const { id, output = [] } = (answer ?? {}) as { id?: string; output?: { call_id?: string }[] };
@@ -226,11 +236,12 @@ function responsesClient(promptEvery: number, referTo: (id: string | undefined) 
 }
 
 function messagesClient(promptEvery: number): Client {
-  const system = prefixOf(PREFIX_BYTES);
+  const instructions = prefixOf(PREFIX_BYTES);
   const messages: object[] = [];
   const tools = [{ name: 'measure', description: 'Measures.', input_schema: PARAMETERS }];
   return {
     path: '/v1/messages',
+    instructions,
     promptEvery,
     next(answer, say) {
       const { content = [] } = (answer ?? {}) as { content?: { type: string; id?: string }[] };
@@ -238,7 +249,7 @@ function messagesClient(promptEvery: number): Client {
       const use = content.find(({ type }) => type === 'tool_use');
       const said = use === undefined ? say : [{ type: 'tool_result', tool_use_id: use.id, content: say }];
       messages.push({ role: 'user', content: said });
-      return { model: MODEL, max_tokens: 1024, system, messages, tools };
+      return { model: MODEL, max_tokens: 1024, system: instructions, messages, tools };
     },
   };
 }

@@ -35,7 +35,10 @@ export class FoldCache<Fold> {
   async load(
     store: JournalStore,
     runId: string,
-    fold: (before: Fold | undefined, page: readonly JournalEntry[]) => Fold | undefined,
+    fold: (
+      before: Fold | undefined,
+      page: readonly JournalEntry[],
+    ) => Fold | undefined | Promise<Fold | undefined>,
   ): Promise<{ record: RunRecord; fold: Fold } | undefined> {
     return await readUnredacted(store, runId, async (span, record) => {
       if (record === undefined) this.drop(runId);
@@ -45,7 +48,7 @@ export class FoldCache<Fold> {
       let folded = known?.fold;
       let { seq = 0, chars = 0 } = known ?? {};
       for await (const page of readPages(store, runId, seq, span)) {
-        folded = fold(folded, page);
+        folded = await fold(folded, page);
         if (folded === undefined) return undefined;
         chars += charsOf(page);
         seq = page.at(-1)?.seq ?? seq;

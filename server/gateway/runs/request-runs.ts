@@ -58,9 +58,10 @@ import {
   type UnstoredChain,
 } from './response-library.ts';
 import {
-  askedNote,
+  abridgeSpec,
   CLIENT,
   callTypeFor,
+  type EarlierRequest,
   type Exposed,
   holdCalls,
   isClientTool,
@@ -183,7 +184,10 @@ export class RequestRuns {
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
       labels: labelsFor(asked),
-      launch: { model, request: toJson(spec) },
+      launch: {
+        model,
+        request: abridgeSpec(spec, runId, isLinked ? continues && lastRequest(continues) : undefined),
+      },
       inherits: inheritance,
       ...omitUndefined({ by: byOf(asked.caller) }),
       ...(isLinked ? { continues: before } : { sent }),
@@ -230,10 +234,9 @@ export class RequestRuns {
       openCalls: known.tools.openIn(state.context),
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
-    const last = known.spans.at(-1);
-    const before =
-      forkAt === undefined && last ? { request: last.spec.request, places: last.places } : undefined;
-    const note = askedNote(spec, before);
+    // A fork has the first entry of its run too, and no later request.
+    const before = forkAt === undefined ? lastRequest(known) : firstRequest(known, runId);
+    const note: JsonValue = { type: 'asked', spec: abridgeSpec(spec, runId, before) };
     const { opening } = asked;
     if (limited.some(({ answer }) => answer.type === 'approve')) opening.open();
     const run = await agents.make(spec, { request, toolset: held, store: source, opening }).open(runId);
@@ -419,6 +422,16 @@ export class RequestRuns {
     live.add(feed, settled);
     return feed.attach();
   }
+}
+
+function lastRequest({ runId, spans }: RunResponses): EarlierRequest | undefined {
+  const last = spans.at(-1);
+  return last && { runId, request: last.spec.request, places: last.places };
+}
+
+/** That of the entry with which the run `runId` begins too. */
+function firstRequest({ spans: [first] }: RunResponses, runId: string): EarlierRequest | undefined {
+  return first?.seq === 1 ? { runId, request: first.spec.request, places: first.places } : undefined;
 }
 
 /** Those of the caller, which decide who sees the run, and of the client's session, if there is room. */

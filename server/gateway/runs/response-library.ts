@@ -1,10 +1,12 @@
 import { type Caller, sees } from '../../../access/caller.ts';
-import { FoldCache } from '../../../engine/journal/fold-cache.ts';
+import { charsOf, FoldCache } from '../../../engine/journal/fold-cache.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
-import { readJournal } from '../../../engine/journal/read-journal.ts';
+import { damagedJournal, readJournal, readPage } from '../../../engine/journal/read-journal.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import { digestOf } from '../../../protocol/content/digest.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -17,6 +19,8 @@ import type { CompactionPlace } from '../request/compaction-items.ts';
 import {
   type CallTools,
   isAnswered,
+  type Members,
+  memberIn,
   noteIn,
   type Places,
   RESPONSES,
@@ -40,6 +44,7 @@ export class ResponseLibrary {
   readonly #keepsUnstored: boolean;
   readonly #unstored = new Map<string, Store>();
   readonly #divided = new FoldCache<DividedJournal>();
+  readonly #members = new KnownMembers();
 
   constructor(store: Store, { keepsUnstored }: { keepsUnstored: boolean }) {
     this.store = store;
@@ -87,10 +92,65 @@ export class ResponseLibrary {
 
   /** `undefined` for an unknown run, and for one that the gateway did not start. */
   async load(runId: string): Promise<RunResponses | undefined> {
-    const found = await this.#divided.load(this.storeOf(runId), runId, (before, page) =>
-      before === undefined ? DividedJournal.begin(page) : before.continue(page),
-    );
+    const store = this.storeOf(runId);
+    const found = await this.#divided.load(store, runId, async (before, page) => {
+      const members = await this.#membersFor(store, runId, page);
+      return before === undefined ? DividedJournal.begin(page, members) : before.continue(page, members);
+    });
     return found?.fold.run;
+  }
+
+  /** The members that the requests in these entries have from earlier runs. Throws `journal-damaged`. */
+  async #membersFor(store: Store, runId: string, page: readonly JournalEntry[]): Promise<Members> {
+    const members = new Map<string, JsonValue>();
+    for (const { seq, event } of page) {
+      for (const [name, place] of Object.entries(specIn(event)?.like ?? {})) {
+        if (typeof place === 'number' || members.has(place.digest)) continue;
+        const member = this.#members.find(place.digest) ?? (await readMember(store, place, name));
+        if (member === undefined)
+          throw damagedJournal(runId, seq, `needs the ${name} of entry ${place.seq} of run ${place.runId}`);
+        this.#members.keep(place.digest, member);
+        members.set(place.digest, member);
+      }
+    }
+    return members;
+  }
+}
+
+async function readMember(
+  store: Store,
+  { runId, seq, digest }: Exclude<Places[string], number>,
+  name: string,
+): Promise<JsonValue | undefined> {
+  const [entry] = await readPage(store, runId, seq - 1, { entries: 1 });
+  const member = memberIn(entry?.event, name);
+  return member !== undefined && digestOf(member) === digest ? member : undefined;
+}
+
+const MOST_MEMBER_CHARS = 16 * 1024 * 1024;
+
+/** Members of requests, by digest. Those that were used last stay. */
+class KnownMembers {
+  readonly #known = new Map<string, JsonValue>();
+  #chars = 0;
+
+  find(digest: string): JsonValue | undefined {
+    return this.#known.get(digest);
+  }
+
+  keep(digest: string, member: JsonValue): void {
+    this.#drop(digest);
+    this.#known.set(digest, member);
+    this.#chars += charsOf(member);
+    for (const oldest of this.#known.keys()) {
+      if (this.#chars <= MOST_MEMBER_CHARS) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(digest: string): void {
+    const known = this.#known.get(digest);
+    if (this.#known.delete(digest)) this.#chars -= charsOf(known);
   }
 }
 
@@ -296,11 +356,12 @@ export class DividedJournal {
   }
 
   /** `entries`: the first of a journal. `undefined` if the gateway did not start the run. */
-  static begin(entries: readonly JournalEntry[]): DividedJournal | undefined {
+  static begin(entries: readonly JournalEntry[], members: Members): DividedJournal | undefined {
     const [first, ...rest] = entries;
     if (first?.event.type !== 'run.started' || first.event.agent.name !== RESPONSES) return undefined;
     const started = first.event;
-    const spec = specIn(started);
+    const begun = specIn(started);
+    const spec = begun && wholeSpec(begun, () => undefined, members);
     if (spec === undefined) return undefined;
     const answer = beforeAnswer(started.runId, spec);
     answer.takeEntry(first);
@@ -308,11 +369,11 @@ export class DividedJournal {
     const current = isFork ? null : spanOf(started.runId, { seq: 1, from: 1, createdAt: started.at, spec });
     const none = { spans: [], turns: [], retries: 0, deleted: new Set<string>(), compacted: [] };
     const place = { place: answer.place, answered: undefined, beforeLast: undefined };
-    const begun = new DividedJournal({ started, entries: [first], current, ...none, ...place });
-    return begun.continue(rest);
+    const divided = new DividedJournal({ started, entries: [first], current, ...none, ...place });
+    return divided.continue(rest, members);
   }
 
-  continue(more: readonly JournalEntry[]): DividedJournal {
+  continue(more: readonly JournalEntry[], members: Members): DividedJournal {
     const { started, entries, spans, turns, deleted, compacted, place, ...last } = this.#division;
     const { runId } = started;
     const spec = specIn(started);
@@ -330,15 +391,15 @@ export class DividedJournal {
     for (const entry of more) {
       const { event, seq } = entry;
       const note = noteIn(event);
-      const asked = note?.type === 'asked' ? wholeSpec(note, at => all[at - 1]?.event) : undefined;
+      const asked =
+        note?.type === 'asked' ? wholeSpec(note.spec, at => all[at - 1]?.event, members) : undefined;
       // What a fork copied belongs to responses of the original run.
       const endsCopy = event.type === 'run.noted' && started.forkOf !== undefined && answered === undefined;
       if (endsCopy || (asked !== undefined && current !== null)) close(seq - 1);
       if (asked !== undefined) {
         beforeLast = answered;
         const from = (answered?.seq ?? 0) + 1;
-        const like = note?.type === 'asked' ? note.like : undefined;
-        current = spanOf(runId, { seq, from, createdAt: event.at, spec: asked }, like);
+        current = spanOf(runId, { seq, from, createdAt: event.at, spec: asked });
       }
       if (event.type === 'transcript.compacted')
         withMore.compacted.push(...answer.place.state.context.transcript);
@@ -361,12 +422,9 @@ function beforeAnswer(runId: string, spec: ResponseSpec, begin?: PlaceInRun): Ga
   return new GatewayAnswer(spec, { runId, from: Number.POSITIVE_INFINITY, begin });
 }
 
-function spanOf(
-  runId: string,
-  begun: Pick<ItemSpan, 'seq' | 'from' | 'createdAt' | 'spec'>,
-  like: Places = {},
-): ItemSpan {
-  const own = Object.keys(begun.spec.request).map(name => [name, begun.seq] as const);
+function spanOf(runId: string, begun: Pick<ItemSpan, 'seq' | 'from' | 'createdAt' | 'spec'>): ItemSpan {
+  const { request, like } = begun.spec;
+  const own = Object.keys(request).map(name => [name, begun.seq] as const);
   const places = { ...Object.fromEntries(own), ...like };
   return { id: responseIdOf(runId, begun.seq), ...begun, to: null, deleted: false, places };
 }

@@ -5,6 +5,7 @@ import { objectOf } from '../../../adapters/turn/json-access.ts';
 import type { Call, Context } from '../../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import { digestOf } from '../../../protocol/content/digest.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
@@ -83,11 +84,26 @@ const toolsByName = z.record(z.string(), exposedTool);
 /** Digests, of 64 hex digits each: of an `Idempotency-Key` with its caller, and of the body. */
 const requestKey = z.object({ key: z.string(), body: z.string() });
 
+/**
+ * Which entry has a member of a request, by its name: one of the same run, by its seq, or one of a run that it continues
+ * and that cannot be deleted before it. `digest`: of the member.
+ */
+const places = z.record(
+  z.string(),
+  z.union([
+    z.number().int().positive(),
+    z.object({ runId: z.string(), seq: z.number().int(), digest: z.string() }),
+  ]),
+);
+export type Places = z.infer<typeof places>;
+
 /** What is journaled about a request: enough to show the response and recreate its agent, without secrets. */
 const responseSpec = z.object({
   /** Who sent the request: the token's name and labels. Absent before servers had several tokens. */
   caller: z.exactOptional(z.object({ name: z.string(), labels: z.record(z.string(), z.string()) })),
   request: z.custom<RecordedRequest>(isJsonObject),
+  /** The long members that `request` lacks, because an earlier request has the same. */
+  like: z.exactOptional(places),
   model: z.string(),
   /** How long it is worked on: see `lifetimeOf`. */
   lifetime: z.enum(['connection', 'answer']),
@@ -136,13 +152,9 @@ export type Exposed = ResponseSpec['exposed'];
 /** `createdAt` is in ms since the epoch. */
 export type ResponseHead = { id: string; createdAt: number; spec: ResponseSpec };
 
-/** In which entry of the run a member of its requests is, by its name. */
-const places = z.record(z.string(), z.number().int().positive());
-export type Places = z.infer<typeof places>;
-
-/** In a run's journal: a further response starts, or one is deleted. `like`: the members that its request has from others. */
+/** In a run's journal: a further response starts, or one is deleted. */
 const note = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('asked'), spec: responseSpec, like: z.exactOptional(places) }),
+  z.object({ type: z.literal('asked'), spec: responseSpec }),
   z.object({ type: z.literal('deleted'), responseId: z.string() }),
 ]);
 type ResponseNote = z.infer<typeof note>;
@@ -252,38 +264,51 @@ export function specIn(event: RunEvent): ResponseSpec | undefined {
 /** Members of requests that are shorter are repeated. */
 const FEWEST_CHARS = 200;
 
-/** The note of a further request of a run, without the long members that are in the run's entries at `known`. */
-export function askedNote(
+/** A request that may have the same long members as a further one; `places` are those of `request`. */
+export type EarlierRequest = { runId: string; request: RecordedRequest; places: Places };
+
+/** What the journal of a run has of a request: without the long members that `before` has too. */
+export function abridgeSpec(
   spec: ResponseSpec,
-  before?: { request: RecordedRequest; places: Places },
+  runId: string,
+  before: EarlierRequest | undefined,
 ): JsonValue {
   const request = { ...objectOf(toJson(spec.request)) };
   const like: Places = {};
   const earlier: JsonObject = objectOf(toJson(before?.request ?? null));
   for (const [name, value] of Object.entries(request)) {
-    const seq = before?.places[name];
-    if (seq === undefined || !isDeepStrictEqual(value, earlier[name])) continue;
+    const place = before?.places[name];
+    if (before === undefined || place === undefined || !isDeepStrictEqual(value, earlier[name])) continue;
     if (JSON.stringify(value).length < FEWEST_CHARS) continue;
-    like[name] = seq;
+    const isElsewhere = typeof place === 'number' && before.runId !== runId;
+    like[name] = isElsewhere ? { runId: before.runId, seq: place, digest: digestOf(value) } : place;
     delete request[name];
   }
   const isWhole = Object.keys(like).length === 0;
-  return toJson({ type: 'asked', spec: { ...spec, request }, ...(!isWhole && { like }) });
+  return toJson({ ...spec, request, ...(!isWhole && { like }) });
 }
 
-/** A request with the members that it has from others of its run; `undefined` if one of them is not there. */
+/** Long members of requests in other runs, by their digests. */
+export type Members = ReadonlyMap<string, JsonValue>;
+
+/** A request with the members that it has from others; `undefined` if one of them is not there. */
 export function wholeSpec(
-  { spec, like = {} }: { spec: ResponseSpec; like?: Places },
+  spec: ResponseSpec,
   entryAt: (seq: number) => RunEvent | undefined,
+  elsewhere: Members,
 ): ResponseSpec | undefined {
   const members: JsonObject = {};
-  for (const [name, seq] of Object.entries(like)) {
-    const event = entryAt(seq);
-    const value = objectOf(toJson((event && specIn(event)?.request) ?? null))[name];
+  for (const [name, place] of Object.entries(spec.like ?? {})) {
+    const value = typeof place === 'number' ? memberIn(entryAt(place), name) : elsewhere.get(place.digest);
     if (value === undefined) return undefined;
     members[name] = value;
   }
   return { ...spec, request: { ...spec.request, ...members } };
+}
+
+/** A member of the request that a response begins with. */
+export function memberIn(event: RunEvent | undefined, name: string): JsonValue | undefined {
+  return objectOf(toJson((event && specIn(event)?.request) ?? null))[name];
 }
 
 export function noteIn(event: RunEvent): ResponseNote | undefined {

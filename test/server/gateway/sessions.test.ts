@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exportRun } from '../../../engine/replay/export-run.ts';
+import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { Gateway, type Resource } from '../../support/responses/gateway.ts';
@@ -142,5 +144,90 @@ describe('the instructions and tools of a loop of calls', () => {
     const forked = await answer(first);
     expect(runOf(forked)).not.toBe(runOf(first));
     expect(await journalOf(forked)).toContain(instructions);
+  });
+});
+
+describe('the instructions and tools of a chain of runs', () => {
+  const instructions = 'Measure with care. '.repeat(2_500);
+  const described = { ...ASK, description: 'Asks the person at the desk. '.repeat(2_000) };
+  const shared = { instructions, tools: [described] };
+  const runOf = ({ id }: Resource) => id.replace(/^resp_/, 'run_').replace(/_\d+$/, '');
+  const journalOf = async (response: Resource) => JSON.stringify(await store.read(runOf(response)));
+
+  async function ask(before?: Resource, more: object = {}): Promise<Resource> {
+    const previous = before && { previous_response_id: before.id };
+    return await gateway.create({ model: 'talk', input: 'Go.', ...shared, ...more, ...previous });
+  }
+
+  test('are journaled once, by digest, and every response shows them, in any process', async () => {
+    const first = await ask();
+    const second = await ask(first);
+    const third = await ask(second);
+    expect((await journalOf(first)).length).toBeGreaterThan(100_000);
+    for (const later of [second, third]) expect((await journalOf(later)).length).toBeLessThan(3_000);
+    const other = new Gateway({ talk: [{ text: 'Said.' }] }, { store });
+    for (const one of [gateway, other])
+      for (const { id } of [third, second, first]) expect(await one.read(`/${id}`)).toMatchObject(shared);
+    await other.close();
+  });
+
+  test('are journaled again where a request changes them', async () => {
+    const first = await ask();
+    const second = await ask(first, { instructions: 'Measure fast. '.repeat(50) });
+    const third = await ask(second);
+    const [changed, back] = [await journalOf(second), await journalOf(third)];
+    expect([changed.includes('Measure fast.'), changed.includes(described.description)]).toEqual([
+      true,
+      false,
+    ]);
+    expect([back.includes(instructions), back.includes(described.description)]).toEqual([true, false]);
+    expect(await gateway.read(`/${third.id}`)).toMatchObject(shared);
+  });
+
+  test('stay as long as a run of the chain is there, also a fork whose original is deleted', async () => {
+    const first = await ask();
+    const loop = { model: 'loop' };
+    const asked = await ask(first, loop);
+    const answer = (input: string) => [
+      { type: 'function_call_output', call_id: asked.output[0]?.call_id, output: input },
+    ];
+    const original = await ask(asked, { ...loop, input: answer('Done.') });
+    const forked = await ask(asked, { ...loop, input: answer('Not yet.') });
+    expect(runOf(original)).toBe(runOf(asked));
+    expect(runOf(forked)).not.toBe(runOf(asked));
+    await expect(store.delete(runOf(first))).rejects.toThrow(/continued by/);
+    await store.delete(runOf(asked));
+    expect((await journalOf(forked)).length).toBeLessThan(6_000);
+    const other = new Gateway({ talk: [{ text: 'Said.' }] }, { store });
+    expect(await other.read(`/${forked.id}`)).toMatchObject(shared);
+    await other.close();
+  });
+
+  test('are in an export of the last run, which can be replayed', async () => {
+    const last = await ask(await ask());
+    const exported = JSON.stringify(await exportRun(store, runOf(last)));
+    expect(exported.split(instructions)).toHaveLength(2);
+    expect(await replayRun(store, runOf(last))).toMatchObject({ equal: true });
+  });
+
+  test('are journaled with a run in another store', async () => {
+    const first = await ask();
+    const unstored = await ask(first, { store: false });
+    expect(unstored).toMatchObject({ status: 'completed', ...shared });
+  });
+
+  test('are not those that another entry has now', async () => {
+    const first = await ask();
+    const second = await ask(first);
+    const read: Store['read'] = async (...given) => {
+      const text = JSON.stringify(await store.read(...given));
+      return JSON.parse(given[0] === runOf(first) ? text.replace('with care', 'in haste') : text);
+    };
+    const other = new Gateway({ talk: [] }, { store: { ...store, read } });
+    await expect(other.service.library.load(runOf(second))).rejects.toMatchObject({
+      code: 'journal-damaged',
+    });
+    await expect(gateway.service.library.load(runOf(second))).resolves.toBeDefined();
+    await other.close();
   });
 });
