@@ -1,3 +1,4 @@
+import { hasEnded } from '../../machines/status.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
@@ -8,7 +9,10 @@ const ACTIVE_INTERVAL = 512;
 
 type SnapshotOptions = { store: Store; host: Host; runId: string };
 
-/** Saves snapshots of a run, spaced geometrically: their total size stays linear in the journal's length. */
+/**
+ * Saves snapshots of a run, spaced geometrically: their total size stays linear in the journal's length. The last is of
+ * its end, so that another process continues a long run without folding it.
+ */
 export class Snapshots {
   readonly #options: SnapshotOptions;
   readonly #inherited: readonly Item[] | undefined;
@@ -24,8 +28,13 @@ export class Snapshots {
     this.#seq = snapshotSeq;
   }
 
+  /** At the end of a run, for the runs that continue it; `fold` is of its last entry then. */
   async saveAtRest(fold: StoredFold): Promise<void> {
-    if (fold.seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save(fold);
+    const added = fold.seq - this.#seq;
+    const isDue = hasEnded(fold.state)
+      ? added > 0 && fold.seq >= SHORT_JOURNAL
+      : added >= Math.max(SHORT_JOURNAL, this.#seq / 2);
+    if (isDue) await this.#save(fold);
   }
 
   /** Saves a snapshot while the run is driven, if one is due. Errors are ignored: a snapshot is only a cache. */

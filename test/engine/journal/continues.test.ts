@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { textOf } from '../../../protocol/message.ts';
+import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
@@ -148,4 +149,38 @@ describe('a run that continues another', () => {
     const run = await agent.start('two', { continues: first.id });
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'read 3' });
   });
+});
+
+test('a process that has read nothing of a long run continues it from the snapshot of its end', async () => {
+  const runs = memory();
+  const host = new ManualHost();
+  const ROUNDS = 40;
+  const model = answerWith((_, before) =>
+    before < ROUNDS
+      ? { toolCalls: [{ callId: `call_${before}`, name: 'measure', input: { point: before } }] }
+      : { text: 'Measured.' },
+  );
+  const tools = [makeTool('measure', { sideEffect: 'none', run: () => 12 })];
+  const limits = { turns: ROUNDS + 1, toolCalls: ROUNDS };
+  const first = await createAgent({ name: 'a', host, store: runs, model, tools, limits }).start('go');
+  await first.settled();
+  const { seq = 0 } = (await runs.get(first.id)) ?? {};
+  expect(seq).toBeGreaterThan(100);
+  expect((await runs.loadSnapshot(first.id))?.seq).toBe(seq);
+
+  const read: number[] = [];
+  const store = {
+    ...runs,
+    read: async (...given: Parameters<Store['read']>) => {
+      const page = await runs.read(...given);
+      if (given[0] === first.id) read.push(...page.map(entry => entry.seq));
+      return page;
+    },
+  };
+  const { model: counted, requests } = counting();
+  await (
+    await createAgent({ name: 'a', host, store, model: counted }).start('more', { continues: first.id })
+  ).settled();
+  expect(requests.at(-1)?.transcript).toHaveLength(2 * ROUNDS + 3);
+  expect(read).toEqual([]);
 });
