@@ -1,7 +1,8 @@
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import type { Call, CallResult, CallStatus, Context } from './context.ts';
+import { oncePer } from '../protocol/once-per.ts';
+import type { Call, CallResult, CallStatus, Context, LastTurn } from './context.ts';
 import { recordDeed } from './ledger.ts';
 
 /**
@@ -16,21 +17,27 @@ import { recordDeed } from './ledger.ts';
 const OWED_BY_BATCH: ReadonlySet<CallStatus> = new Set(['queued', 'running', 'reconciling']);
 const BUSY: ReadonlySet<CallStatus> = new Set(['running', 'reconciling']);
 
-export function findCall({ calls }: Context, callId: string): Call | undefined {
-  return calls[placeOf(calls, callId)];
+export function findCall(context: Context, callId: string): Call | undefined {
+  return context.calls[placeOf(context, callId)];
 }
 
-/** Indexes of long lists by call id. Calls keep their places within a round, so all copies of a list share one. */
-const places = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
+/** Where the calls of a turn are in its round, by call id: they keep their places. */
+const placesIn = oncePer((_: LastTurn) => new Map<string, number>());
 
 /** Up to this length, a search costs less than an index. */
 const SHORT_LIST = 8;
 
-function placeOf(calls: readonly Call[], callId: string): number {
-  if (calls.length <= SHORT_LIST) return calls.findIndex(call => call.callId === callId);
-  const known = places.get(calls) ?? new Map(calls.map((call, place) => [call.callId, place]));
-  places.set(calls, known);
-  return known.get(callId) ?? -1;
+function placeOf({ calls, lastTurn }: Context, callId: string): number {
+  if (lastTurn === null || calls.length <= SHORT_LIST) return searchCall(calls, callId);
+  const known = placesIn(lastTurn);
+  const place = known.get(callId);
+  if (place !== undefined && calls[place]?.callId === callId) return place;
+  for (const [at, call] of calls.entries()) known.set(call.callId, at);
+  return searchCall(calls, callId);
+}
+
+function searchCall(calls: readonly Call[], callId: string): number {
+  return calls.findIndex(call => call.callId === callId);
 }
 
 export function callsWith(context: Context, status: CallStatus): Call[] {
@@ -43,13 +50,11 @@ export function isBusy(context: Context): boolean {
 
 /** Changes an unsettled call and updates the counters; otherwise returns the context unchanged. */
 export function changeCall(context: Context, callId: string, change: Partial<Call>): Context {
-  const place = placeOf(context.calls, callId);
+  const place = placeOf(context, callId);
   const before = context.calls[place];
   if (before === undefined || before.status === 'settled') return context;
   const after = { ...before, ...change };
   const calls = context.calls.with(place, after);
-  const known = places.get(context.calls);
-  if (known !== undefined) places.set(calls, known);
   return {
     ...context,
     calls,

@@ -1,6 +1,6 @@
 import type { ToolResult } from '../protocol/finisher.ts';
-import type { Item, ToolResultItem } from '../protocol/item.ts';
-import { isTooDeep, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import type { Item, ToolCallItem, ToolResultItem } from '../protocol/item.ts';
+import { isTooDeep, type JsonValue } from '../protocol/json.ts';
 import { findCall } from './calls.ts';
 import type { CallResult, Context } from './context.ts';
 
@@ -10,18 +10,17 @@ export function toolResults(context: {
   edits: Readonly<Context['edits']>;
 }): ToolResult[] {
   const edits = new Map(context.edits.map(({ callId, input }) => [callId, input]));
-  const called = new Map<string, { name: string; input: JsonValue }>();
+  const called = new Map<string, ToolCallItem>();
   const results: ToolResult[] = [];
   for (const item of context.transcript) {
-    if (item.type === 'tool_call') {
-      const input = edits.get(item.callId) ?? parseInput(item.arguments);
-      called.set(item.callId, { name: item.name, input });
-    }
+    if (item.type === 'tool_call') called.set(item.callId, item);
     if (item.type !== 'tool_result') continue;
-    const call = called.get(item.callId);
-    if (call === undefined) continue;
     const { callId, output, isError, blob } = item;
-    results.push({ callId, ...call, output, isError, ...omitUndefined({ blob }) });
+    const call = called.get(callId);
+    if (call === undefined) continue;
+    const input = edits.get(callId) ?? parseInput(call.arguments);
+    const result = { callId, name: call.name, input, output, isError };
+    results.push(blob === undefined ? result : { ...result, blob });
   }
   return results;
 }

@@ -344,15 +344,19 @@ export function withoutFollower(item: ReasoningItem): ReasoningItem {
   return { ...item, opaque: { ...opaque, data: { ...opaque.data, before: ANY } } };
 }
 
+type KeptText = (typeof TEXTS)[number];
+
 const TEXTS = ['id', 'as', 'phase', 'refusal', 'namespace', 'called', 'after', 'before'] as const;
+
+const IS_TEXT: ReadonlySet<string> = new Set(TEXTS);
 
 export function keptFrom(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
   const data = objectOf(opaque.data);
   const kept: Kept = {};
-  for (const name of TEXTS) {
-    const text = nonEmpty(data[name]);
-    if (text !== undefined) kept[name] = text;
+  for (const name of Object.keys(data)) {
+    const text = IS_TEXT.has(name) ? nonEmpty(data[name]) : undefined;
+    if (text !== undefined) kept[name as KeptText] = text;
   }
   if (data.item !== undefined) kept.item = objectOf(data.item);
   if (data.more === true) kept.more = true;

@@ -26,8 +26,10 @@ function ourKind(item: JsonObject, { customTools }: ResponsesDialect): CallKind 
 }
 
 /** The tool in a namespace that a call names. */
-function memberCalled({ namespace, name }: JsonObject, { members = {} }: ModelRequest) {
-  return Object.entries(members).find(([, one]) => one.namespace === namespace && one.name === name);
+function memberCalled({ namespace, name }: JsonObject, { members }: ModelRequest) {
+  return (
+    members && Object.entries(members).find(([, one]) => one.namespace === namespace && one.name === name)
+  );
 }
 
 function nameOf(item: JsonObject, request: ModelRequest): string {
@@ -62,6 +64,7 @@ class OutputReader {
   readonly #dialect: ResponsesDialect;
   readonly #request: ModelRequest;
   readonly #answered: ReadonlySet<string>;
+  readonly #callIds = new Set<string>();
   #after: string | undefined;
 
   constructor(dialect: ResponsesDialect, request: ModelRequest, output: readonly JsonObject[]) {
@@ -117,8 +120,9 @@ class OutputReader {
 
   #readCall(item: JsonObject, kind: CallKind): void {
     const providerId = nonEmpty(item.call_id);
-    const isTaken = this.turn.toolCalls.some(call => call.callId === providerId);
-    const callId = providerId && !isTaken ? providerId : this.turn.nextCallId();
+    const isFree = providerId !== undefined && !this.#callIds.has(providerId);
+    const callId = isFree ? providerId : this.turn.nextCallId();
+    this.#callIds.add(callId);
     if (callId !== providerId) this.isRenamed = true;
     const kept: Kept = {
       ...this.#origin(item),
