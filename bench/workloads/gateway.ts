@@ -3,7 +3,6 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inParallel, post, readAll } from '../gateway/client.ts';
 import { PORTKEY, PROXY, SQLITE, STORED, UNSTORED } from '../gateway/contenders.ts';
-import type { Spent } from '../gateway/server.ts';
 import { type ServerProcess, startServer } from '../gateway/start-server.ts';
 import { streamedText } from '../provider.ts';
 import type { Workload } from '../workload.ts';
@@ -49,13 +48,10 @@ export const gateway: Workload = {
     const streams = { ...askFor(HELD, contender), stream: true };
     for (let round = 0; round < ROUNDS; round += 1) await streamAtOnce(server, upstream, streams);
     const idle = await server.measure();
-    const opened: Spent[] = [];
-    let end = idle;
-    for (let round = 0; round < ROUNDS; round += 1) {
-      const { open, closed } = await streamAtOnce(server, upstream, streams);
-      opened.push(open);
-      end = closed;
-    }
+    for (let round = 0; round < ROUNDS; round += 1) await streamAtOnce(server, upstream, streams);
+    const end = await server.measure();
+    const empty = await server.usedBytes();
+    const open = await streamAtOnce(server, upstream, streams, () => server.usedBytes());
     await server.stop();
     await upstream.close();
     return {
@@ -64,7 +60,7 @@ export const gateway: Workload = {
         requestsPerSecond: (REQUESTS / wallMs) * 1000,
         cpuMsPerRequest: (after.cpuMs - before.cpuMs) / REQUESTS,
         cpuMsPerStream: (end.cpuMs - idle.cpuMs) / STREAMS / ROUNDS,
-        kbPerStream: ((opened[0]?.bytes ?? 0) - idle.bytes) / STREAMS / 1024,
+        kbPerStream: ((open ?? empty) - empty) / STREAMS / 1024,
       },
     };
   },
@@ -83,18 +79,19 @@ type Upstream = {
   close(): Promise<void>;
 };
 
-/** Opens all streams, measures while each waits in the middle, and reads them to the end. */
-async function streamAtOnce(
+/** Opens all streams, and reads them to the end. Returns what `whileOpen` does while each waits in the middle. */
+async function streamAtOnce<Value>(
   server: ServerProcess,
   upstream: Upstream,
   body: object,
-): Promise<{ open: Spent; closed: Spent }> {
+  whileOpen?: () => Promise<Value>,
+): Promise<Value | undefined> {
   const streams = await Promise.all(Array.from({ length: STREAMS }, () => post(server, body)));
   await Promise.all([upstream.allWait(), ...streams.map(stream => once(stream, 'readable'))]);
-  const open = await server.measure();
+  const value = await whileOpen?.();
   upstream.release();
   await Promise.all(streams.map(expectStream));
-  return { open, closed: await server.measure() };
+  return value;
 }
 
 async function expectStream(stream: IncomingMessage): Promise<void> {
