@@ -22,6 +22,12 @@ export function decodeEntry(runId: string, seq: number, text: string, stateHash?
   throw describeDamage(runId, seq, `is not an event that this version knows: ${describeFault(event)}`);
 }
 
+/** An entry that `encodeEvent` wrote in this process, where nothing can have changed it. */
+export function decodeOwnEntry(seq: number, text: string, stateHash?: string): JournalEntry {
+  const event: RunEvent = JSON.parse(text);
+  return stateHash === undefined ? { seq, event } : { seq, event, stateHash };
+}
+
 export function readEvent(text: string): RunEvent | undefined {
   try {
     const event: unknown = JSON.parse(text);

@@ -12,7 +12,7 @@ import {
   type StoreFeed,
   type WorkRequest,
 } from '../protocol/store.ts';
-import { decodeEntry, decodeJson, encodeEvent } from './journal-text.ts';
+import { decodeJson, decodeOwnEntry, encodeEvent } from './journal-text.ts';
 import {
   assertUndriven,
   earlier,
@@ -181,7 +181,7 @@ export function memory(): Store {
       );
       return texts.map((text, index) => {
         const seq = from + index + 1;
-        return decodeEntry(runId, seq, text, stateHashes.get(seq));
+        return decodeOwnEntry(seq, text, stateHashes.get(seq));
       });
     },
 
@@ -405,7 +405,7 @@ function makeFeed(find: (runId: string) => Run) {
       const from = firstAfter(after.position);
       const entries = places.slice(from, from + limit).map(({ runId, ...place }) => {
         const { base, journal } = find(runId);
-        const { seq, event } = decodeEntry(runId, place.seq, journal[place.seq - base - 1] ?? '');
+        const { seq, event } = decodeOwnEntry(place.seq, journal[place.seq - base - 1] ?? '');
         return { runId, seq, event, cursor: toCursor(place) };
       });
       return { entries, next: entries.at(-1)?.cursor ?? toCursor(after) };
