@@ -404,6 +404,8 @@ export interface DeltaStore {
  * whether the operation was committed: read the run again. `stores/conformance.ts` tests an implementation.
  */
 export interface Store {
+  /** `false` if nobody verifies its journals: their entries then have no hash of the state. Default `true`. */
+  readonly hashes?: boolean;
   /**
    * Creates a journal with `event` as entry 1, followed by `rest`, and claims the run if `claim` is given, all in one
    * commit. Creates nothing and rejects as changed if a run that `rest` changes is not as expected, or its source was

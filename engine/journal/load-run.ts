@@ -194,9 +194,13 @@ function isRunImage(image: unknown): image is RunImage {
 export const SHORT_JOURNAL = 64;
 
 /** What the store records with an append that leads to `state` and whose last entry is `seq`. */
-export function standingAt(state: ChartState, seq: number): Standing {
+export function standingAt(
+  state: ChartState,
+  seq: number,
+  { hashes = true }: Pick<Store, 'hashes'> = {},
+): Standing {
   const standing = { ...standingOf(state), ...omitUndefined({ wakes: wokenBy(state) }) };
-  if (standing.status === 'running' || seq > SHORT_JOURNAL) return standing;
+  if (!hashes || standing.status === 'running' || seq > SHORT_JOURNAL) return standing;
   return { ...standing, stateHash: hashState(state) };
 }
 

@@ -269,7 +269,7 @@ export class RunLog {
     const { store, host } = this.#options;
     const { seq: after, redactions } = this.#durable;
     const events = eventsOf(batch);
-    const standing = standingAt(state, after + events.length);
+    const standing = standingAt(state, after + events.length, store);
     // A parent that waits for this run in this process needs no waking at its end.
     if (standing.wakes !== undefined && this.#options.isAwaited?.() === true) delete standing.wakes;
     try {
