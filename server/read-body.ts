@@ -26,12 +26,14 @@ export async function readBody<Schema extends z.ZodType>(
   throw describeIssues(parsed.error.issues);
 }
 
+const anything = z.unknown();
+
 /** The JSON body of a request, for a reader of its own. Throws like `readBody`. */
 export function readAnyBody(c: {
   req: { raw: Request };
   get(name: 'requestLimits'): BodyLimits;
 }): Promise<unknown> {
-  return readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+  return readBody(c.req.raw, anything, c.get('requestLimits'));
 }
 
 async function readJsonText(request: Request, maxBytes: number): Promise<string> {

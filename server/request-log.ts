@@ -37,10 +37,7 @@ export function currentNote(): RequestNote | undefined {
 }
 
 /** On a connection that is upgraded, each message is a request of its own: see `inRequest` of `RunsEnv`. */
-export function logRequests(
-  host: Host,
-  report: (record: AccessRecord) => void = () => {},
-): MiddlewareHandler<RunsEnv> {
+export function logRequests(host: Host, report?: (record: AccessRecord) => void): MiddlewareHandler<RunsEnv> {
   return async (c, next) => {
     const { request, ...first } = begin(c);
     c.header('x-request-id', request);
@@ -50,6 +47,7 @@ export function logRequests(
       finish(await run(work));
     });
     await first.run(next);
+    if (report === undefined) return;
     const outgoing = c.env?.outgoing;
     const finish = () => first.finish(c.res.status);
     if (outgoing === undefined || outgoing.closed) finish();
@@ -61,6 +59,7 @@ export function logRequests(
     const begun = host.monotonic();
     const note = new RequestNote(request);
     const finish = (status: number) => {
+      if (report === undefined) return;
       const { method } = c.req;
       const caller: Caller | undefined = c.get('caller');
       const route = matchedRoutes(c).findLast(matched => matched.method === method)?.path ?? null;

@@ -315,10 +315,12 @@ function effortOf(body: Parsed, providerOf: () => string): string | undefined {
   return isOff && takesNoEffort(providerOf()) ? 'none' : undefined;
 }
 
+const limit = tokens.nullish();
+
 /** The limit that counts has to be valid. */
 function limitOf(body: Parsed): number | null | undefined {
   const name = body.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
-  const parsed = tokens.nullish().safeParse(body[name]);
+  const parsed = limit.safeParse(body[name]);
   if (!parsed.success) throw describeIssue(parsed.error.issues[0], name);
   return parsed.data;
 }

@@ -28,6 +28,7 @@ export class Opening {
   }
 
   open(): void {
+    if (this.#isOpen) return;
     this.#isOpen = true;
     this.#opened.resolve();
   }

@@ -422,17 +422,16 @@ export class LiveResponses {
     return this.#closing.signal;
   }
 
-  add(feed: AnyFeed, settled: Promise<unknown>): void {
+  /** `isKept`: whether clients may come back to it once its run has settled. */
+  add(feed: AnyFeed, settled: Promise<unknown>, { isKept }: { isKept: boolean }): void {
     this.assertOpen();
     this.#feeds.set(feed.id, feed);
+    const keep = () => {
+      this.#settled.add(feed);
+      this.#trim();
+    };
     // A run that this process cannot drive further is read from its journal.
-    settled.then(
-      () => {
-        this.#settled.add(feed);
-        this.#trim();
-      },
-      () => this.#drop(feed),
-    );
+    settled.then(isKept ? keep : () => this.#drop(feed), () => this.#drop(feed));
   }
 
   /** Those that read the same journal at the same time share a feed, which `open` opens: see `onClosed` of a feed. */

@@ -21,7 +21,7 @@ const openaiParameters = {
   prompt_cache_retention: maybe(z.string()),
   user: maybe(z.string()),
 };
-const openai = z.object(openaiParameters);
+const OPENAI_PARAMETERS = Object.keys(openaiParameters) as (keyof typeof openaiParameters)[];
 
 /** Those that mean the same in OpenAI's two APIs. */
 export const sharedParameters = {
@@ -34,17 +34,26 @@ export const sharedParameters = {
   stream: maybe(z.boolean()),
 };
 const shared = z.object(sharedParameters);
+type Shared = z.infer<typeof shared>;
 
 const DETAILS = ['low', 'high', 'auto', 'original'] as const;
 export const detail = maybe(z.enum(DETAILS, `expected ${DETAILS.join(', ')}`));
 
-export function readShared(body: z.infer<typeof shared>) {
+/** `body` is what a schema with these parameters returned. */
+export function readShared(body: Shared) {
   const { model, parallel_tool_calls, temperature, top_p, store, stream } = body;
   return {
     ...omitNull({ model, store, stream }),
     settings: omitNull({ temperature, topP: top_p, parallelToolCalls: parallel_tool_calls }),
-    openai: omitNull(openai.parse(body)),
+    openai: omitNull(pickOpenAI(body)),
   };
+}
+
+function pickOpenAI(body: Shared) {
+  return Object.fromEntries(OPENAI_PARAMETERS.map(name => [name, body[name]])) as Pick<
+    Shared,
+    (typeof OPENAI_PARAMETERS)[number]
+  >;
 }
 
 const format = z.union(

@@ -29,8 +29,9 @@ export type NameCall = (responseId: string, place: number, callId: string) => st
 
 /** `prefix` is the protocol's, such as `call_`. */
 export function callNamer(prefix: string, input: readonly InputItem[]): NameCall {
-  const history = digestOfHistory(input);
+  let history: string | undefined;
   return (responseId, place, callId) => {
+    history ??= digestOfHistory(input);
     const named = `${prefix}${responseId.replace(/^resp_/, '')}_${place}_${history}`;
     return /^[A-Za-z0-9_-]{1,64}$/.test(callId) ? `${named}_${callId}` : named;
   };

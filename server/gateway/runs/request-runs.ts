@@ -190,6 +190,7 @@ export class RequestRuns {
       },
       inherits: inheritance,
       ...omitUndefined({ by: byOf(asked.caller) }),
+      ...(isUnwatched(asked, store === library.store) && { stream: false }),
       ...(isLinked ? { continues: before } : { sent }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
@@ -384,7 +385,7 @@ export class RequestRuns {
   #follow<Wire, Whole>(
     run: Run,
     head: ResponseHead,
-    { chain, close, write, opening }: Prepared<Wire, Whole>,
+    { chain, once, close, write, opening }: Prepared<Wire, Whole>,
     { isStored, ...place }: { from: number; begin?: PlaceInRun | undefined; isStored: boolean },
   ): LiveResponse<Wire, Whole> {
     const { host, log, library, live } = this.#options;
@@ -419,7 +420,7 @@ export class RequestRuns {
       whenUnread,
     } as const;
     const feed = new ResponseFeed(run, head, options);
-    live.add(feed, settled);
+    live.add(feed, settled, { isKept: isStored || once !== undefined });
     return feed.attach();
   }
 }
@@ -432,6 +433,14 @@ function lastRequest({ runId, spans }: RunResponses): EarlierRequest | undefined
 /** That of the entry with which the run `runId` begins too. */
 function firstRequest({ spans: [first] }: RunResponses, runId: string): EarlierRequest | undefined {
   return first?.seq === 1 ? { runId, request: first.spec.request, places: first.places } : undefined;
+}
+
+/**
+ * Nobody reads the run before its end: only this process has it, and its client gets one body. A later request may
+ * continue a run with tools, and stream.
+ */
+function isUnwatched({ request, toolset }: CallersRequest & Equipment, isShared: boolean): boolean {
+  return !isShared && request.stream !== true && toolset.tools.length === 0;
 }
 
 /** Those of the caller, which decide who sees the run, and of the client's session, if there is room. */

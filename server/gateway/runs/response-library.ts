@@ -31,6 +31,12 @@ import {
   wholeSpec,
 } from './response-spec.ts';
 
+/** A store for runs that nothing but their requests reads: it shares no text, has no feed, and is not verified. */
+function ownStore(): Store {
+  const { deltas: _, feed: __, ...store } = memory();
+  return { ...store, hashes: false };
+}
+
 export type FoundResponse = { run: RunResponses; span: ItemSpan };
 
 const MOST_UNSTORED = 1_000;
@@ -53,7 +59,7 @@ export class ResponseLibrary {
 
   /** Where a run that begins with this request is. */
   storeFor({ store }: Pick<RecordedRequest, 'store'>): Store {
-    return store === false && !this.#keepsUnstored ? memory() : this.store;
+    return store === false && !this.#keepsUnstored ? ownStore() : this.store;
   }
 
   /** What the caller may refer to. `ownRunId` is an unstored run that the connection may use. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readChatRequest } from '../../../server/chat-completions/chat-request.ts';
-import { complete, postChat, refusedChat } from '../../support/responses/chat.ts';
+import { complete, postChat, refusedChat, streamChat } from '../../support/responses/chat.ts';
 import { CutProvider } from '../../support/responses/cut-provider.ts';
 import { Gateway } from '../../support/responses/gateway.ts';
 
@@ -35,6 +35,24 @@ async function sent(body: object) {
   await complete(gateway, { model: MODEL, messages: [GO], ...body });
   return provider.body;
 }
+
+describe('the provider is asked to stream', () => {
+  it.each([
+    ['for a run that others may watch', {}],
+    ['for a run that a later request may continue', { store: false, tools: [ASK] }],
+  ])('%s', async (_, body) => {
+    expect(await sent(body)).toMatchObject({ stream: true });
+  });
+
+  it('for a request that streams', async () => {
+    await streamChat(gateway, { model: MODEL, messages: [GO], store: false });
+    expect(provider.body).toMatchObject({ stream: true });
+  });
+
+  it('not for a request whose run nobody can watch', async () => {
+    expect(await sent({ store: false })).not.toHaveProperty('stream', true);
+  });
+});
 
 describe('the messages of a request reach the provider', () => {
   it('with their roles, texts, calls and results', async () => {
