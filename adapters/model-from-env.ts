@@ -7,7 +7,7 @@ import { deepseek } from './deepseek.ts';
 import { gemini } from './gemini.ts';
 import { groq } from './groq.ts';
 import { harmony } from './harmony.ts';
-import { readVariable } from './http/connection.ts';
+import { type ConnectionOptions, readVariable } from './http/connection.ts';
 import { mistral } from './mistral.ts';
 import { ollama } from './ollama.ts';
 import { openaiChat } from './openai-chat.ts';
@@ -17,26 +17,31 @@ import { scripted } from './scripted.ts';
 import { vllm } from './vllm.ts';
 import { xai } from './xai.ts';
 
+/** What adapters take beside the name of their model. */
+export type FromEnvOptions = Pick<ConnectionOptions, 'fetch'>;
+
 /** The providers, by their name in a model string. No connection is opened before the first call. */
-const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map([
-  ['openai', model => openaiResponses({ model })],
-  ['openai-responses', model => openaiResponses({ model })],
-  ['openai-chat', model => openaiChat({ model })],
-  ['anthropic', model => anthropic({ model })],
-  ['gemini', model => gemini({ model })],
-  ['gemini-interactions', model => gemini({ model, api: 'interactions' })],
-  ['groq', model => groq({ model })],
-  ['mistral', model => mistral({ model })],
-  ['xai', model => xai({ model })],
-  ['deepseek', model => deepseek({ model })],
-  ['ollama', model => ollama({ model })],
-  ['openrouter', model => openrouter({ model })],
-  ['azure', model => azure({ model })],
-  ['cerebras', model => cerebras({ model })],
-  ['harmony', model => harmony({ model })],
-  ['vllm', model => vllm({ model })],
-  ['scripted', file => scripted({ file })],
-]);
+const PROVIDERS: ReadonlyMap<string, (options: { model: string } & FromEnvOptions) => ModelAdapter> = new Map(
+  [
+    ['openai', openaiResponses],
+    ['openai-responses', openaiResponses],
+    ['openai-chat', openaiChat],
+    ['anthropic', anthropic],
+    ['gemini', gemini],
+    ['gemini-interactions', options => gemini({ ...options, api: 'interactions' })],
+    ['groq', groq],
+    ['mistral', mistral],
+    ['xai', xai],
+    ['deepseek', deepseek],
+    ['ollama', ollama],
+    ['openrouter', openrouter],
+    ['azure', azure],
+    ['cerebras', cerebras],
+    ['harmony', harmony],
+    ['vllm', vllm],
+    ['scripted', ({ model: file }) => scripted({ file })],
+  ],
+);
 
 /** Returns the provider names that a model string can have before its colon. */
 export function providerNames(): string[] {
@@ -54,7 +59,10 @@ const EXAMPLES = 'openai:gpt-5, or scripted:turns.json for a script';
  * @example
  * const model = modelFromEnv('openai:gpt-5');
  */
-export function modelFromEnv(value: string | undefined = readVariable('AGENTCHART_MODEL')): ModelAdapter {
+export function modelFromEnv(
+  value: string | undefined = readVariable('AGENTCHART_MODEL'),
+  options: FromEnvOptions = {},
+): ModelAdapter {
   const text = value?.trim() ?? '';
   if (text === '') {
     throw new EngineError(
@@ -66,7 +74,7 @@ export function modelFromEnv(value: string | undefined = readVariable('AGENTCHAR
   const provider = colon === -1 ? text : text.slice(0, colon);
   const model = colon === -1 ? '' : text.slice(colon + 1);
   const open = PROVIDERS.get(provider);
-  if (open && model !== '') return open(model);
+  if (open && model !== '') return open({ ...options, model });
   const problem = open
     ? 'names a provider but no model. Expected provider:model, such as'
     : `names the unknown provider "${provider}". Expected provider:model with one of ${providerNames().join(', ')}; for example`;

@@ -45,13 +45,14 @@ export function createGateway(
   options: GatewayOptions & {
     hiddenWaitMs?: number;
     drives?: boolean;
+    fetch?: typeof fetch;
     logIgnored?(line: string): void;
   },
   agents?: ReadonlyMap<string, Agent>,
 ): Gateway {
   const { store, config = EMPTY_GATEWAY, host = systemHost, log = warn } = options;
-  const { model, hiddenWaitMs, drives, logIgnored } = options;
-  const more = omitUndefined({ model, agents, hiddenWaitMs, drives, logIgnored });
+  const { model, hiddenWaitMs, drives, fetch, logIgnored } = options;
+  const more = omitUndefined({ model, agents, hiddenWaitMs, drives, fetch, logIgnored });
   const service = new GatewayService({ store, host, gateway: config, log, ...more });
   const conversations = new Conversations({ store, host, library: service.library });
   const responses = new Responses(service, (id, caller) => conversations.open(id, caller));

@@ -15,6 +15,7 @@ import type { ReadableStream } from 'node:stream/web';
 import type { Store } from '../../protocol/store.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { createGateway } from '../../server/gateway.ts';
+import { providerFetch } from '../../server/provider-fetch.ts';
 import { serveRuns } from '../../server/serve.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -118,7 +119,12 @@ async function serveGateway(): Promise<number> {
   process.env.OPENAI_API_KEY = 'unused';
   const store = openStore();
   const log = (line: string) => console.error(line);
-  const { responses, chat, messages } = createGateway({ store, model: 'openai-chat:stand-in', log });
+  const { responses, chat, messages } = createGateway({
+    store,
+    model: 'openai-chat:stand-in',
+    fetch: providerFetch,
+    log,
+  });
   const app = createRunsApp({ store, agents: new Map(), mounted: [responses, chat, messages], log });
   return (await serveRuns(app, { host: '127.0.0.1', port: 0 })).port;
 }

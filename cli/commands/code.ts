@@ -15,6 +15,7 @@ import { createRunsApp } from '../../server/app.ts';
 import { EMPTY_GATEWAY, type GatewayConfig } from '../../server/gateway/config/gateway-config.ts';
 import { readGatewayConfig } from '../../server/gateway/config/read-gateway-config.ts';
 import { createGateway } from '../../server/gateway.ts';
+import { providerFetch } from '../../server/provider-fetch.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -124,7 +125,14 @@ export const code: Action<'code'> = async ({ client: named, args, ...options }) 
   return await withStore({ file, warn: report }, async store => {
     // What the client sends is not the person's to change.
     const logIgnored = () => {};
-    const gateway = createGateway({ store, config, model: fallback, log: report, logIgnored });
+    const gateway = createGateway({
+      store,
+      config,
+      model: fallback,
+      fetch: providerFetch,
+      log: report,
+      logIgnored,
+    });
     const { service, responses, messages, chat, agentsByRun } = gateway;
     const app = createRunsApp({
       store,

@@ -24,6 +24,7 @@ import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import type { PageAssets } from '../../server/page-assets.ts';
+import { providerFetch } from '../../server/provider-fetch.ts';
 import { beginWithin } from '../../server/runs/begin-run.ts';
 import type { Serving } from '../../server/serve.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
@@ -73,6 +74,7 @@ export const serve: Action<'serve'> = async options => {
       store,
       config: gateway,
       drives,
+      fetch: providerFetch,
       ...omitUndefined({ model }),
       log: warn,
     });

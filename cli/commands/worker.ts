@@ -7,6 +7,7 @@ import { assertMayBind } from '../../server/bind-address.ts';
 import { readGatewayConfig } from '../../server/gateway/config/read-gateway-config.ts';
 import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
+import { providerFetch } from '../../server/provider-fetch.ts';
 import { createRunWorker } from '../../server/runs/run-worker.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import type { Action, GivenTo } from '../command-table.ts';
@@ -87,7 +88,13 @@ export const worker: Action<'worker'> = async options => {
 async function makeGateway({ config }: GivenTo<'worker'>, store: Store, log: (line: string) => void) {
   if (config === undefined) return undefined;
   const { model } = readLaunch(undefined);
-  return createGateway({ store, config: await readGatewayConfig(config), log, ...omitUndefined({ model }) });
+  return createGateway({
+    store,
+    config: await readGatewayConfig(config),
+    fetch: providerFetch,
+    log,
+    ...omitUndefined({ model }),
+  });
 }
 
 type Probed = { store: Store; metrics: WorkMetrics; log: ServerLog };

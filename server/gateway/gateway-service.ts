@@ -40,6 +40,8 @@ type GatewayServiceOptions = {
   hiddenWaitMs?: number;
   /** False if other processes drive the runs. Default true. */
   drives?: boolean;
+  /** How models are reached. Default: the global `fetch`. */
+  fetch?: typeof fetch;
   log(line: string): void;
   /** Gets the fields of requests that have no effect. Default: `log`. */
   logIgnored?(line: string): void;

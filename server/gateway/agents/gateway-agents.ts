@@ -37,6 +37,7 @@ type GatewayAgentsOptions = GatewayServersOptions & {
   model?: string;
   agents?: ReadonlyMap<string, Agent>;
   admission: Admission;
+  fetch?: typeof fetch;
 };
 
 export type Equipment = { toolset: Toolset; close(): Promise<void> };
@@ -50,12 +51,12 @@ export class GatewayAgents {
 
   constructor(options: GatewayAgentsOptions) {
     this.#options = options;
-    const { gateway, model, agents = new Map<string, Agent>() } = options;
+    const { gateway, model, fetch, agents = new Map<string, Agent>() } = options;
     const adapters = [...agents].flatMap(([name, agent]) => {
       const [first] = modelsOf(agent);
       return first === undefined ? [] : [[name, first] as const];
     });
-    this.models = new GatewayModels(gateway.models, model, new Map(adapters));
+    this.models = new GatewayModels(gateway.models, model, new Map(adapters), omitUndefined({ fetch }));
     this.#servers = new GatewayServers(options);
     const findTool = (server: string, tool: string) => this.#servers.findTool(server, tool);
     this.#builtins = new BuiltinTools(options.gateway.builtinTools, findTool, options.log);

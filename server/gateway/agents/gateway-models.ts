@@ -1,4 +1,4 @@
-import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
+import { type FromEnvOptions, modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
 import type { ModelAdapter, SetupChange } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -13,13 +13,16 @@ export class GatewayModels {
   readonly #aliases: Readonly<Record<string, string>>;
   readonly #fallback: string | undefined;
   readonly #adapters: Map<string, ModelAdapter>;
+  readonly #options: FromEnvOptions;
 
-  /** `fallback` is the value of `AGENTCHART_MODEL`. `adapters`: by the names of models. */
+  /** `fallback` is the value of `AGENTCHART_MODEL`. `adapters`: by the names of models. `options`: of all others. */
   constructor(
     aliases: Readonly<Record<string, string>>,
     fallback: string | undefined,
     adapters: ReadonlyMap<string, ModelAdapter> = new Map(),
+    options: FromEnvOptions = {},
   ) {
+    this.#options = options;
     const own = [...adapters.keys()].map(name => [name, name]);
     this.#aliases = { ...Object.fromEntries(own), ...aliases };
     this.#fallback = fallback?.trim() || (adapters.size === 1 ? own[0]?.[0] : undefined);
@@ -68,7 +71,7 @@ export class GatewayModels {
     const known = this.#adapters.get(model);
     if (known !== undefined) return known;
     try {
-      const adapter = modelFromEnv(model);
+      const adapter = modelFromEnv(model, this.#options);
       this.#adapters.set(model, adapter);
       return adapter;
     } catch (error) {

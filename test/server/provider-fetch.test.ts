@@ -1,0 +1,174 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { anthropic } from '../../adapters/anthropic.ts';
+import { adapterChecks } from '../../adapters/conformance.ts';
+import { openaiChat } from '../../adapters/openai-chat.ts';
+import { providerFetch } from '../../server/provider-fetch.ts';
+import { anthropicExchanges } from '../support/adapters/fixtures/anthropic.ts';
+import { chatExchanges } from '../support/adapters/fixtures/chat.ts';
+import { calling, collect, rejection, request } from '../support/adapters/requests.ts';
+
+const MODEL = { model: 'model-1', fetch: providerFetch };
+
+const adapters = [
+  {
+    adapter: 'openaiChat',
+    checks: adapterChecks({
+      open: options => openaiChat({ ...MODEL, ...options }),
+      exchanges: chatExchanges(),
+    }),
+  },
+  {
+    adapter: 'anthropic',
+    checks: adapterChecks({
+      open: options => anthropic({ ...MODEL, ...options }),
+      exchanges: anthropicExchanges,
+    }),
+  },
+];
+
+describe.each(adapters)('the adapter $adapter over it', ({ checks }) => {
+  for (const check of checks) if (!check.name.endsWith('at every position')) test(check.name, check.run);
+});
+
+async function listen(answer: RequestListener): Promise<{ url: string; server: Server } & AsyncDisposable> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    server,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise(resolve => server.close(resolve));
+    },
+  };
+}
+
+const chatAt = (baseURL: string) => openaiChat({ ...MODEL, baseURL, apiKey: 'k' });
+
+const FIRST = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n';
+
+describe('a request', () => {
+  test('has its headers beside those of fetch', async () => {
+    const seen = Promise.withResolvers<object>();
+    await using provider = await listen((asked, answer) => {
+      seen.resolve({ method: asked.method, url: asked.url, headers: asked.headers });
+      answer.end();
+    });
+    await providerFetch(`${provider.url}/x?y=1`, {
+      method: 'POST',
+      headers: { 'x-key': 'u', 'user-agent': 'mine' },
+      body: 'é',
+    });
+    expect(await seen.promise).toMatchObject({
+      method: 'POST',
+      url: '/v1/x?y=1',
+      headers: {
+        'x-key': 'u',
+        'user-agent': 'mine',
+        'content-length': '2',
+        'accept-encoding': 'gzip, deflate, br',
+      },
+    });
+  });
+
+  test('that is aborted before the answer closes its connection', async () => {
+    const [arrived, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await using provider = await listen(asked => {
+      asked.socket.on('close', () => closed.resolve());
+      arrived.resolve();
+    });
+    const leaving = new AbortController();
+    const failed = rejection(chatAt(provider.url).generate(request('hi'), { signal: leaving.signal }));
+    await arrived.promise;
+    leaving.abort();
+    expect(await failed).toMatchObject({ code: 'aborted' });
+    await closed.promise;
+  });
+
+  test('that is aborted in the middle of the answer closes its connection', async () => {
+    const closed = Promise.withResolvers<void>();
+    await using provider = await listen((asked, answer) => {
+      asked.socket.on('close', () => closed.resolve());
+      answer.writeHead(200, { 'content-type': 'text/event-stream' }).write(FIRST);
+    });
+    const leaving = new AbortController();
+    const deltas = chatAt(provider.url).stream(request('hi'), { signal: leaving.signal });
+    const failed = rejection(
+      (async () => {
+        for await (const _delta of deltas) leaving.abort();
+      })(),
+    );
+    expect(await failed).toMatchObject({ code: 'aborted' });
+    await closed.promise;
+  });
+});
+
+describe('an answer', () => {
+  test('without a body has none', async () => {
+    await using provider = await listen((_, answer) => void answer.writeHead(204).end());
+    const answer = await providerFetch(provider.url, { method: 'POST', body: '{}' });
+    expect([answer.status, answer.body]).toEqual([204, null]);
+  });
+
+  test('with a header twice has both values', async () => {
+    await using provider = await listen((_, answer) => void answer.writeHead(200, { via: ['a', 'b'] }).end());
+    const answer = await providerFetch(provider.url, { method: 'POST', body: '{}' });
+    expect(answer.headers.get('via')).toBe('a, b');
+  });
+
+  test.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ])('that is compressed as %s is decoded', async (encoding, compress) => {
+    await using provider = await listen((_, answer) => {
+      answer.writeHead(200, { 'content-encoding': encoding }).end(compress('told'));
+    });
+    expect(await (await providerFetch(provider.url, { method: 'POST', body: '{}' })).text()).toBe('told');
+  });
+
+  test('whose compressed connection breaks in the middle is lost', async () => {
+    await using provider = await listen((asked, answer) => {
+      const part = gzipSync(FIRST.repeat(100)).subarray(0, -20);
+      answer.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' });
+      answer.write(part, () => asked.socket.destroy());
+    });
+    const error = await rejection(collect(chatAt(provider.url).stream(request('hi'), calling())));
+    expect(error).toMatchObject({ code: 'network', retryable: true });
+  });
+
+  test('whose connection breaks in the middle is lost', async () => {
+    await using provider = await listen((asked, answer) => {
+      answer.writeHead(200, { 'content-type': 'text/event-stream' }).write(FIRST, () => {
+        asked.socket.destroy();
+      });
+    });
+    const error = await rejection(collect(chatAt(provider.url).stream(request('hi'), calling())));
+    expect(error).toMatchObject({ code: 'network', retryable: true });
+    expect(String(error)).toContain('was lost');
+  });
+
+  test('of a server that refuses the connection is an error with its address', async () => {
+    const { url, ...provider } = await listen(() => undefined);
+    await provider[Symbol.asyncDispose]();
+    const error = await rejection(chatAt(url).generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'network', retryable: true });
+    expect(String(error)).toContain('ECONNREFUSED');
+  });
+
+  test('that redirects is not followed', async () => {
+    let requests = 0;
+    await using provider = await listen((_, answer) => {
+      requests += 1;
+      answer.writeHead(307, { location: '/elsewhere' }).end();
+    });
+    const error = await rejection(chatAt(provider.url).generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'redirect-refused', status: 307 });
+    expect(requests).toBe(1);
+  });
+});
