@@ -70,6 +70,8 @@ type Text = { kind: 'message' | 'reasoning'; text: string; refusal: string; item
  */
 export class ChatWriter implements AnswerWriter<Completion> {
   readonly #head: ResponseHead;
+  /** Of each chunk. */
+  readonly #chunk: Omit<Chunk, 'choices'>;
   readonly #emit: (wire: ChatWire) => void;
   readonly #nameCall: NameCall;
   readonly #includeUsage: boolean;
@@ -90,6 +92,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
     this.#emit = emit;
     this.#nameCall = nameCall;
     this.#includeUsage = includeUsage;
+    this.#chunk = this.#headOf('chat.completion.chunk');
   }
 
   take(event: AnswerEvent): void {
@@ -205,7 +208,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
     this.#write(isEmpty ? { content: '' } : {}, this.#finishReason);
     if (!this.#includeUsage) return;
     const usage = this.#usage === null ? null : usageOf(this.#usage);
-    this.#emit({ ...this.#headOf('chat.completion.chunk'), choices: [], usage });
+    this.#emit({ ...this.#chunk, choices: [], usage });
   }
 
   /** An answer that any limit or a call in doubt cut off has the reason `length`. */
@@ -218,7 +221,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
   #write(delta: Delta, finish_reason: ChatCompletionChunk.Choice['finish_reason'] = null): void {
     const choice = { index: 0, delta, logprobs: null, finish_reason };
     this.#emit({
-      ...this.#headOf('chat.completion.chunk'),
+      ...this.#chunk,
       choices: [choice],
       ...(this.#includeUsage && { usage: null }),
     });

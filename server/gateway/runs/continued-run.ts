@@ -107,9 +107,10 @@ export function historyOf(request: GatewayRequest): { history?: string } {
 }
 
 /** A request to the Responses API that neither refers to a response nor becomes one. */
-function isWithoutResponses(request: GatewayRequest): boolean {
-  const { store, answered, previousResponseId, conversation } = request;
-  return [answered, previousResponseId, conversation].every(one => one === undefined) && store === false;
+function isWithoutResponses({ api, store, previousResponseId, conversation }: GatewayRequest): boolean {
+  return (
+    api === 'responses' && store === false && previousResponseId === undefined && conversation === undefined
+  );
 }
 
 async function continuationByItem(
