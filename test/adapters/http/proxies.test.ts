@@ -4,17 +4,21 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
 const CALL = `
-  const [file] = process.argv.slice(1);
+  const [file, fetchFile] = process.argv.slice(1);
   const { openaiChat } = await import(file);
+  const { providerFetch: fetch } = fetchFile === undefined ? globalThis : await import(fetchFile);
   const transcript = [{ type: 'message', role: 'user', content: [{ type: 'text', text: 'hi' }] }];
   const request = { transcript, tools: [], toolChoice: 'auto', settings: {} };
   const { signal } = new AbortController();
-  await openaiChat({ model: 'm', apiKey: 'k', baseURL: 'http://provider.invalid/v1' })
+  await openaiChat({ model: 'm', apiKey: 'k', baseURL: 'http://provider.invalid/v1', ...(fetch && { fetch }) })
     .generate(request, { signal })
     .catch(error => console.log(error.code));
 `;
 
-test('a request uses the proxy that the runtime is configured with', async () => {
+test.each([
+  ['a request', []],
+  ['a request of a server', ['../../../server/provider-fetch.ts']],
+])('%s uses the proxy that the runtime is configured with', async (_, more) => {
   const requestLine = Promise.withResolvers<string>();
   const proxy = createServer(socket => {
     socket.once('data', bytes => {
@@ -26,16 +30,17 @@ test('a request uses the proxy that the runtime is configured with', async () =>
   await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
   const address = proxy.address();
   const port = typeof address === 'object' ? address?.port : undefined;
-  const file = new URL('../../../adapters/openai-chat.ts', import.meta.url).href;
+  const files = ['../../../adapters/openai-chat.ts', ...more].map(
+    path => new URL(path, import.meta.url).href,
+  );
   const env = {
     ...process.env,
     NODE_USE_ENV_PROXY: '1',
     http_proxy: `http://127.0.0.1:${port}`,
     no_proxy: '',
   };
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', CALL, file], {
-    env,
-  });
+  const args = ['--input-type=module', '-e', CALL, ...files];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env });
   proxy.close();
   expect(await requestLine.promise).toContain('provider.invalid');
   expect(stdout.trim()).toMatch(/^(?:server|network)$/);
