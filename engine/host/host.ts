@@ -41,8 +41,7 @@ export const systemHost: Host = {
   monotonic: () => performance.now(),
   random: () => Math.random(),
   newId(prefix) {
-    const id = crypto.randomUUID();
-    return `${prefix}_${id.slice(0, 8)}${id.slice(9, 13)}${id.slice(14, 18)}${id.slice(19, 23)}${id.slice(24)}`;
+    return `${prefix}_${crypto.randomUUID().replaceAll('-', '')}`;
   },
   setTimer(ms, fire, options) {
     const timer = setTimeout(fire, Math.min(Math.max(ms, 0), LONGEST_TIMER_MS));
