@@ -20,8 +20,7 @@ import {
   redactIn,
   refuseAppend,
 } from './run-record.ts';
-import { sumOfSnapshot } from './sql/checksum.ts';
-import { escapeText, newRunOf, readRedaction, toLease, toRunList, toSnapshot } from './sql/rows.ts';
+import { escapeText, newRunOf, readRedaction, toLease, toRunList } from './sql/rows.ts';
 import { Connection } from './sqlite/connection.ts';
 import { sqliteDeltas, sqliteFeed, watchChanges } from './sqlite/feed.ts';
 import {
@@ -42,9 +41,12 @@ import {
   insertRunRow,
   locateRunRow,
   makeKinship,
+  packState,
   readBlobBytes,
+  readSnapshot,
   removeRuns,
   writeBlobRow,
+  writeSnapshot,
 } from './sqlite/runs.ts';
 import type { Statements } from './sqlite/statements.ts';
 import { Watchers } from './watchers.ts';
@@ -107,10 +109,10 @@ function makeStore(connection: Connection): Store {
     },
 
     async adopt({ seq, state, ...adopted }) {
-      const text = JSON.stringify(state);
+      const packed = packState(state);
       await connection.write(sql => {
         const { run } = insertRunRow(sql, { ...adopted, base: seq });
-        sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(adopted.runId), seq, text), text);
+        writeSnapshot(sql, { runId: adopted.runId, run, seq }, packed);
       });
     },
 
@@ -195,15 +197,14 @@ function makeStore(connection: Connection): Store {
     },
 
     async saveSnapshot(runId, { seq, redactions = 0, state }) {
-      const text = JSON.stringify(state);
-      const sum = sumOfSnapshot(escapeText(runId), seq, text);
+      const packed = packState(state);
       await connection.write(sql => {
-        const position = locateRunRow(sql, runId);
-        if (position.redactions === redactions) sql.saveSnapshot.run(position.run, seq, sum, text);
+        const { run, redactions: now } = locateRunRow(sql, runId);
+        if (now === redactions) writeSnapshot(sql, { runId, run, seq }, packed);
       });
     },
 
-    loadSnapshot: runId => connection.query(sql => toSnapshot(runId, sql.snapshot.get(escapeText(runId)))),
+    loadSnapshot: runId => connection.query(sql => readSnapshot(sql, runId)),
 
     get: runId => connection.query(sql => describeRun(sql, runId)),
 
@@ -251,7 +252,7 @@ function makeStore(connection: Connection): Store {
       const { texts, title } = readRedaction(redaction);
       const events = event === undefined ? [] : [event];
       const eventTexts = events.map(encodeEvent);
-      const stateText = JSON.stringify(state);
+      const packed = packState(state);
       const result = await connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
         const position = locateRunRow(sql, runId);
         const lease = toLease(sql.lease.get(position.run));
@@ -266,7 +267,7 @@ function makeStore(connection: Connection): Store {
         if (title !== undefined) sql.setTitle.run(title, foldText(title), run);
         sql.dropSnapshot.run(run);
         sql.dropDeltas.run(run);
-        sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, stateText), stateText);
+        writeSnapshot(sql, { runId, run, seq }, packed);
         return { type: 'appended', seq };
       });
       if (result.type === 'appended') await connection.purge({ rebuild: true });

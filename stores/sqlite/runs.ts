@@ -1,11 +1,12 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { EngineError } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import type { RunRecord, RunStatus, WorkRequest } from '../../protocol/store.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
 import { isWork } from '../lease.ts';
 import type { ListQuery } from '../list-query.ts';
 import type { Kinship } from '../plan-deletion.ts';
 import { assertUnredacted, existingRun, missingRun } from '../run-record.ts';
-import { sumOfRecord } from '../sql/checksum.ts';
+import { sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import {
   type Condition,
   columnsOf,
@@ -20,6 +21,7 @@ import {
   toLease,
   toRecord,
   toRecords,
+  toSnapshot,
   toWaiting,
   unescapeText,
 } from '../sql/rows.ts';
@@ -73,6 +75,36 @@ export function insertRunRow(sql: Statements, created: NewRun): Position {
   for (const [name, value] of Object.entries(labels))
     sql.insertLabel.run(run, name, value, createdAt, columns.run_id);
   return { run, base, seq: base, sum, epoch: 0, redactions: 0, status, wakeAt, hasRowsPastEnd: false };
+}
+
+/** A state as its row has it. */
+export type PackedState = { text: string; bytes: Uint8Array };
+
+export function packState(state: JsonValue): PackedState {
+  const text = JSON.stringify(state);
+  return { text, bytes: deflateRawSync(text, { level: 1 }) };
+}
+
+export function writeSnapshot(
+  sql: Statements,
+  { runId, run, seq }: { runId: string; run: number; seq: number },
+  { text, bytes }: PackedState,
+): void {
+  sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, text), bytes);
+}
+
+export function readSnapshot(sql: Statements, runId: string): StoredSnapshot | undefined {
+  const row = sql.snapshot.get(escapeText(runId));
+  return toSnapshot(runId, row && { ...row, state: unpack(row.state) });
+}
+
+/** A text with a wrong checksum if it is damaged. */
+function unpack(bytes: unknown): string {
+  try {
+    return bytes instanceof Uint8Array ? inflateRawSync(bytes).toString() : '';
+  } catch {
+    return '';
+  }
 }
 
 export function removeRuns(sql: Statements, doomed: string[]): string[] {

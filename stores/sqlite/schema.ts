@@ -27,6 +27,7 @@ export function versionOf({ steps }: Schema): number {
  *   `position` numbers the appends of all runs in the order of their commits, from 1, and is never used again.
  * - `feed`: one row. `lowest` is the highest position when runs were last deleted.
  * - `listeners`: the cursors of those who read the feed, by name, and who holds them until when (ms since the epoch).
+ * - `snapshots`: `state` is deflated JSON, because it repeats what the journal has. `sum` is of the JSON.
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`. `run_blobs` assigns
  *   them to runs, so that runs can share a blob.
  * - `deltas`: the texts of turns in progress, which may be lost. `followed_until` is in ms since the epoch; `seq` and
@@ -114,7 +115,7 @@ CREATE TABLE snapshots (
   run INTEGER PRIMARY KEY REFERENCES runs (run),
   seq INTEGER NOT NULL,
   sum TEXT NOT NULL,
-  state TEXT NOT NULL
+  state BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE blobs (

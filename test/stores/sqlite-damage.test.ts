@@ -187,14 +187,14 @@ describe('a damaged journal', () => {
     const file = await makeJournal(2);
     const store = sqlite(file);
     await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
-    change(file, `UPDATE snapshots SET state = '{'`);
+    change(file, `UPDATE snapshots SET state = x'7b'`);
     expect(await store.loadSnapshot('a')).toBeUndefined();
     await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
     expect(await store.loadSnapshot('a')).toEqual({ seq: 2, state: { value: 'resting' } });
   });
 
   test.each([
-    ['a changed word', `UPDATE snapshots SET state = '{"value":"testing"}'`],
+    ['a changed word', `UPDATE snapshots SET state = CAST('{"value":"testing"}' AS BLOB)`],
     ['a changed position', 'UPDATE snapshots SET seq = 1'],
     [
       'the state of another run',
@@ -216,7 +216,7 @@ describe('a damaged journal', () => {
     const run = { runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 1, seq: 7 } as const;
     const listed = { title: '', labels: {} };
     await store.adopt({ ...run, ...listed, state: { value: 'resting' } });
-    change(file, `UPDATE snapshots SET state = '{"value":"testing"}'`);
+    change(file, `UPDATE snapshots SET state = CAST('{"value":"testing"}' AS BLOB)`);
     const expected = { code: 'journal-damaged', details: { runId: 'a', seq: 7 } };
     expect(await fail(store.loadSnapshot('a'))).toMatchObject(expected);
   });

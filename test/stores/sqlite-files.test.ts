@@ -54,6 +54,19 @@ describe('a file created by the sqlite store', () => {
   });
 });
 
+test('a snapshot takes much less of a file than the JSON that it repeats', async () => {
+  const file = await makeJournal(1);
+  const store = sqlite(file);
+  const items = Array.from({ length: 2_000 }, (_, n) => ({
+    type: 'message',
+    id: `item_${n}`,
+    text: `Said ${n}.`,
+  }));
+  await store.saveSnapshot('a', { seq: 1, state: { items } });
+  expect(await store.loadSnapshot('a')).toEqual({ seq: 1, state: { items } });
+  expect(query(file, 'SELECT length(state) FROM snapshots')).toBeLessThan(JSON.stringify(items).length / 3);
+});
+
 describe('a file that the sqlite store cannot use', () => {
   test('is reported as damaged and left unchanged when it is not a database', async () => {
     const file = makeFile();
