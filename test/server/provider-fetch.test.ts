@@ -132,6 +132,20 @@ describe('an answer', () => {
     expect(await (await providerFetch(provider.url, { method: 'POST', body: '{}' })).text()).toBe('told');
   });
 
+  test.each(['identity', 'gzip'])('that is aborted before its body is read (%s) fails', async encoding => {
+    await using provider = await listen((_, answer) => {
+      answer.writeHead(200, { 'content-encoding': encoding });
+      answer.write(encoding === 'gzip' ? gzipSync(FIRST).subarray(0, 12) : FIRST);
+    });
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const answer = await providerFetch(provider.url, { method: 'POST', body: '{}', signal });
+    leaving.abort();
+    await new Promise(resolve => setImmediate(resolve));
+    await new Promise(resolve => setImmediate(resolve));
+    await expect(answer.text()).rejects.toThrow();
+  });
+
   test('whose compressed connection breaks in the middle is lost', async () => {
     await using provider = await listen((asked, answer) => {
       const part = gzipSync(FIRST.repeat(100)).subarray(0, -20);
