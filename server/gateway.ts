@@ -45,7 +45,7 @@ export function createGateway(
   options: GatewayOptions & {
     hiddenWaitMs?: number;
     drives?: boolean;
-    fetch?: typeof fetch;
+    fetch?: typeof globalThis.fetch;
     logIgnored?(line: string): void;
   },
   agents?: ReadonlyMap<string, Agent>,
