@@ -135,6 +135,9 @@ export type RunRecord = Progress & {
   wakeAt?: number;
 };
 
+/** A run of a chain, and what tells whether it is as it was read before. */
+export type RunLink = Pick<RunRecord, 'runId' | 'createdAt' | 'redactions' | 'seq' | 'continues'>;
+
 /**
  * A driver appends with its epoch; other processes append inputs. Both append only directly after seq `after`, and to a
  * run with as many `redactions` (default 0).
@@ -497,8 +500,8 @@ export interface Store {
   count?(): Promise<Record<RunStatus, number>>;
   /** The entries of all runs in one order; absent for a store without. `agent.on` needs it. */
   readonly feed?: StoreFeed;
-  /** Returns the runs that this run continues, oldest first, ending with the run itself. */
-  chain(runId: string): Promise<RunRecord[]>;
+  /** Returns the runs that this run continues, oldest first, ending with the run itself. Reads little of each: chains are long. */
+  chain(runId: string): Promise<RunLink[]>;
   /**
    * Deletes the run and its child runs in one commit, with all data that no other run uses: entries, snapshots, items,
    * blobs. Returns their ids, its own first. Rejects with `refused` while one of them is driven, while the parent run

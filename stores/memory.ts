@@ -5,6 +5,7 @@ import {
   type ClaimRequest,
   changedRun,
   type Progress,
+  type RunLink,
   type RunRecord,
   type Standing,
   type Store,
@@ -79,6 +80,14 @@ export function memory(): Store {
   function describeRun(runId: string): RunRecord | undefined {
     const run = open().get(runId);
     return run && describe(run);
+  }
+
+  function linkOf(runId: string): RunLink | undefined {
+    const run = open().get(runId);
+    if (run === undefined) return undefined;
+    const { createdAt, continues } = run.record;
+    const { redactions } = run;
+    return { runId, createdAt, redactions, seq: lengthOf(run), ...omitUndefined({ continues }) };
   }
 
   function write(run: Run, { event, text }: Encoded): void {
@@ -269,7 +278,7 @@ export function memory(): Store {
     count: async () =>
       countByStatus([...open().values()].map(({ record }) => ({ status: record.status, count: 1 }))),
 
-    chain: async runId => followChain(runId, describeRun),
+    chain: async runId => followChain(runId, linkOf),
 
     async delete(runId, options = {}) {
       const doomed = planDeletion(kinshipOf(open()), runId, options);

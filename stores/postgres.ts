@@ -15,6 +15,7 @@ import {
   countRuns,
   dropRuns,
   findRuns,
+  LINK,
   locateRun,
   readBytes,
   readKinship,
@@ -35,7 +36,7 @@ import {
   redactIn,
   refuseAppend,
 } from './run-record.ts';
-import { escapeText, type Transaction, toLease, toRecord, toRunList } from './sql/rows.ts';
+import { escapeText, type Transaction, toLease, toLinks, toRecord, toRunList } from './sql/rows.ts';
 import { Watchers } from './watchers.ts';
 
 export type PostgresOptions = {
@@ -259,13 +260,13 @@ function makeStore(database: Database, now: () => number): Store {
 
     async chain(runId) {
       const rows = await query(
-        `WITH RECURSIVE up AS (SELECT * FROM @runs WHERE run_id = $1
-           UNION SELECT o.* FROM @runs o JOIN up ON o.run_id = up.continues)
-         SELECT ${recordOfRow('$2')} FROM up r`,
-        ...[escapeText(runId), now()],
+        `WITH RECURSIVE up AS (SELECT ${LINK} FROM @runs r WHERE run_id = $1
+           UNION SELECT ${LINK} FROM @runs r JOIN up ON r.run_id = up.continues)
+         SELECT * FROM up`,
+        escapeText(runId),
       );
-      const found = new Map(rows.map(toRecord).map(record => [record.runId, record]));
-      return followChain(runId, id => found.get(id));
+      const links = toLinks(rows);
+      return followChain(runId, id => links.get(id));
     },
 
     async delete(runId, given = {}) {

@@ -11,6 +11,7 @@ import {
   type Progress,
   type Redacted,
   type RedactOptions,
+  type RunLink,
   type RunRecord,
   type RunStatus,
   type Standing,
@@ -88,8 +89,8 @@ export function closedStore(): EngineError {
 }
 
 /** Oldest first, with the run itself. Throws `run-unknown` for a gap, `journal-damaged` for a circle. */
-export function followChain(runId: string, get: (runId: string) => RunRecord | undefined): RunRecord[] {
-  const chain: RunRecord[] = [];
+export function followChain(runId: string, get: (runId: string) => RunLink | undefined): RunLink[] {
+  const chain: RunLink[] = [];
   const seen = new Set<string>();
   for (let next: string | undefined = runId; next !== undefined; ) {
     if (seen.has(next)) throw describeDamage(next, 1, 'continues a run that continues this one');

@@ -14,7 +14,6 @@ import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
 import {
   assertUnredacted,
   countByStatus,
-  followChain,
   isOpen,
   NO_REST,
   redactIn,
@@ -44,6 +43,7 @@ import {
   packState,
   readBlobBytes,
   readSnapshot,
+  readChain,
   removeRuns,
   writeBlobRow,
   writeSnapshot,
@@ -225,7 +225,7 @@ function makeStore(connection: Connection): Store {
       return countByStatus(await connection.query(sql => sql.countByStatus.all()));
     },
 
-    chain: runId => connection.read(sql => followChain(runId, id => describeRun(sql, id))),
+    chain: runId => connection.query(sql => readChain(sql, runId)),
 
     async delete(runId, options = {}) {
       const removed = await connection.write(sql =>

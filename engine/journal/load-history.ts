@@ -4,7 +4,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Inheritance, People } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { LastSent } from '../../protocol/sent.ts';
-import type { Store } from '../../protocol/store.ts';
+import type { RunLink, Store } from '../../protocol/store.ts';
 import { loadRun } from './load-run.ts';
 
 /**
@@ -24,12 +24,12 @@ const MOST_ITEMS = 20_000;
 
 const shared = new WeakMap<Store, InheritedTranscripts>();
 
-type Cached = { chainKey: string; inherited: Promise<Inherited>; size: number };
+/** `chain`: the run and those before it as the store had them, oldest first. */
+type Cached = { chain: readonly RunLink[]; inherited: Promise<Inherited>; size: number };
 
 /** Transcripts that runs inherit, cached until a run of the chain gets another entry (a redaction) or others are used more. */
 export class InheritedTranscripts {
   readonly #store: Store;
-  /** By run; `chainKey` lists the runs of the chain as the store has them. */
   readonly #cache = new Map<string, Cached>();
   readonly #mostItems: number;
   #size = 0;
@@ -62,18 +62,13 @@ export class InheritedTranscripts {
   /** From all runs up to `continues`; nothing for `null`. Throws `run-unknown` if one is missing. */
   async load(continues: string | null): Promise<Inherited> {
     if (continues === null) return NOTHING;
-    const chainKeys = new Map<string, string>();
-    let chainKey = '';
-    for (const { runId, createdAt, redactions, seq } of await this.#store.chain(continues)) {
-      chainKey += `${runId} ${createdAt} ${redactions} ${seq}\n`;
-      chainKeys.set(runId, chainKey);
-    }
+    const chain = await this.#store.chain(continues);
     const findCached = (runId: string) => {
       const cached = this.#cache.get(runId);
-      return cached?.chainKey === chainKeys.get(runId) ? cached?.inherited : undefined;
+      return cached !== undefined && isStill(cached.chain, chain) ? cached.inherited : undefined;
     };
     const inherited = findCached(continues) ?? loadInherited(this.#store, continues, findCached);
-    const cached = { chainKey, inherited, size: 1 };
+    const cached = { chain, inherited, size: chain.length };
     this.#drop(continues);
     this.#cache.set(continues, cached);
     this.#size += cached.size;
@@ -98,6 +93,16 @@ export class InheritedTranscripts {
     this.#size -= this.#cache.get(runId)?.size ?? 0;
     this.#cache.delete(runId);
   }
+}
+
+/** Whether the runs of a chain are the first of another, unchanged. */
+function isStill(known: readonly RunLink[], chain: readonly RunLink[]): boolean {
+  return known.every(({ runId, createdAt, redactions, seq }, at) => {
+    const now = chain[at];
+    return (
+      now?.runId === runId && now.createdAt === createdAt && now.redactions === redactions && now.seq === seq
+    );
+  });
 }
 
 const NOTHING: Inherited = {

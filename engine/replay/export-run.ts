@@ -1,6 +1,7 @@
 import { statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
+import { EngineError } from '../../protocol/error.ts';
 import { blobsOf, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
 import { canonicalJson, type JsonValue, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
@@ -19,8 +20,12 @@ export type RunExport = { format: typeof EXPORT_FORMAT; chain?: ExportedRun[] } 
 /** A run with those it continues, always alike. Throws `refused` (restored), `journal-damaged`, `chart-mismatch`, `run-unknown`. */
 export async function exportRun(store: Store, runId: string): Promise<RunExport> {
   const chain: ExportedRun[] = [];
-  for (const record of await store.chain(runId))
+  for (const link of await store.chain(runId)) {
+    const record = await store.get(link.runId);
+    if (record === undefined)
+      throw new EngineError('run-unknown', `Run ${link.runId} was deleted while it was exported.`);
     chain.push(await exportOne(store, record, chain.at(-1)?.seal));
+  }
   const exported = chain.pop();
   if (exported === undefined) throw damagedJournal(runId, 1, 'is missing');
   return { format: EXPORT_FORMAT, ...exported, ...(chain.length > 0 && { chain }) };

@@ -42,18 +42,17 @@ type Shown = { describeError: DescribeError; othersFor?: OthersFor };
 /** The messages as they are for someone who may not decide everything. */
 export async function readChatMessages(run: Run, shown: Shown): Promise<UIMessage[]> {
   const messages: UIMessage[] = [];
-  for (const record of await run.source.store.chain(run.id))
-    messages.push(...(await messagesOf(run, record, shown)));
+  for (const { runId } of await run.source.store.chain(run.id))
+    messages.push(...(await messagesOf(run, runId, shown)));
   return messages;
 }
 
 async function messagesOf(
   { source: { store, textFilters } }: Run,
-  record: RunRecord,
+  runId: string,
   shown: Shown,
 ): Promise<UIMessage[]> {
-  const { runId } = record;
-  const messageId = await findMessageIds(store, record);
+  const messageId = await findMessageIds(store, (await store.get(runId)) ?? { runId });
   /** By the number of the assistant message: the user messages before it, and its chunks. */
   const messages: { users: UIMessage[]; chunks: ContentChunk[] }[] = [];
   const writer = new MessageWriter({ runId, store, messageId, ...shown }, ({ message, chunk }) =>

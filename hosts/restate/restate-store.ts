@@ -21,6 +21,7 @@ import {
   type Redacted,
   type Redaction,
   type RedactOptions,
+  type RunLink,
   type RunList,
   type RunRecord,
   type Standing,
@@ -243,7 +244,7 @@ export class RestateStore implements Store {
     return text === null ? undefined : new TextEncoder().encode(text).slice(offset, offset + length);
   }
 
-  async chain(runId: string): Promise<RunRecord[]> {
+  async chain(runId: string): Promise<RunLink[]> {
     const records = new Map<string, RunRecord>();
     for (let next: string | undefined = runId; next !== undefined && !records.has(next); ) {
       const record: RunRecord | undefined = await this.get(next);

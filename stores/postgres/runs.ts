@@ -62,6 +62,8 @@ export async function findRuns(query: Transaction, wanted: ListQuery, now: numbe
   );
 }
 
+export const LINK = `r.run_id, r.created_at, r.redactions::float8 AS redactions, r.seq::float8 AS seq, r.continues`;
+
 /** Locks and reads the runs that a deletion may concern: the kin of `runIds`, and their kin, and what open runs wait for. */
 export async function readKinship(
   query: Transaction,

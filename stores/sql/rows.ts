@@ -14,6 +14,7 @@ import {
   type Owner,
   progressSchema,
   type Redaction,
+  type RunLink,
   type RunList,
   type RunRecord,
   type RunStatus,
@@ -106,6 +107,35 @@ export function toRecord(row: Row): RunRecord {
   });
 }
 
+/** The runs of a chain by id. */
+export function toLinks(rows: readonly Row[]): ReadonlyMap<string, RunLink> {
+  return new Map(
+    rows.map(row => {
+      const { run_id: runId, created_at: createdAt, redactions, seq, continues } = row;
+      return readSafely(row, () => {
+        const link: RunLink = {
+          runId: readText(runId),
+          createdAt: readNumber(createdAt),
+          redactions: readNumber(redactions),
+          seq: readNumber(seq),
+          ...(continues !== null && { continues: readText(continues) }),
+        };
+        return [link.runId, link];
+      });
+    }),
+  );
+}
+
+function readText(column: unknown): string {
+  if (typeof column === 'string') return unescapeText(column);
+  throw new TypeError('A column is not text.');
+}
+
+function readNumber(column: unknown): number {
+  if (typeof column === 'number') return column;
+  throw new TypeError('A column is not a number.');
+}
+
 /** Converts the rows of a list. Reports invalid rows to `onDamaged` and leaves them out; without it, throws. */
 export function toRecords(rows: readonly Row[], query: Pick<ListFilter, 'onDamaged'>): RunRecord[] {
   return rows.flatMap(row => readOrReport(query, () => [toRecord(row)]));
@@ -179,9 +209,13 @@ export function hasDeadOwner(column: unknown, isDead: ((owner: Owner) => boolean
   }
 }
 
+/** What JSON writes otherwise between quotes. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what JSON escapes.
+const ESCAPED = /["\\\u0000-\u001f]/;
+
 /** Reverses `escapeText`. Throws a `SyntaxError` for text that is not escaped so. */
 export function unescapeText(text: string): string {
-  return z.string().parse(JSON.parse(`"${text}"`));
+  return ESCAPED.test(text) ? String(JSON.parse(`"${text}"`)) : text;
 }
 
 function readSafely<Result>(row: Row, read: () => Result): Result {

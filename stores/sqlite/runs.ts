@@ -1,11 +1,11 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
+import type { RunLink, RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
 import { isWork } from '../lease.ts';
 import type { ListQuery } from '../list-query.ts';
 import type { Kinship } from '../plan-deletion.ts';
-import { assertUnredacted, existingRun, missingRun } from '../run-record.ts';
+import { assertUnredacted, existingRun, followChain, missingRun } from '../run-record.ts';
 import { sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import {
   type Condition,
@@ -19,6 +19,7 @@ import {
   rangesOf,
   startOfPart,
   toLease,
+  toLinks,
   toRecord,
   toRecords,
   toSnapshot,
@@ -50,6 +51,12 @@ export function locateRunRow(sql: Statements, runId: string) {
 export function describeRun(sql: Statements, runId: string): RunRecord | undefined {
   const row = findRow(sql.run, sql, runId);
   return row && toRecord(row);
+}
+
+export function readChain(sql: Statements, runId: string): RunLink[] {
+  const links = toLinks(sql.chain.all(escapeText(runId)));
+  // A run that is missing may have a journal: `describeRun` says so.
+  return followChain(runId, id => links.get(id) ?? describeRun(sql, id));
 }
 
 function findRow(statement: Statements['run'], sql: Statements, runId: string): Row | undefined {

@@ -9,6 +9,8 @@ export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.cr
   runs.reserved_until,
   (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
 
+const LINK = 'runs.run_id, runs.created_at, runs.redactions, runs.seq, runs.continues';
+
 /** The highest position that an append has or had. */
 const LAST_POSITION = `max((SELECT lowest FROM feed), (SELECT ifnull(max(position), 0) FROM appends))`;
 
@@ -70,6 +72,8 @@ const SQL = {
     ${FROM_RUN}`,
   lease: 'SELECT run_id, owner, lease_until FROM runs WHERE run = ?',
   run: `SELECT ${RECORD} ${FROM_RUN}`,
+  chain: `WITH RECURSIVE up AS (SELECT ${LINK} FROM runs WHERE run_id = ?
+    UNION SELECT ${LINK} FROM up JOIN runs ON runs.run_id = up.continues) SELECT * FROM up`,
   countByStatus: 'SELECT status, count(*) AS count FROM runs GROUP BY status',
   journal: 'SELECT 1 FROM journals WHERE run_id = ?',
   rows: `SELECT seq, state_hash, sums, json FROM appends

@@ -16,7 +16,7 @@ import { DEEPEST_JSON, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { chatLabels, type Labels, labelsSchema } from '../../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import type { Person } from '../../../protocol/run-command.ts';
-import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
+import { listAll, type RunLink, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
 import { type BodyLimits, parseBounded, readText } from '../../../server/read-body.ts';
 import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
@@ -103,7 +103,7 @@ function fileOf(part: unknown): Part {
 export type ChatStart = Omit<StartOptions, 'labels' | 'chat' | 'continues' | 'runId' | 'signal'>;
 
 /** The place of a user message: its journal entry, and the number of the assistant message that follows it. */
-type Place = { record: RunRecord; entry: JournalEntry; number: number };
+type Place = { record: RunLink; entry: JournalEntry; number: number };
 
 export class Chat {
   readonly #agent: Agent;
@@ -138,7 +138,7 @@ export class Chat {
     return await findLatestRun(this.#store, this.#labels, ({ agent }) => agent === name);
   }
 
-  async open({ runId }: RunRecord): Promise<Run> {
+  async open({ runId }: Pick<RunRecord, 'runId'>): Promise<Run> {
     return await this.#agent.open(runId, { labels: this.#labels });
   }
 
@@ -238,7 +238,7 @@ export class Chat {
     await this.stop('The chat was continued at an earlier message.');
   }
 
-  async #fork(record: RunRecord, options: Parameters<Run['fork']>[0]): Promise<Run> {
+  async #fork(record: RunLink, options: Parameters<Run['fork']>[0]): Promise<Run> {
     const run = await this.open(record);
     return drive(await this.#begin(this.#caller, this.#agent, () => run.fork(options)));
   }

@@ -74,7 +74,6 @@ function withRecord(store: Store, change: Partial<RunRecord>): Store {
     const record = await store.get(runId);
     return record && alter(record);
   };
-  changed.chain = async runId => (await store.chain(runId)).map(alter);
   changed.loadSnapshot = runId => store.loadSnapshot(runId);
   return changed;
 }
