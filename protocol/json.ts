@@ -204,19 +204,26 @@ export function measureJson(text: string): { depth: number; commas: number } {
   let depth = 0;
   let deepest = 0;
   let commas = 0;
-  let inString = false;
   for (let at = 0; at < text.length; at += 1) {
     const char = text.charCodeAt(at);
-    if (inString) {
-      if (char === BACKSLASH) at += 1;
-      else if (char === QUOTE) inString = false;
-      continue;
-    }
-    if (char === QUOTE) inString = true;
+    if (char === QUOTE) at = endOfString(text, at);
     else if (char === 0x5b || char === 0x7b) depth += 1;
     else if (char === 0x5d || char === 0x7d) depth -= 1;
     else if (char === 0x2c) commas += 1;
     if (depth > deepest) deepest = depth;
   }
   return { depth: deepest, commas };
+}
+
+/** Where the quote is that ends a string, or the length of a text that does not end it. */
+export function endOfString(text: string, begin: number): number {
+  let at = begin;
+  let backslashes: number;
+  do {
+    at = text.indexOf('"', at + 1);
+    if (at === -1) return text.length;
+    backslashes = 0;
+    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
+  } while (backslashes % 2 === 1);
+  return at;
 }

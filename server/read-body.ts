@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import type * as z from 'zod';
 import { measureJson } from '../protocol/json.ts';
 import { asSentence } from '../protocol/options/refuse-unknown.ts';
 import { ApiError } from './error-envelope.ts';
@@ -26,14 +26,14 @@ export async function readBody<Schema extends z.ZodType>(
   throw describeIssues(parsed.error.issues);
 }
 
-const anything = z.unknown();
-
-/** The JSON body of a request, for a reader of its own. Throws like `readBody`. */
-export function readAnyBody(c: {
-  req: { raw: Request };
-  get(name: 'requestLimits'): BodyLimits;
-}): Promise<unknown> {
-  return readBody(c.req.raw, anything, c.get('requestLimits'));
+/** The JSON body of a request, for a reader of its own; `parse` for one that is not empty. Throws like `readBody`. */
+export async function readAnyBody(
+  c: { req: { raw: Request }; get(name: 'requestLimits'): BodyLimits },
+  parse: (text: string, limits: BodyLimits) => unknown = parseBounded,
+): Promise<unknown> {
+  const limits = c.get('requestLimits');
+  const text = await readJsonText(c.req.raw, limits.maxBytes);
+  return text === '' ? {} : parse(text, limits);
 }
 
 async function readJsonText(request: Request, maxBytes: number): Promise<string> {

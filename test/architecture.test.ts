@@ -109,6 +109,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'request/compaction-items.ts',
       'request/field-table.ts',
       'request/gateway-request.ts',
+      'request/known-bodies.ts',
       'request/openai-items.ts',
       'request/read-fields.ts',
       'request/request-tools.ts',

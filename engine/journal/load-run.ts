@@ -71,6 +71,15 @@ export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   });
 }
 
+/** Notes the fold of what this process has appended to the store, so that it is not read from there. */
+export function noteFold(store: Store, runId: string, { seq, redactions, ...fold }: LoadedRun): void {
+  const runs = knownRunsIn(store);
+  const { startedAt: createdAt, transcript } = fold.state.context;
+  const known = runs.find({ runId, createdAt, redactions, seq: Number.POSITIVE_INFINITY });
+  if (known === undefined || known.seq < seq)
+    runs.keep({ runId, createdAt, redactions }, { seq, fold, chars: charsOf(transcript) });
+}
+
 /** Notes that the store has a snapshot of the run, so that none is saved again. */
 export function noteSnapshot(
   store: Store,

@@ -1,8 +1,9 @@
 import { hasEnded } from '../../machines/status.ts';
 import type { Item } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
-import { makeImage, noteSnapshot, SHORT_JOURNAL, type StoredFold } from '../journal/load-run.ts';
+import { makeImage, noteFold, noteSnapshot, SHORT_JOURNAL, type StoredFold } from '../journal/load-run.ts';
 
 /** The fewest entries between two snapshots of a run that does not rest. */
 const ACTIVE_INTERVAL = 512;
@@ -30,6 +31,9 @@ export class Snapshots {
 
   /** At the end of a run, for the runs that continue it; `fold` is of its last entry then. */
   async saveAtRest(fold: StoredFold): Promise<void> {
+    const inherited = this.#inherited;
+    const loaded = { ...fold, snapshotSeq: this.#seq, ...omitUndefined({ inherited }) };
+    noteFold(this.#options.store, this.#options.runId, loaded);
     const added = fold.seq - this.#seq;
     const isDue = hasEnded(fold.state)
       ? added > 0 && fold.seq >= SHORT_JOURNAL

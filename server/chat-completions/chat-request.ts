@@ -1,14 +1,16 @@
 import * as z from 'zod';
 import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, omitNull } from '../../protocol/json.ts';
+import { oncePer } from '../../protocol/once-per.ts';
 import { maybe, object, orText } from '../fields.ts';
 import {
+  assertContent,
   customCall,
   type GatewayRequest,
   type SentItem,
   sent,
-  sentMessage,
 } from '../gateway/request/gateway-request.ts';
+import { KnownMessages } from '../gateway/request/known-bodies.ts';
 import {
   assertTools,
   type ChosenTool,
@@ -230,6 +232,8 @@ export const chatBody = z.object({
 
 type Parsed = z.infer<typeof chatBody>;
 
+const known = new KnownMessages<Parsed>(chatBody, MOST_MESSAGES);
+
 /**
  * Throws a `ResponsesError` with the path of the first problem. The response is stored unless the client sends
  * `store: false`, so that its run survives the process.
@@ -273,7 +277,7 @@ export function readChatRequest(
 }
 
 function readBody(value: unknown): Parsed {
-  const parsed = chatBody.safeParse(value);
+  const parsed = known.safeParse(value);
   const [issue] = parsed.error?.issues ?? [];
   if (issue !== undefined && !isGiven(value, issue.path)) throw missing(describeIssue(issue).param);
   if (!parsed.success) throw describeIssue(issue);
@@ -339,26 +343,50 @@ function readMessages(messages: readonly ChatMessage[]): Pick<GatewayRequest, 'i
 function readMessage(message: ChatMessage, at: number, calls: OpenCalls): SentItem[] {
   const place = `messages[${at}]`;
   if (message.role === 'tool') {
-    const callId = calls.close(message.tool_call_id, place);
-    return [sent({ type: 'tool_result', callId, output: joinTexts(message.content), isError: false })];
+    const [result] = itemsOf(message);
+    return result === undefined ? [] : [withCallId(result, calls.close(message.tool_call_id, place))];
   }
   calls.assertNone();
-  if (message.role !== 'assistant')
-    return [sentMessage({ type: 'message', role: message.role, content: message.content }, place)];
+  if (message.role !== 'assistant') {
+    assertContent(message, place);
+    return itemsOf(message);
+  }
   const { content, refusal, tool_calls } = message;
-  const made = (tool_calls ?? []).map(call => readCall(call, place, calls));
-  if (content == null && refusal == null && made.length === 0) throw missing(`${place}.content`);
+  if (content == null && refusal == null && !tool_calls?.length) throw missing(`${place}.content`);
+  return itemsOf(message).map(item => {
+    const [made] = item.items;
+    return made?.type === 'tool_call' ? withCallId(item, calls.open(made.callId, place)) : item;
+  });
+}
+
+/** With the ids that the client gave to calls. */
+const itemsOf = oncePer((message: ChatMessage): SentItem[] => {
+  if (message.role === 'tool') {
+    const { tool_call_id: callId, content } = message;
+    return [sent({ type: 'tool_result', callId, output: joinTexts(content), isError: false })];
+  }
+  if (message.role !== 'assistant')
+    return [sent({ type: 'message', role: message.role, content: message.content })];
+  const { content, refusal, tool_calls } = message;
+  const made = (tool_calls ?? []).map(readCall);
   const text = joinTexts(content ?? []) + (refusal ?? '');
   if (text === '') return made;
   return [sent({ type: 'message', role: 'assistant', content: [{ type: 'text', text }] }), ...made];
+});
+
+function withCallId(item: SentItem, callId: string): SentItem {
+  const items = item.items.map(made =>
+    'callId' in made && made.callId !== callId ? { ...made, callId } : made,
+  );
+  return items.every((made, at) => made === item.items[at]) ? item : { ...item, items };
 }
 
 function joinTexts(parts: readonly Part[]): string {
   return parts.map(part => (part.type === 'text' ? part.text : '')).join('');
 }
 
-function readCall(call: ChatToolCall, place: string, calls: OpenCalls): SentItem {
-  const callId = calls.open(call.id, place);
+function readCall(call: ChatToolCall): SentItem {
+  const { id: callId } = call;
   if (call.type === 'custom') return customCall({ callId, ...call.custom });
   const { name, arguments: written } = call.function;
   return sent({ type: 'tool_call', callId, name, arguments: written });

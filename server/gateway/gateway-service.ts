@@ -25,7 +25,7 @@ import {
 import { compactsContext, requestToCompact } from './request/compaction-items.ts';
 import type { GatewayRequest } from './request/gateway-request.ts';
 import { RequestFields } from './request/read-fields.ts';
-import { continuationOf, historyOf, withProviderIds } from './runs/continued-run.ts';
+import { AnsweredHistories, continuationOf, historyOf, withProviderIds } from './runs/continued-run.ts';
 import { type CallersRequest, RequestRuns } from './runs/request-runs.ts';
 import { type FoundResponse, ResponseLibrary, recordedUsage } from './runs/response-library.ts';
 import { RESPONSES, type RequestKey } from './runs/response-spec.ts';
@@ -91,6 +91,7 @@ export class GatewayService {
   readonly runs: RequestRuns;
   readonly fields: RequestFields;
   readonly #agents: GatewayAgents;
+  readonly #histories = new AnsweredHistories();
   readonly #mutex = new KeyedMutex();
 
   constructor(options: GatewayServiceOptions) {
@@ -117,20 +118,29 @@ export class GatewayService {
       ? undefined
       : requestToCompact(request);
     if (compacted !== undefined) return await this.compact(compacted, caller, write, alone);
-    const continuation = await continuationOf(request, ownRunId => this.library.seenBy(caller, ownRunId));
+    const continuation = await continuationOf(
+      request,
+      ownRunId => this.library.seenBy(caller, ownRunId),
+      history => this.#histories.find(history, caller),
+    );
+    const carryOut = async (asked: Asked) => {
+      const live = await this.#carryOut(asked, write);
+      this.#histories.note(request, caller, live.id);
+      return live;
+    };
     const history = historyOf(request);
     if (continuation !== undefined && how.once === undefined) {
       const { runId: ownRunId } = continuation;
       try {
         const asked = { ...this.resolve(continuation.request), caller, ...how, ownRunId, ...history };
-        return await this.#carryOut(asked, write);
+        return await carryOut(asked);
       } catch (error) {
         // Refused before anything was done, for example because a person has answered the call.
         if (!(error instanceof ResponsesError)) throw error;
       }
     }
     const asked = this.resolve(withProviderIds(request));
-    return await this.#carryOut({ ...asked, caller, ...how, ...history }, write);
+    return await carryOut({ ...asked, caller, ...how, ...history });
   }
 
   async #carryOut<Wire, Whole>(

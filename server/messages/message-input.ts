@@ -155,10 +155,11 @@ export function readMessages(
   if (messages.every(({ role }) => role === 'system'))
     throw invalidAt('messages', 'at least one message is required');
   assertPaired(messages);
+  const known = isForAnthropic ? readForAnthropic : readForOthers;
   const read = messages.map((each, at) => {
     const place = `messages.${at}.content`;
-    const items =
-      each.role === 'assistant' ? readAnswer(each.content, { place, isForAnthropic }) : readInput(each);
+    const items = known.get(each) ?? readEach(each, { place, isForAnthropic });
+    known.set(each, items);
     const mayBeEmpty = each.role === 'assistant' && (each.content.length > 0 || at === messages.length - 1);
     if (items.length > 0 || mayBeEmpty) return items;
     throw invalidAt(place, 'a message must have content that is not empty');
@@ -167,6 +168,14 @@ export function readMessages(
   const begin = messages.findLastIndex(({ role }, at) => at < end && role !== 'assistant') + 1;
   const from = read.slice(0, begin).flat().length;
   return { input: read.flat(), answered: { from, to: read.slice(0, end).flat().length } };
+}
+
+/** The items of messages, which clients send again and again. */
+const readForAnthropic = new WeakMap<AnthropicMessage, InputItem[]>();
+const readForOthers = new WeakMap<AnthropicMessage, InputItem[]>();
+
+function readEach(message: AnthropicMessage, where: { place: string; isForAnthropic: boolean }): InputItem[] {
+  return message.role === 'assistant' ? readAnswer(message.content, where) : readInput(message);
 }
 
 /** The results of all calls must come in the next message, as providers require. Adjacent messages of one role are one. */

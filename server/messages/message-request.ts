@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../pr
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
 import { maybe, object, openFields } from '../fields.ts';
 import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
+import { KnownMessages, type ReadBody } from '../gateway/request/known-bodies.ts';
 import {
   assertTools,
   MOST_TOOLS,
@@ -100,6 +101,8 @@ export const messageBody = z.object({
 type Prompt = z.infer<typeof countBody>;
 type Create = z.infer<typeof messageBody>;
 
+const known = new KnownMessages<Create>(messageBody, MOST_MESSAGES);
+
 type MessageRequest = {
   request: GatewayRequest;
   /** Of thinking: its text, only its signature, or nothing. */
@@ -113,7 +116,7 @@ type ModelOf = (model: string) => Pick<ModelAdapter, 'provider' | 'capabilities'
 
 /** Throws a `ResponsesError` with the path of the first problem, such as `messages.3.content.0`. */
 export function readMessageRequest(value: unknown, modelOf: ModelOf, betas?: string): MessageRequest {
-  const body = parse(messageBody, value);
+  const body = parse(known, value);
   const { request: prompt, provider } = readPrompt(body, modelOf);
   const { temperature, top_p: topP, max_tokens: maxOutputTokens, service_tier } = body;
   const request = {
@@ -139,14 +142,11 @@ export function readCountRequest(value: unknown, modelOf: ModelOf): GatewayReque
   return { ...request, providerOptions: provider === ANTHROPIC ? promptOptions(body) : {} };
 }
 
-function parse<Schema extends typeof messageBody | typeof countBody>(
-  schema: Schema,
-  value: unknown,
-): z.infer<Schema> {
+function parse<Body>(schema: { safeParse(value: unknown): ReadBody<Body> }, value: unknown): Body {
   // A field that is `null` counts as absent.
   const parsed = schema.safeParse(isJsonObject(value) ? omitNull(value) : value);
   if (!parsed.success) throw describeProblem(parsed.error.issues[0]);
-  return parsed.data as z.infer<Schema>;
+  return parsed.data;
 }
 
 function readPrompt(body: Prompt, modelOf: ModelOf): { request: GatewayRequest; provider: string } {

@@ -21,13 +21,13 @@ import {
 } from '../../protocol/json.ts';
 import { maybe, object, openFields, orText } from '../fields.ts';
 import {
+  assertContent,
   customCall,
   type InputItem,
   OPENAI,
   outputOf,
   type SentItem,
   sent,
-  sentMessage,
 } from '../gateway/request/gateway-request.ts';
 import { isForAll } from '../gateway/request/openai-items.ts';
 import { clientTools, readDeclarations } from '../gateway/request/request-tools.ts';
@@ -308,7 +308,8 @@ function readItem(wire: WireItem, place: string): InputItem {
       const opaque =
         role === 'assistant' && phase != null ? { provider: OPENAI, data: { phase } } : undefined;
       const message = { ...named, type: 'message' as const, role, content, ...omitUndefined({ opaque }) };
-      return { ...named, ...sentMessage(message, place) };
+      assertContent(message, place);
+      return { ...named, ...sent(message) };
     }
     case 'reasoning': {
       const opened = openReasoning(item.encrypted_content);

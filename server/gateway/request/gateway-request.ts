@@ -62,12 +62,10 @@ export function sent(...items: Item[]): SentItem {
   return { type: 'sent', items };
 }
 
-/** Throws a `ResponsesError` for one without content that is not the model's. */
-export function sentMessage(message: MessageItem, place: string): SentItem {
-  const { role, content } = message;
+/** Throws a `ResponsesError` for a message without content that is not the model's. */
+export function assertContent({ role, content }: Pick<MessageItem, 'role' | 'content'>, place: string): void {
   if (role !== 'assistant' && content.every(part => part.type === 'text' && part.text === ''))
     throw invalid(`${place}.content`, 'message_content_empty', `'${place}.content' is empty.`);
-  return sent(message);
 }
 
 export function customCall(call: {

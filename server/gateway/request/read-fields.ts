@@ -6,6 +6,7 @@ import { invalid, type ResponsesError } from '../../openai-error.ts';
 import { readAnyBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { type FieldRule, type FieldRules, REQUEST_FIELDS, type RequestApi } from './field-table.ts';
+import { KnownBodies } from './known-bodies.ts';
 
 type Path = readonly (string | number)[];
 
@@ -27,6 +28,7 @@ export function nameIgnored(c: Context<RunsEnv>, fields: readonly string[]): voi
 export class RequestFields {
   readonly #options: { providerOf(model: string | undefined): string; log(line: string): void };
   readonly #logged = new Set<string>();
+  readonly #bodies = new KnownBodies();
 
   constructor(options: { providerOf(model: string | undefined): string; log(line: string): void }) {
     this.#options = options;
@@ -37,7 +39,8 @@ export class RequestFields {
    * `ResponsesError` for the first field that is refused.
    */
   async readBody(c: Context<RunsEnv>, api: RequestApi): Promise<unknown> {
-    const body = await readAnyBody(c);
+    const sender = `${api} ${c.get('caller').name}`;
+    const body = await readAnyBody(c, (text, limits) => this.#bodies.parse(sender, text, limits));
     this.check(api, body, ignored => nameIgnored(c, ignored));
     return body;
   }

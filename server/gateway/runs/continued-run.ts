@@ -6,15 +6,22 @@
  * So the id of a call names its response and the history before it, and a request that answers the calls with the same
  * history continues the run. With any other history, and for other ids, a new run starts from the messages.
  *
+ * A text has no id. After one that this process has given to the same history, and stores, the next run continues the one
+ * that gave it, so that the store has the history once.
+ *
  * In the Responses API the same holds for requests with `store: false`: there the id of the item names the run, whose
  * journal has the digest of the history.
  *
  * The id of a call ends with the provider's own, under which a new run sends the call back: a provider recognizes a
  * conversation that it has cached, and thinking that is bound to it, only by the ids that it knows.
  */
+import type { Caller } from '../../../access/caller.ts';
 import { digestOf } from '../../../protocol/content/digest.ts';
+import { hashText } from '../../../protocol/content/hash-text.ts';
 import { omitUndefined, toJson } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
+import { oncePer } from '../../../protocol/once-per.ts';
+import { remember } from '../../remember.ts';
 import { isSameCall } from '../answer/answer-event.ts';
 import { readItemId, readResponseId } from '../answer/wire-ids.ts';
 import { isOfModel } from '../plan/input-items.ts';
@@ -36,6 +43,10 @@ export function callNamer(prefix: string, input: readonly InputItem[]): NameCall
     return /^[A-Za-z0-9_-]{1,64}$/.test(callId) ? `${named}_${callId}` : named;
   };
 }
+
+type LibraryFor = (ownRunId: string | undefined) => VisibleResponses;
+
+type Continuation = { request: GatewayRequest; runId: string };
 
 type NamedCall = { responseId: string; place: number; history: string; callId: string | undefined };
 
@@ -66,8 +77,14 @@ export function withProviderIds(request: GatewayRequest): GatewayRequest {
 }
 
 function digestOfHistory(input: readonly InputItem[]): string {
-  return digestOf(toJson(input.map(item => (item.type === 'sent' ? item.items : item)))).slice(0, 12);
+  return hashOfHistory(input).slice(0, 12);
 }
+
+function hashOfHistory(input: readonly InputItem[]): string {
+  return hashText(input.map(digestOfItem).join());
+}
+
+const digestOfItem = oncePer((item: InputItem) => digestOf(toJson(item.type === 'sent' ? item.items : item)));
 
 /**
  * The request as one that continues a run, which may be one that is not stored: who has the id of a call and the history
@@ -75,12 +92,20 @@ function digestOfHistory(input: readonly InputItem[]): string {
  */
 export async function continuationOf(
   request: GatewayRequest,
-  libraryFor: (ownRunId: string | undefined) => VisibleResponses,
-): Promise<{ request: GatewayRequest; runId: string } | undefined> {
+  libraryFor: LibraryFor,
+  /** The response to a history, if this process knows it. */
+  answerTo: (history: readonly InputItem[]) => string | undefined,
+): Promise<Continuation | undefined> {
   if (isWithoutResponses(request)) return await continuationByItem(request, libraryFor);
   const { input, answered = { from: 0, to: 0 } } = request;
   const asked = input.slice(answered.from, answered.to).filter(item => item.type === 'sent');
   const calls = asked.flatMap(callsIn);
+  if (calls.length === 0 && asked.length > 0) {
+    const responseId = answerTo(input.slice(0, answered.from));
+    return responseId === undefined
+      ? undefined
+      : await continuationAfter(request, responseId, { asked, libraryFor });
+  }
   const named = readCallId(calls[0]?.callId ?? '');
   if (named === undefined || named.history !== digestOfHistory(input.slice(0, answered.from)))
     return undefined;
@@ -101,6 +126,40 @@ export async function continuationOf(
   return { request: continued, runId: found.run.runId };
 }
 
+/** After a text, which has no id: with the history before it, the run that answered it is continued. */
+async function continuationAfter(
+  request: GatewayRequest,
+  responseId: string,
+  { asked, libraryFor }: { asked: readonly SentItem[]; libraryFor: LibraryFor },
+): Promise<Continuation | undefined> {
+  const found = await libraryFor(undefined).find(responseId);
+  if (found === undefined || found.span.to === null) return undefined;
+  const { text, calls } = givenIn(found);
+  if (text === '' || calls.length > 0 || withoutSpace(saidIn(asked)) !== withoutSpace(text)) return undefined;
+  const input = request.input.slice(request.answered?.to);
+  return { request: { ...request, input, previousResponseId: responseId }, runId: found.run.runId };
+}
+
+/** The stored responses of this process by what they answer, for clients that send their history without ids. */
+export class AnsweredHistories {
+  readonly #responses = new Map<string, string>();
+
+  note({ api, store, input }: GatewayRequest, caller: Caller, responseId: string): void {
+    if (api === 'responses' || store === false) return;
+    remember(this.#responses, keyOf(caller, input), responseId, MOST_HISTORIES);
+  }
+
+  find(history: readonly InputItem[], caller: Caller): string | undefined {
+    return this.#responses.get(keyOf(caller, history));
+  }
+}
+
+const MOST_HISTORIES = 10_000;
+
+function keyOf({ name }: Caller, history: readonly InputItem[]): string {
+  return `${hashOfHistory(history)} ${name}`;
+}
+
 /** Of a request that a later one may continue with its whole history: its digest. */
 export function historyOf(request: GatewayRequest): { history?: string } {
   return isWithoutResponses(request) ? { history: digestOfHistory(request.input) } : {};
@@ -115,8 +174,8 @@ function isWithoutResponses({ api, store, previousResponseId, conversation }: Ga
 
 async function continuationByItem(
   request: GatewayRequest,
-  libraryFor: (ownRunId: string | undefined) => VisibleResponses,
-): Promise<{ request: GatewayRequest; runId: string } | undefined> {
+  libraryFor: LibraryFor,
+): Promise<Continuation | undefined> {
   const { input } = request;
   const to = input.findLastIndex(item => item.type === 'sent' && callsIn(item).length > 0) + 1;
   const from =
@@ -140,8 +199,12 @@ async function continuationByItem(
 
 /** A streamed text begins with the texts of failed attempts, which are not stored. */
 function isSaid(asked: readonly SentItem[], text: string): boolean {
-  const said = asked.flatMap(({ items, ranHere }) => (ranHere ? [] : items.map(textOf))).join('');
+  const said = saidIn(asked);
   return said === '' || withoutSpace(said).endsWith(withoutSpace(text));
+}
+
+function saidIn(asked: readonly SentItem[]): string {
+  return asked.flatMap(({ items, ranHere }) => (ranHere ? [] : items.map(textOf))).join('');
 }
 
 function callsIn({ items, tool, ranHere }: SentItem): ClientCall[] {

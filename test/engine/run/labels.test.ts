@@ -70,9 +70,9 @@ describe.each([
     expect(run.context.labels).toEqual(USER_7);
     expect(await replayRun(store, run.id)).toMatchObject({ equal: true });
     const forged: Store = Object.assign(Object.create(store), {
-      chain: async () => [{ ...(await recordOf(store, run.id)), labels: { user: '8' } }],
+      get: async () => ({ ...(await recordOf(store, run.id)), labels: { user: '8' } }),
     });
-    for (const method of ['read', 'readJson'] as const)
+    for (const method of ['read', 'readJson', 'chain'] as const)
       Object.assign(forged, { [method]: store[method]?.bind(store) });
     expect((await fail(exportRun(forged, run.id))).message).toContain('labels is {"user":"8"}');
   });

@@ -12,6 +12,7 @@ const TOOLS = [{ type: 'function', function: { name: 'ask', parameters: { type: 
 const GO = { role: 'user', content: 'go' };
 
 const SCRIPTS = {
+  talk: [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }],
   ask: [{ text: 'Wait.', ...calling('ask', { n: 1 }) }, calling('ask', { n: 2 }), { text: 'Asked.' }],
   both: [
     calling('echo', { text: 'hidden' }),
@@ -188,5 +189,61 @@ describe('a request starts a run of its own', () => {
     const body = { model: 'both', tools: TOOLS, messages: [GO, ...answered(first)], store: false };
     expect(messageOf(await complete(next, body)).tool_calls).toHaveLength(1);
     await next.close();
+  });
+});
+
+describe('a request with the next message after an answer', () => {
+  const say = (content: string) => ({ role: 'user', content });
+  const NEXT = say('and then?');
+
+  async function talk(messages: object[], more: object = {}): Promise<Message> {
+    return messageOf(await complete(gateway, { model: 'talk', messages, ...more }));
+  }
+
+  /** Of the run that was begun last. */
+  async function started() {
+    const [run] = (await gateway.store.list({ limit: 1 })).runs;
+    const [first] = await gateway.store.read(run?.runId ?? '');
+    if (first?.event.type !== 'run.started') throw new Error('there is no run');
+    return first.event;
+  }
+
+  it('continues the run that gave it: the store has the history once', async () => {
+    const messages: object[] = [say('go on 1')];
+    messages.push(await talk(messages), NEXT);
+    const { runId } = await started();
+    const second = await talk(messages);
+    expect(second.content).toBe('Two.');
+    const next = await started();
+    expect(next).toMatchObject({ continues: runId, input: [{ content: [{ text: 'and then?' }] }] });
+    messages.push(second, NEXT);
+    expect((await talk(messages)).content).toBe('Three.');
+    expect(await started()).toMatchObject({ continues: next.runId });
+  });
+
+  it.each<[what: string, change: (messages: object[]) => object[]]>([
+    ['an earlier message', messages => messages.with(0, say('something else'))],
+    ['the number of messages', messages => [{ role: 'system', content: 'Be brief.' }, ...messages]],
+    ['the answer', messages => messages.with(1, { ...messages[1], content: 'Never. One.' })],
+    ['the answer to none', messages => messages.with(1, { role: 'assistant', content: ' ' })],
+  ])('begins from the messages if the client changed %s', async (what, change) => {
+    const messages = [say(`go on 2 ${what}`)];
+    const changed = change([...messages, await talk(messages), NEXT]);
+    expect((await talk(changed)).content).toBe('Two.');
+    const { continues, input } = await started();
+    expect(continues).toBeUndefined();
+    expect(input).toHaveLength(changed.length);
+  });
+
+  it('begins from the messages if the answer was not stored or has been deleted', async () => {
+    const unstored = [say('go on 3')];
+    await talk([...unstored, await talk(unstored, { store: false }), NEXT]);
+    expect((await started()).continues).toBeUndefined();
+    const deleted = [say('go on 4')];
+    const answer = await talk(deleted);
+    const { runId } = await started();
+    await gateway.send('DELETE', `/${runId.replace('run_', 'resp_')}`);
+    expect((await talk([...deleted, answer, NEXT])).content).toBe('Two.');
+    expect((await started()).continues).toBeUndefined();
   });
 });

@@ -198,7 +198,9 @@ describe('the next prompt of a session', () => {
     const asked = { ...body, model: 'chat', messages: [user(text('Fix it.'))] };
     const { content } = addUp(await streamed(gateway, asked));
     expect(content).toMatchObject([{ type: 'thinking', thinking: '' }, { text: 'One moment.' }]);
-    const messages = [...asked.messages, { role: 'assistant', content }, user(text('Test it.'))];
+    // Another history than that of the answer, so that no run is continued.
+    const first = user(text('Fix it, please.'));
+    const messages = [first, { role: 'assistant', content }, user(text('Test it.'))];
     await post(gateway, '/v1/messages', { ...asked, messages });
     const [run] = (await gateway.store.list({ limit: 1 })).runs;
     const [started] = await gateway.store.read(run?.runId ?? '');
