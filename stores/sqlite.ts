@@ -11,14 +11,7 @@ import { decodeJson, encodeEvent } from './journal-text.ts';
 import { assertUndriven, recordClaim, refuseClaim } from './lease.ts';
 import { foldText, readListFilter, WHOLE } from './list-query.ts';
 import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
-import {
-  assertUnredacted,
-  countByStatus,
-  isOpen,
-  NO_REST,
-  redactIn,
-  refuseAppend,
-} from './run-record.ts';
+import { assertUnredacted, countByStatus, isOpen, NO_REST, redactIn, refuseAppend } from './run-record.ts';
 import { escapeText, newRunOf, readRedaction, toLease, toRunList } from './sql/rows.ts';
 import { Connection } from './sqlite/connection.ts';
 import { sqliteDeltas, sqliteFeed, watchChanges } from './sqlite/feed.ts';
@@ -42,8 +35,8 @@ import {
   makeKinship,
   packState,
   readBlobBytes,
-  readSnapshot,
   readChain,
+  readSnapshot,
   removeRuns,
   writeBlobRow,
   writeSnapshot,
