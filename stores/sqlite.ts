@@ -36,7 +36,7 @@ import {
   packState,
   readBlobBytes,
   readChain,
-  readSnapshot,
+  readStoredSnapshot,
   removeRuns,
   writeBlobRow,
   writeSnapshot,
@@ -197,7 +197,7 @@ function makeStore(connection: Connection): Store {
       });
     },
 
-    loadSnapshot: runId => connection.query(sql => readSnapshot(sql, runId)),
+    loadSnapshot: runId => connection.query(sql => readStoredSnapshot(sql, runId)),
 
     get: runId => connection.query(sql => describeRun(sql, runId)),
 

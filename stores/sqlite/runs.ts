@@ -100,7 +100,7 @@ export function writeSnapshot(
   sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, text), bytes);
 }
 
-export function readSnapshot(sql: Statements, runId: string): StoredSnapshot | undefined {
+export function readStoredSnapshot(sql: Statements, runId: string): StoredSnapshot | undefined {
   const row = sql.snapshot.get(escapeText(runId));
   return toSnapshot(runId, row && { ...row, state: unpack(row.state) });
 }
