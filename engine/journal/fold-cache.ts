@@ -40,24 +40,35 @@ export class FoldCache<Fold> {
       page: readonly JournalEntry[],
     ) => Fold | undefined | Promise<Fold | undefined>,
   ): Promise<{ record: RunRecord; fold: Fold } | undefined> {
-    return await readUnredacted(store, runId, async (span, record) => {
-      if (record === undefined) this.drop(runId);
-      const known = record && this.find(record);
-      if (record === undefined) return undefined;
-      if (known?.seq === record.seq) return { record, fold: known.fold };
-      let folded = known?.fold;
-      let { seq = 0, chars = 0 } = known ?? {};
-      for await (const page of readPages(store, runId, seq, span)) {
-        folded = await fold(folded, page);
+    return await readUnredacted(
+      store,
+      runId,
+      async (span, record) => {
+        if (record === undefined) this.drop(runId);
+        const known = record && this.find(record);
+        if (record === undefined) return undefined;
+        if (known?.seq === record.seq) return { record, fold: known.fold };
+        let folded = known?.fold;
+        let { seq = 0, chars = 0 } = known ?? {};
+        for await (const page of readPages(store, runId, seq, span)) {
+          folded = await fold(folded, page);
+          if (folded === undefined) return undefined;
+          chars += charsOf(page);
+          seq = page.at(-1)?.seq ?? seq;
+        }
         if (folded === undefined) return undefined;
-        chars += charsOf(page);
-        seq = page.at(-1)?.seq ?? seq;
-      }
-      if (folded === undefined) return undefined;
-      this.keep(record, { seq, fold: folded, chars });
-      return { record, fold: folded };
-    });
+        this.keep(record, { seq, fold: folded, chars });
+        return { record, fold: folded };
+      },
+      this.knowsMore,
+    );
   }
+
+  /** Whether the run has got entries since its record was read. */
+  knowsMore = ({ runId, createdAt, redactions, seq }: Version): boolean => {
+    const known = this.#known.get(runId);
+    return known?.createdAt === createdAt && known.redactions === redactions && known.seq > seq;
+  };
 
   find({ runId, createdAt, redactions, seq }: Version): CachedFold<Fold> | undefined {
     const known = this.#known.get(runId);

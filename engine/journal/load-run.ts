@@ -52,23 +52,28 @@ function knownRunsIn(store: Store): FoldCache<KnownRun> {
  * `journal-damaged` and `chart-mismatch`.
  */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
-  return await readUnredacted(store, runId, async (span, record) => {
-    const runs = knownRunsIn(store);
-    const known = record && runs.find(record);
-    const base = known ? { ...known.fold, seq: known.seq } : await readStored(store, runId);
-    const { fold, chars } = await foldAfter(store, runId, base, span);
-    if (base !== null && (span.last ?? 0) < base.seq) await assertNotTruncated(store, runId, base.seq);
-    const { redactions = 0 } = span;
-    const loaded = {
-      ...fold,
-      snapshotSeq: base?.snapshotSeq ?? 0,
-      ...omitUndefined({ inherited: base?.inherited }),
-    };
-    const { seq, ...kept } = loaded;
-    const size = (known?.chars ?? charsOf(base?.state.context.transcript)) + chars;
-    if (record !== undefined) runs.keep(record, { seq, fold: kept, chars: size });
-    return { ...loaded, redactions };
-  });
+  const runs = knownRunsIn(store);
+  return await readUnredacted(
+    store,
+    runId,
+    async (span, record) => {
+      const known = record && runs.find(record);
+      const base = known ? { ...known.fold, seq: known.seq } : await readStored(store, runId);
+      const { fold, chars } = await foldAfter(store, runId, base, span);
+      if (base !== null && (span.last ?? 0) < base.seq) await assertNotTruncated(store, runId, base.seq);
+      const { redactions = 0 } = span;
+      const loaded = {
+        ...fold,
+        snapshotSeq: base?.snapshotSeq ?? 0,
+        ...omitUndefined({ inherited: base?.inherited }),
+      };
+      const { seq, ...kept } = loaded;
+      const size = (known?.chars ?? charsOf(base?.state.context.transcript)) + chars;
+      if (record !== undefined) runs.keep(record, { seq, fold: kept, chars: size });
+      return { ...loaded, redactions };
+    },
+    runs.knowsMore,
+  );
 }
 
 /** Notes the fold of what this process has appended to the store, so that it is not read from there. */

@@ -64,14 +64,19 @@ export async function readJournal(store: JournalStore, runId: string, after = 0)
   });
 }
 
-/** Calls `read` again while redactions commit meanwhile. Nothing that it reads is older than the span it is given. */
+/**
+ * Calls `read` again while redactions commit meanwhile. Nothing that it reads is older than the span it is given. A record
+ * that `isOld` is read again, once.
+ */
 export async function readUnredacted<Result>(
   store: Pick<Store, 'get'>,
   runId: string,
   read: (span: EntrySpan, record: RunRecord | undefined) => Promise<Result>,
+  isOld: (record: RunRecord) => boolean = () => false,
 ): Promise<Result> {
   for (;;) {
-    const record = await store.get(runId);
+    let record = await store.get(runId);
+    if (record !== undefined && isOld(record)) record = await store.get(runId);
     try {
       return await read({ last: record?.seq, redactions: record?.redactions }, record);
     } catch (error) {

@@ -64,6 +64,26 @@ describe('a run that this process has driven or loaded', () => {
     expect(reads).toHaveLength(read);
   });
 
+  test('is not read again because its record was read before the last entries were', async () => {
+    const inner = memory();
+    const { reads, store } = recordReads(inner);
+    const run = await makeAgent(store).start('go', { runId: 'r' });
+    await run.settled();
+    const old = await inner.get('r');
+    await run.approve('call_0_0');
+    await run.settled();
+    let isFirst = true;
+    const get = store.get;
+    store.get = async runId => {
+      if (!isFirst) return await get(runId);
+      isFirst = false;
+      return old;
+    };
+    reads.length = 0;
+    expect((await loadRun(store, 'r')).seq).toBe(run.durable.seq);
+    expect(reads).toEqual([]);
+  });
+
   test('is loaded with what another process has appended', async () => {
     const { store, other } = await beginRun();
     const run = await makeAgent(other).open('r');
