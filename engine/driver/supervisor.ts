@@ -167,7 +167,7 @@ export class Supervisor implements RunSupervisor {
     this.inherited = inherited;
     if (epoch === 0) return;
     this.#log.startDriving(epoch);
-    this.#drive(epoch, leasedAt);
+    this.#drive(epoch, leasedAt, inherited);
   }
 
   async tryToDrive(): Promise<boolean> {
@@ -257,13 +257,18 @@ export class Supervisor implements RunSupervisor {
     if (reason !== null) await this.#log.append([() => ({ type: 'run.quarantined', reason })]);
   }
 
-  #drive(epoch: number, leasedAt: HostMoment): Stage {
+  /** `known`: what the run inherits, if that has just been loaded. */
+  #drive(epoch: number, leasedAt: HostMoment, known?: readonly Item[]): Stage {
     this.#cancelWake();
     const options = this.#options;
     const lease = new Lease({ ...options, epoch, leasedAt });
     const { log, events } = this.#parts;
     const snapshots = this.#snapshots;
-    const inherited = () => this.#loadInherited();
+    const inherited = async () => {
+      const loaded = known ?? (await this.#loadInherited());
+      known = undefined;
+      return loaded;
+    };
     const driver = new Driver({ ...options, log, lease, events, inherited, snapshots });
     const watchers = options.watchers?.() ?? [];
     const endWatching = watchDrive(watchers, { ...options, epoch }, events);

@@ -109,21 +109,23 @@ export function toRecord(row: Row): RunRecord {
 
 /** The runs of a chain by id. */
 export function toLinks(rows: readonly Row[]): ReadonlyMap<string, RunLink> {
-  return new Map(
-    rows.map(row => {
-      const { run_id: runId, created_at: createdAt, redactions, seq, continues } = row;
-      return readSafely(row, () => {
-        const link: RunLink = {
-          runId: readText(runId),
-          createdAt: readNumber(createdAt),
-          redactions: readNumber(redactions),
-          seq: readNumber(seq),
-          ...(continues !== null && { continues: readText(continues) }),
-        };
-        return [link.runId, link];
-      });
-    }),
-  );
+  const links = new Map<string, RunLink>();
+  for (const row of rows) {
+    const link = readSafely(row, () => toLink(row));
+    links.set(link.runId, link);
+  }
+  return links;
+}
+
+function toLink({ run_id, created_at, redactions, seq, continues }: Row): RunLink {
+  const link: RunLink = {
+    runId: readText(run_id),
+    createdAt: readNumber(created_at),
+    redactions: readNumber(redactions),
+    seq: readNumber(seq),
+  };
+  if (continues !== null) link.continues = readText(continues);
+  return link;
 }
 
 function readText(column: unknown): string {
