@@ -8,6 +8,7 @@ import { gemini } from '../../../adapters/gemini.ts';
 import { groq } from '../../../adapters/groq.ts';
 import { harmony } from '../../../adapters/harmony.ts';
 import { mistral } from '../../../adapters/mistral.ts';
+import { modelFromEnv } from '../../../adapters/model-from-env.ts';
 import { ollama } from '../../../adapters/ollama.ts';
 import { openaiChat } from '../../../adapters/openai-chat.ts';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
@@ -277,6 +278,10 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'groq options': adapter(groq),
   'harmony options': adapter(harmony),
   'mistral options': adapter(mistral),
+  'modelFromEnv options': {
+    name: 'fetch',
+    call: given => modelFromEnv('openai:gpt-5', given),
+  },
   'ollama options': adapter(ollama),
   'openaiChat options': adapter(openaiChat),
   'openaiResponses options': adapter(openaiResponses),
