@@ -60,7 +60,9 @@ test('a journal that is shorter than its snapshot is refused with the run and th
   const { seq = 0 } = (await store.get(RUN)) ?? {};
   const { image } = Object(run.snapshot());
   await store.saveSnapshot(RUN, { seq: seq + 2, state: image });
-  const error = await fail(agent.open(RUN));
+  // Another process, which has not driven the run.
+  const elsewhere = makeAgent(host, { ...store }, []);
+  const error = await fail(elsewhere.open(RUN));
   expect(error).toMatchObject({ code: 'journal-damaged', details: { runId: RUN, seq: seq + 1 } });
 });
 

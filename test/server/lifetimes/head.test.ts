@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { tool } from '../../../tools/tool.ts';
 import { ClientSocket } from '../../support/responses/client-socket.ts';
 import { GATE } from '../../support/responses/gated-provider.ts';
-import { fastHost } from '../../support/responses/gateway.ts';
+import { fastHost, hostAt } from '../../support/responses/gateway.ts';
 import { APIS, ServedGateway } from '../../support/responses/served-gateway.ts';
 
 let served: ServedGateway;
@@ -142,7 +142,8 @@ describe('a stored response', () => {
   });
 
   it('is a status too once all attempts have failed', async () => {
-    served = await ServedGateway.open({ host: fastHost });
+    // A slow machine needs all of the 15 s after which an answer begins in any case.
+    served = await ServedGateway.open({ host: hostAt(10) });
     served.provider.play([{ status: 429 }]);
     const answer = await ask({ stream: true });
     expect(await errorOf(answer)).toEqual([429, 'rate_limit_error']);

@@ -17,13 +17,18 @@ const ORIGIN = 'http://127.0.0.1:4100';
 const FIXTURE = resolve('test/support/tools/fixture-server.ts');
 
 /** A host whose clocks run a hundred times faster, so that delays between attempts take milliseconds. */
-export const fastHost: Host = {
-  ...systemHost,
-  leaseMs: 10_000_000,
-  now: () => Date.now() * 100,
-  monotonic: () => performance.now() * 100,
-  setTimer: (ms, fire, options) => systemHost.setTimer(ms / 100, fire, options),
-};
+export const fastHost = hostAt(100);
+
+/** A host on which time passes so many times as fast. */
+export function hostAt(speed: number): Host {
+  return {
+    ...systemHost,
+    leaseMs: 100_000 * speed,
+    now: () => Date.now() * speed,
+    monotonic: () => performance.now() * speed,
+    setTimer: (ms, fire, options) => systemHost.setTimer(ms / speed, fire, options),
+  };
+}
 
 export type Item = JsonObject & { id: string; type: string };
 export type Resource = JsonObject & { id: string; status: string; output: Item[] };
