@@ -135,7 +135,7 @@ export type RunRecord = Progress & {
   wakeAt?: number;
 };
 
-/** A run of a chain, and what tells whether it is as it was read before. */
+/** A run of a chain, with what shows whether it has changed since it was read. */
 export type RunLink = Pick<RunRecord, 'runId' | 'createdAt' | 'redactions' | 'seq' | 'continues'>;
 
 /**
@@ -500,7 +500,7 @@ export interface Store {
   count?(): Promise<Record<RunStatus, number>>;
   /** The entries of all runs in one order; absent for a store without. `agent.on` needs it. */
   readonly feed?: StoreFeed;
-  /** Returns the runs that this run continues, oldest first, ending with the run itself. Reads little of each: chains are long. */
+  /** Returns the runs that this run continues, oldest first, ending with the run itself. `get` has the rest of a record. */
   chain(runId: string): Promise<RunLink[]>;
   /**
    * Deletes the run and its child runs in one commit, with all data that no other run uses: entries, snapshots, items,

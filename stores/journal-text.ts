@@ -22,7 +22,7 @@ export function decodeEntry(runId: string, seq: number, text: string, stateHash?
   throw describeDamage(runId, seq, `is not an event that this version knows: ${describeFault(event)}`);
 }
 
-/** An entry that `encodeEvent` wrote in this process, where nothing can have changed it. */
+/** An entry that this process has encoded and kept in its memory: it needs no check. */
 export function decodeOwnEntry(seq: number, text: string, stateHash?: string): JournalEntry {
   const event: RunEvent = JSON.parse(text);
   return stateHash === undefined ? { seq, event } : { seq, event, stateHash };

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../protocol/bounded-map.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import { type JournalStore, readPages, readUnredacted } from './read-journal.ts';
@@ -20,12 +21,10 @@ const MOST_CHARS = 64 * 1024 * 1024;
  * C3 It holds what the store returned, before any check of who may see it.
  */
 export class FoldCache<Fold> {
-  readonly #known = new Map<string, Known<Fold>>();
-  readonly #mostChars: number;
-  #chars = 0;
+  readonly #known: BoundedMap<string, Known<Fold>>;
 
   constructor(mostChars = MOST_CHARS) {
-    this.#mostChars = mostChars;
+    this.#known = new BoundedMap(mostChars);
   }
 
   /**
@@ -65,41 +64,35 @@ export class FoldCache<Fold> {
   }
 
   /** Whether the run has got entries since its record was read. */
-  knowsMore = ({ runId, createdAt, redactions, seq }: Version): boolean => {
-    const known = this.#known.get(runId);
-    return known?.createdAt === createdAt && known.redactions === redactions && known.seq > seq;
+  knowsMore = (record: Version): boolean => {
+    const known = this.#known.peek(record.runId);
+    return known !== undefined && isOf(known, record) && known.seq > record.seq;
   };
 
-  find({ runId, createdAt, redactions, seq }: Version): CachedFold<Fold> | undefined {
-    const known = this.#known.get(runId);
-    if (known === undefined) return undefined;
-    this.#known.delete(runId);
-    const isSame = known.createdAt === createdAt && known.redactions === redactions && known.seq <= seq;
-    if (isSame) this.#known.set(runId, known);
-    else this.#chars -= known.chars;
-    return isSame ? known : undefined;
+  find(record: Version): CachedFold<Fold> | undefined {
+    const known = this.#known.get(record.runId);
+    if (known !== undefined && isOf(known, record) && known.seq <= record.seq) return known;
+    this.drop(record.runId);
+    return undefined;
   }
 
-  keep({ runId, createdAt, redactions }: Omit<Version, 'seq'>, { seq, fold, chars }: CachedFold<Fold>): void {
-    this.drop(runId);
-    this.#known.set(runId, { createdAt, redactions, seq, fold, chars });
-    this.#chars += chars;
-    for (const oldest of this.#known.keys()) {
-      if (this.#chars <= this.#mostChars) return;
-      this.drop(oldest);
-    }
+  keep({ runId, createdAt, redactions }: Omit<Version, 'seq'>, fold: CachedFold<Fold>): void {
+    this.#known.set(runId, { createdAt, redactions, ...fold }, fold.chars);
   }
 
   /** Replaces a fold by one of the same entries. */
   change(runId: string, redactions: number, change: (fold: Fold) => Fold): void {
-    const known = this.#known.get(runId);
+    const known = this.#known.peek(runId);
     if (known?.redactions === redactions) known.fold = change(known.fold);
   }
 
   drop(runId: string): void {
-    this.#chars -= this.#known.get(runId)?.chars ?? 0;
     this.#known.delete(runId);
   }
+}
+
+function isOf({ createdAt, redactions }: Known<unknown>, record: Version): boolean {
+  return createdAt === record.createdAt && redactions === record.redactions;
 }
 
 /** About how many characters a JSON value has. */

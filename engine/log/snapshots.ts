@@ -29,7 +29,7 @@ export class Snapshots {
     this.#seq = snapshotSeq;
   }
 
-  /** At the end of a run, for the runs that continue it; `fold` is of its last entry then. */
+  /** Notes the fold for this process. Saves it if a snapshot is due, and at the end of a run for those that continue it. */
   async saveAtRest(fold: StoredFold): Promise<void> {
     const inherited = this.#inherited;
     const loaded = { ...fold, snapshotSeq: this.#seq, ...omitUndefined({ inherited }) };

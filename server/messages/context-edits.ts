@@ -59,13 +59,13 @@ export function readEdits(given: JsonObject): ContextEdits {
   return { clearings: edits.flatMap(clearingOf), compactAt };
 }
 
-/** The answer goes on after a compaction, for every provider. */
+/** Refuses `pause_after_compaction`: an answer continues after its compaction, with every provider. */
 export function assertNoPause({ edits }: JsonObject): void {
   for (const [at, edit] of objectsOf(edits).entries())
     if (edit.pause_after_compaction === true)
       throw invalidAt(
         `context_management.edits.${at}.pause_after_compaction`,
-        'This field is not supported: the answer goes on after a compaction.',
+        'This field is not supported: the answer always continues after a compaction.',
       );
 }
 

@@ -185,4 +185,9 @@ describe('an answer', () => {
     expect(error).toMatchObject({ code: 'redirect-refused', status: 307 });
     expect(requests).toBe(1);
   });
+
+  test('with a body that is no text is refused, not sent without it', async () => {
+    const form = { method: 'POST', body: new FormData() };
+    expect(await rejection(providerFetch('http://127.0.0.1:9/', form))).toBeInstanceOf(TypeError);
+  });
 });

@@ -25,8 +25,9 @@ export type GatewayRequest = RecordedRequest & {
 type Api = 'responses' | 'chat-completions' | 'messages';
 
 /**
- * How long a request is worked on: until its client's connection ends, because nobody can fetch the answer later, or until
- * its answer is complete. Whether its run is kept in the store and whether its response can be retrieved are other questions.
+ * When the server stops working on a request: when its client's connection ends, because the answer cannot be fetched
+ * later, or when the answer is complete. It says nothing about whether the store keeps the run, or whether the response
+ * can be retrieved.
  */
 export function lifetimeOf({ api, store }: Pick<GatewayRequest, 'api' | 'store'>): Lifetime {
   return api === 'responses' && store !== false ? 'answer' : 'connection';

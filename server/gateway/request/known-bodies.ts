@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type * as z from 'zod';
+import { BoundedMap } from '../../../protocol/bounded-map.ts';
 import {
   endOfString,
   isJsonObject,
@@ -20,24 +21,21 @@ type Known = List & { text: string; elements: readonly JsonValue[] };
 /** Shorter ones are parsed at once. */
 const SHORTEST = 16 * 1024;
 const MOST_CHARS = 32 * 1024 * 1024;
-const MOST_OF_ONE_SENDER = 16;
 
 /**
  * The JSON bodies of clients that send their whole history with each request. What such a body has in common with an
- * earlier one is not parsed again: the first elements of its longest list are the objects that they were then.
+ * earlier one is not parsed again: the first elements of its longest list are the same objects as before.
  *
- * B1 What is returned equals what `JSON.parse` returns.
- * B2 Nobody changes it.
- * B3 A sender gets only objects of what it has sent itself.
+ * B1 The result equals that of `JSON.parse`.
+ * B2 Callers do not change the result: later results share its elements.
+ * B3 A sender gets only objects that were parsed from its own bodies.
  */
 export class KnownBodies {
-  /** By sender; those that were used last come last. */
-  readonly #known = new Map<string, Known[]>();
-  readonly #mostChars: number;
-  #chars = 0;
+  /** With their senders. */
+  readonly #known: BoundedMap<Known, string>;
 
   constructor(mostChars = MOST_CHARS) {
-    this.#mostChars = mostChars;
+    this.#known = new BoundedMap(mostChars);
   }
 
   /** Throws like `parseBounded`. */
@@ -49,7 +47,7 @@ export class KnownBodies {
       const elements = elementsOf(body, known.name) ?? [];
       const ends = endsOf(text, known.begin, known.ends.slice(0, count));
       // A branch of the history leaves the other one known.
-      if (count > known.ends.length / 2) this.#drop(sender, known);
+      if (count > known.ends.length / 2) this.#known.delete(known);
       this.#keep(sender, { name: known.name, begin: known.begin, ends, text, elements });
       return body;
     }
@@ -61,51 +59,41 @@ export class KnownBodies {
     return parsed;
   }
 
+  #keep(sender: string, known: Known): void {
+    this.#known.set(known, sender, known.text.length);
+  }
+
+  /** The body that has most in common with the text. Most often that is one of which the text has all elements. */
   #findLike(sender: string, text: string): [Known | undefined, number] {
+    const own = [...this.#known.keys()].filter(known => this.#known.peek(known) === sender).reverse();
+    const whole = own.find(known => beginsWith(text, known, known.ends.length));
+    if (whole !== undefined && whole.ends.length > 0) return [whole, whole.ends.length];
     let found: Known | undefined;
     let most = 0;
-    for (const known of this.#known.get(sender) ?? []) {
+    for (const known of own.slice(0, MOST_COMPARED)) {
       const count = commonElements(known, text);
       if (count > most) [found, most] = [known, count];
     }
     return [found, most];
   }
+}
 
-  #keep(sender: string, known: Known): void {
-    const kept = this.#known.get(sender) ?? [];
-    this.#known.delete(sender);
-    this.#known.set(sender, kept);
-    kept.push(known);
-    this.#chars += known.text.length;
-    const [first] = kept;
-    if (kept.length > MOST_OF_ONE_SENDER && first !== undefined) this.#drop(sender, first);
-    for (const [other, [oldest]] of this.#known) {
-      if (this.#chars <= this.#mostChars) return;
-      if (oldest !== undefined) this.#drop(other, oldest);
-    }
-  }
+/** How many bodies are compared with a text that continues none of them. */
+const MOST_COMPARED = 16;
 
-  #drop(sender: string, known: Known): void {
-    const left = (this.#known.get(sender) ?? []).filter(other => other !== known);
-    this.#chars -= known.text.length;
-    if (left.length === 0) this.#known.delete(sender);
-    else this.#known.set(sender, left);
-  }
+/** Whether a text begins with so many elements of a known list, which have ended there. */
+function beginsWith(text: string, { text: known, begin, ends }: Known, count: number): boolean {
+  const end = ends[count - 1]?.at ?? begin;
+  return (count === 0 || text[end] === ',') && text.startsWith(known.slice(0, end));
 }
 
 /** How many elements of a known list a text begins with. */
-function commonElements({ text: known, begin, ends }: Known, text: string): number {
-  const has = (count: number) => {
-    const end = count === 0 ? begin : (ends[count - 1]?.at ?? 0);
-    // Directly after an element that is the same and has ended.
-    return (count === 0 || text[end] === ',') && text.startsWith(known.slice(0, end));
-  };
-  if (!has(0)) return 0;
-  let [most, least] = [ends.length, 0];
+function commonElements(known: Known, text: string): number {
+  if (!beginsWith(text, known, 0)) return 0;
+  let [most, least] = [known.ends.length, 0];
   while (least < most) {
-    // Most often all of them are the same.
-    const count = most === ends.length ? most : Math.ceil((least + most) / 2);
-    if (has(count)) least = count;
+    const count = Math.ceil((least + most) / 2);
+    if (beginsWith(text, known, count)) least = count;
     else most = count - 1;
   }
   return least;

@@ -6,8 +6,8 @@
  * So the id of a call names its response and the history before it, and a request that answers the calls with the same
  * history continues the run. With any other history, and for other ids, a new run starts from the messages.
  *
- * A text has no id. After one that this process has given to the same history, and stores, the next run continues the one
- * that gave it, so that the store has the history once.
+ * A text has no id. If this process has given the last text as its answer to the same history, and the answer is stored,
+ * the next run continues the run of that answer: the store then has the history once.
  *
  * In the Responses API the same holds for requests with `store: false`: there the id of the item names the run, whose
  * journal has the digest of the history.
@@ -126,7 +126,7 @@ export async function continuationOf(
   return { request: continued, runId: found.run.runId };
 }
 
-/** After a text, which has no id: with the history before it, the run that answered it is continued. */
+/** The request as one that continues the run of `responseId`; `undefined` if the last text is not its answer. */
 async function continuationAfter(
   request: GatewayRequest,
   responseId: string,
@@ -140,7 +140,7 @@ async function continuationAfter(
   return { request: { ...request, input, previousResponseId: responseId }, runId: found.run.runId };
 }
 
-/** The stored responses of this process by what they answer, for clients that send their history without ids. */
+/** Which stored response of this process answers which history, for clients whose texts have no ids. */
 export class AnsweredHistories {
   readonly #responses = new Map<string, string>();
 

@@ -430,14 +430,14 @@ function lastRequest({ runId, spans }: RunResponses): EarlierRequest | undefined
   return last && { runId, request: last.spec.request, places: last.places };
 }
 
-/** That of the entry with which the run `runId` begins too. */
+/** The first request of a run whose fork is `runId`: the fork has a copy of that entry. */
 function firstRequest({ spans: [first] }: RunResponses, runId: string): EarlierRequest | undefined {
   return first?.seq === 1 ? { runId, request: first.spec.request, places: first.places } : undefined;
 }
 
 /**
- * Nobody reads the run before its end: only this process has it, and its client gets one body. A later request may
- * continue a run with tools, and stream.
+ * Whether nothing reads the run's stream: only this process has the run, and its client gets one body. A run with tools
+ * does not count, because a later request may continue it and ask for a stream.
  */
 function isUnwatched({ request, toolset }: CallersRequest & Equipment, isShared: boolean): boolean {
   return !isShared && request.stream !== true && toolset.tools.length === 0;

@@ -3,6 +3,7 @@ import { charsOf, FoldCache } from '../../../engine/journal/fold-cache.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { damagedJournal, readJournal, readPage } from '../../../engine/journal/read-journal.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import { BoundedMap } from '../../../protocol/bounded-map.ts';
 import { digestOf } from '../../../protocol/content/digest.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -50,7 +51,8 @@ export class ResponseLibrary {
   readonly #keepsUnstored: boolean;
   readonly #unstored = new Map<string, Store>();
   readonly #divided = new FoldCache<DividedJournal>();
-  readonly #members = new KnownMembers();
+  /** Members of requests, by digest. */
+  readonly #members = new BoundedMap<string, JsonValue>(MOST_MEMBER_CHARS);
 
   constructor(store: Store, { keepsUnstored }: { keepsUnstored: boolean }) {
     this.store = store;
@@ -112,10 +114,10 @@ export class ResponseLibrary {
     for (const { seq, event } of page) {
       for (const [name, place] of Object.entries(specIn(event)?.like ?? {})) {
         if (typeof place === 'number' || members.has(place.digest)) continue;
-        const member = this.#members.find(place.digest) ?? (await readMember(store, place, name));
+        const member = this.#members.get(place.digest) ?? (await readMember(store, place, name));
         if (member === undefined)
           throw damagedJournal(runId, seq, `needs the ${name} of entry ${place.seq} of run ${place.runId}`);
-        this.#members.keep(place.digest, member);
+        this.#members.set(place.digest, member, charsOf(member));
         members.set(place.digest, member);
       }
     }
@@ -133,32 +135,8 @@ async function readMember(
   return member !== undefined && digestOf(member) === digest ? member : undefined;
 }
 
+/** How much is kept of members of requests, in characters. */
 const MOST_MEMBER_CHARS = 16 * 1024 * 1024;
-
-/** Members of requests, by digest. Those that were used last stay. */
-class KnownMembers {
-  readonly #known = new Map<string, JsonValue>();
-  #chars = 0;
-
-  find(digest: string): JsonValue | undefined {
-    return this.#known.get(digest);
-  }
-
-  keep(digest: string, member: JsonValue): void {
-    this.#drop(digest);
-    this.#known.set(digest, member);
-    this.#chars += charsOf(member);
-    for (const oldest of this.#known.keys()) {
-      if (this.#chars <= MOST_MEMBER_CHARS) return;
-      this.#drop(oldest);
-    }
-  }
-
-  #drop(digest: string): void {
-    const known = this.#known.get(digest);
-    if (this.#known.delete(digest)) this.#chars -= charsOf(known);
-  }
-}
 
 /** The only way from an id in a request to a response. Those of other callers are as if they did not exist. */
 export class VisibleResponses {
