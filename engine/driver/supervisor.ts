@@ -167,7 +167,7 @@ export class Supervisor implements RunSupervisor {
     this.inherited = inherited;
     if (epoch === 0) return;
     this.#log.startDriving(epoch);
-    this.#drive(epoch, leasedAt, inherited);
+    this.#drive(epoch, leasedAt);
   }
 
   async tryToDrive(): Promise<boolean> {
@@ -257,18 +257,13 @@ export class Supervisor implements RunSupervisor {
     if (reason !== null) await this.#log.append([() => ({ type: 'run.quarantined', reason })]);
   }
 
-  /** `known`: what the run inherits, if that has just been loaded. */
-  #drive(epoch: number, leasedAt: HostMoment, known?: readonly Item[]): Stage {
+  #drive(epoch: number, leasedAt: HostMoment): Stage {
     this.#cancelWake();
     const options = this.#options;
     const lease = new Lease({ ...options, epoch, leasedAt });
     const { log, events } = this.#parts;
     const snapshots = this.#snapshots;
-    const inherited = async () => {
-      const loaded = known ?? (await this.#loadInherited());
-      known = undefined;
-      return loaded;
-    };
+    const inherited = () => this.#loadInherited();
     const driver = new Driver({ ...options, log, lease, events, inherited, snapshots });
     const watchers = options.watchers?.() ?? [];
     const endWatching = watchDrive(watchers, { ...options, epoch }, events);
