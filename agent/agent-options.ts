@@ -16,7 +16,7 @@ import type { JournalMigration, JournalVersion } from '../engine/versions/migrat
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { DEFAULT_LIMITS, type Limits, limitsSchema, type Prices, priceSchema } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
-import type { Finisher } from '../protocol/finisher.ts';
+import type { Guardrails } from '../protocol/guardrail.ts';
 import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
@@ -61,7 +61,7 @@ export type AgentOptions<
   instructions?: Instructions<RunContext>;
   /**
    * The schema of the run context: any Standard Schema whose output is JSON. With it, `start` requires a `runContext`,
-   * which the journal keeps and which tools, approval functions, `instructions`, `prepareTurn` and finishers get, in
+   * which the journal keeps and which tools, approval functions, `instructions`, `prepareTurn` and guardrails get, in
    * any process. For what a run is about (a user, a tenant, a locale); secrets do not belong in it.
    */
   runContext?: StandardSchemaV1<Given, RunContext>;
@@ -127,8 +127,8 @@ export type AgentOptions<
   prepareTurn?: PrepareTurn<RunContext>;
   /** When and how the older part of a long transcript is replaced by a summary. Default: never. */
   compaction?: CompactionOptions;
-  /** Functions that check or change the final answer, in order. */
-  finishers?: readonly Finisher<RunContext>[];
+  /** Functions that judge what passes through a run: they let it pass, block it, or replace it. */
+  guardrails?: Guardrails<RunContext>;
   /**
    * The schema of the answer: any Standard Schema of an object. The provider is asked to follow it and the
    * answer is validated. An invalid answer is sent back to the model up to twice, then the run fails. The
@@ -215,10 +215,11 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
 type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
 
 const LOOP_NAMES = optionNames<StorelessOptions>()(
-  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction finishers output retry version host watchers callerRetries makeSupervisor',
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction guardrails output retry version host watchers callerRetries makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
 const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only tellsLedger');
+const GUARDRAIL_NAMES = optionNames<Guardrails>()('answer');
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
 const OUTPUT_NAMES = optionNames<Exclude<OutputSchema, { '~standard': unknown }>>()(
   'schema name jsonSchema strict',
@@ -243,13 +244,24 @@ export function knownLoopOptions<Options extends Partial<StorelessOptions>>(
 }
 
 function refuseUnknownBelow<Options extends Partial<AgentOptions>>(of: string, options: Options): Options {
-  const { limits, retry, settings, toolChoice, compaction, output, prices = {}, migrations = [] } = options;
+  const {
+    limits,
+    retry,
+    settings,
+    toolChoice,
+    compaction,
+    guardrails,
+    output,
+    prices = {},
+    migrations = [],
+  } = options;
   const refuse = (name: string, given: unknown, known: object) => {
     if (given !== undefined) refuseUnknownOptions(`${name} of ${of}`, given, known);
   };
   refuse('limits', limits, limitsSchema.shape);
   refuse('retry', retry, RETRY_NAMES);
   refuse('compaction', compaction, COMPACTION_NAMES);
+  refuse('guardrails', guardrails, GUARDRAIL_NAMES);
   refuse('settings', settings, settingsSchema.shape);
   if (typeof toolChoice === 'object') refuse('toolChoice', toolChoice, CHOICE_NAMES);
   if (output !== undefined && typeof output === 'object' && !('~standard' in output))
@@ -315,7 +327,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     stream: options.stream ?? true,
     textFilters: options.textFilters ?? [],
     toolConcurrency,
-    finishers: options.finishers ?? [],
+    guardrails: { answer: listGuardrails('answer', options.guardrails?.answer) },
     retry,
     migrations: checkMigrations(options.migrations ?? []),
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
@@ -358,6 +370,19 @@ function defineCompaction(
     );
     return Math.max(1, Math.floor(at * (contextWindow ?? 0)));
   }
+}
+
+function listGuardrails<Guardrail>(
+  name: keyof Guardrails,
+  given: Guardrail | readonly Guardrail[] = [],
+): readonly Guardrail[] {
+  const guardrails = (Array.isArray(given) ? given : [given]) as Guardrail[];
+  for (const one of guardrails)
+    check(
+      typeof one === 'function',
+      `guardrails.${name}: expected a function or a list of functions, got ${describe(one)}.`,
+    );
+  return [...guardrails];
 }
 
 function checkPositive(name: string, value: number): void {

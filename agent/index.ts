@@ -63,13 +63,13 @@ export type { Delta, NextAction } from '../protocol/effect.ts';
 export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../protocol/error.ts';
 export type { JournalEntry, RunEvent } from '../protocol/event.ts';
 export type {
-  CallError,
-  CallOutput,
-  Finisher,
-  FinisherInput,
-  FinisherOutcome,
-  ToolResult,
-} from '../protocol/finisher.ts';
+  AnswerContext,
+  AnswerGuardrail,
+  Guardrail,
+  GuardrailContext,
+  Guardrails,
+  Verdict,
+} from '../protocol/guardrail.ts';
 export type { Item, Part } from '../protocol/item.ts';
 export type { JsonObject, JsonValue } from '../protocol/json.ts';
 export type { Labels } from '../protocol/listing/label.ts';
@@ -110,6 +110,7 @@ export type {
   ToolCallContext,
   ToolSource,
 } from '../protocol/tool.ts';
+export type { CallError, CallOutput, ToolResult } from '../protocol/tool-result.ts';
 export type {
   FinishReason,
   ModelRequest,

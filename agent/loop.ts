@@ -27,7 +27,7 @@ const NO_SUB_AGENTS: SubAgentRuns = {
 };
 
 /**
- * Returns all actors of `agentMachine` for these options: model turns, tools, timers and finishers. It is
+ * Returns all actors of `agentMachine` for these options: model turns, tools, timers and checks of the answer. It is
  * `createAgent(options).services(live)` without the engine for durable runs. Throws `agent-invalid`.
  *
  * @example

@@ -57,7 +57,7 @@ function makeThought({ turn: { number } }: Context): Item {
 function listFinalReports(place: string, { calls, now }: Context): UntimedEvent[] {
   if (place.startsWith('turn'))
     return [answering('at last', { startedAt: now }), { ...failing(), startedAt: now }];
-  if (place === 'finishing') return [{ type: 'finishers.completed' }];
+  if (place === 'finishing') return [{ type: 'answer.checked' }];
   if (place === 'compacting') return [compactionFailing(now)];
   const running = calls.filter(({ status }) => status === 'running' || status === 'reconciling');
   return running.flatMap(({ callId }) => [settling(callId), doubting(callId, 'unknown outcome')]);
@@ -72,9 +72,9 @@ function listReports(place: string, context: Context, environment: Environment):
   else if (place === 'compacting') reports.push(...listCompactions(context, environment));
   else if (place === 'finishing')
     reports.push(
-      { type: 'finishers.completed' },
-      { type: 'finishers.completed', text: 'checked', output: { checked: true } },
-      { type: 'finishers.rejected', feedback: `again, after ${turns}` },
+      { type: 'answer.checked' },
+      { type: 'answer.checked', text: 'checked', output: { checked: true } },
+      { type: 'answer.blocked', reason: `again, after ${turns}` },
     );
   else if (timer !== null)
     reports.push(
@@ -462,8 +462,8 @@ function listInvalidEvents(
     doubting(callId, 'stale'),
     { type: 'tool.suspended', callId, childRunId: 'child' },
     { type: 'timer.fired' },
-    { type: 'finishers.completed' },
-    { type: 'finishers.rejected', feedback: 'stale' },
+    { type: 'answer.checked' },
+    { type: 'answer.blocked', reason: 'stale' },
     { ...compactionFailing(0) },
   ];
   const unknown = { callId: 'unknown', digest: 'unknown' };
@@ -482,7 +482,7 @@ function listInvalidEvents(
 /** Whether an event of the type may be valid in the state. A timer can only fire where one was started. */
 function belongs(type: UntimedEvent['type'], place: string): boolean {
   if (type.startsWith('tool.')) return place === 'executingTools';
-  if (type.startsWith('finishers.')) return place === 'finishing';
+  if (type.startsWith('answer.')) return place === 'finishing';
   if (type === 'transcript.compacted' || type === 'compaction.failed') return place === 'compacting';
   if (type === 'timer.fired') return place === 'backingOff' || place.startsWith('resting');
   return place.startsWith('turn');

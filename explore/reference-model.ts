@@ -438,7 +438,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
   },
   'run.quarantined': {
     isEnabled: (_, { running }) =>
-      (['modelTurn', 'toolBatch', 'finishers', 'compaction'] as const).some(id => id in running),
+      (['modelTurn', 'toolBatch', 'answerCheck', 'compaction'] as const).some(id => id in running),
     follow(model) {
       pause(model, 0);
       model.unfinished = 'modelTurn' in model.running;
@@ -529,10 +529,12 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
         ({ stage, call }) => stage === 'gated' && call.expiresAt !== undefined && call.expiresAt <= model.now,
       ),
   },
-  'finishers.completed': { isEnabled: reportOf('finishers') },
-  'finishers.rejected': {
-    isEnabled: reportOf('finishers'),
-    follow(model, { feedback: text }) {
+  'answer.checked': { isEnabled: reportOf('answerCheck'), follow: addSpent },
+  'answer.blocked': {
+    isEnabled: reportOf('answerCheck'),
+    follow(model, event) {
+      const { reason: text } = event;
+      addSpent(model, event);
       model.latest = null;
       const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text }] };
       model.transcript = [...model.transcript, message];
@@ -862,8 +864,8 @@ function startService(
   );
   model.held = false;
   switch (service) {
-    case 'finishers':
-      return spendStep(model, 'finishers');
+    case 'answerCheck':
+      return spendStep(model, 'a check of the answer');
     case 'toolBatch':
       for (const entry of model.calls) if (entry.stage === 'ready') entry.stage = 'queued';
       model.spending.activeSince = null;

@@ -36,7 +36,7 @@ export type ExplorationReport = {
   unfinished: UnfinishedWalks[];
   /** The number of distinct states, counted once per walk. */
   states: number;
-  /** Edges of the chart, by name. Some are unreachable for an agent without finishers or approvals. */
+  /** Edges of the chart, by name. Some are unreachable for an agent without checks of the answer or approvals. */
   edges: { taken: number; total: number; missing: string[] };
   /** The number of states at which the run was restored from its JSON, as after a crash. */
   crashPoints: number;

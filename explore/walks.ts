@@ -297,7 +297,7 @@ function* listAdvances({ state }: WalkPlace, environment: Environment): Generato
   }
   if (paused) yield { type: 'run.unpaused' };
   else if (timer !== null) yield { type: 'timer.fired', at: Math.max(timer, now + 1) };
-  else if (statePath(state) === 'finishing') yield { type: 'finishers.completed' };
+  else if (statePath(state) === 'finishing') yield { type: 'answer.checked' };
   else if (statePath(state) === 'compacting') yield compacting(state.context);
 }
 

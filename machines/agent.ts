@@ -69,12 +69,17 @@ export const agentMachine = setup({
     emitted: Notice;
     tags: 'rest';
   },
-  actors: { modelTurn: missing, toolBatch: missing, timer: missing, finishers: missing, compaction: missing },
+  actors: {
+    modelTurn: missing,
+    toolBatch: missing,
+    timer: missing,
+    answerCheck: missing,
+    compaction: missing,
+  },
   guards: {
-    next: ({ context }: { context: Context }, is: { type: NextAction['type']; finishers?: boolean }) =>
+    next: ({ context }: { context: Context }, is: { type: NextAction['type']; check?: boolean }) =>
       context.next?.type === is.type &&
-      (is.finishers === undefined ||
-        (context.next.type === 'finish' && context.next.finishers === is.finishers)),
+      (is.check === undefined || (context.next.type === 'finish' && context.next.check === is.check)),
     isCurrent: takesIt,
     canDecide: takesIt,
     isWaitedFor: takesIt,
@@ -98,6 +103,10 @@ export const agentMachine = setup({
     discardText: enqueueActions(({ context, enqueue }) => {
       if (context.failure === null || !context.turn.shown) return;
       enqueue.emit({ type: 'text.discarded', turn: context.turn.number, attempt: context.turn.attempt });
+    }),
+    takeBackText: enqueueActions(({ context: { turn, config }, enqueue }) => {
+      if (config.finalAnswer === 'held') return;
+      enqueue.emit({ type: 'text.discarded', turn: turn.number, attempt: turn.attempt });
     }),
     beginTurn: assign(becomes(beginTurn)),
     beginBatch: assign(becomes(beginBatch)),
@@ -173,8 +182,8 @@ export const agentMachine = setup({
         leadsTo('awaitResults', 'resting.awaitingResults'),
         leadsTo('resolveDoubt', 'resting.inDoubt'),
         leadsTo('pause', 'resting.paused'),
-        { guard: { type: 'next', params: { type: 'finish', finishers: true } }, target: 'finishing' },
-        { guard: { type: 'next', params: { type: 'finish', finishers: false } }, target: 'finished' },
+        { guard: { type: 'next', params: { type: 'finish', check: true } }, target: 'finishing' },
+        { guard: { type: 'next', params: { type: 'finish', check: false } }, target: 'finished' },
         leadsTo('fail', 'failed'),
       ],
     },
@@ -212,13 +221,13 @@ export const agentMachine = setup({
       },
     },
     finishing: {
-      description: 'The output schema and finishers check the answer.',
+      description: 'Guardrails and the output schema check the answer.',
       entry: 'beginFinishing',
-      invoke: { id: 'finishers', src: 'finishers', input: serviceInput },
+      invoke: { id: 'answerCheck', src: 'answerCheck', input: serviceInput },
       on: {
         'message.received': decides,
-        'finishers.completed': { guard: 'isCurrent', ...decides },
-        'finishers.rejected': { guard: 'isCurrent', ...decides },
+        'answer.checked': { guard: 'isCurrent', ...decides },
+        'answer.blocked': { guard: 'isCurrent', target: 'deciding', actions: ['takeBackText', 'record'] },
         'run.quarantined': decides,
       },
     },
@@ -296,7 +305,7 @@ export function beginTurn(context: Context): Context {
     inbox: [],
     transcript: inbox.length === 0 ? context.transcript : [...context.transcript, ...inbox],
     closing: limit ?? context.closing,
-    finishersDone: false,
+    answerChecked: false,
     sentBack: null,
     edited: false,
     turn: {

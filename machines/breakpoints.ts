@@ -62,7 +62,7 @@ export function spends(next: NextAction): boolean {
     case 'compact':
       return true;
     case 'finish':
-      return next.finishers;
+      return next.check;
     case 'interruptForApproval':
     case 'awaitResults':
     case 'resolveDoubt':

@@ -160,10 +160,11 @@ export type Context = {
   /** The limit that caused the closing call. */
   closing: string | null;
   answer: { text: string; output?: JsonValue } | null;
-  finishersDone: boolean;
-  rejections: number;
-  /** Why a finisher rejected the answer, until the next model call. */
-  sentBack: { code: string; feedback: string } | null;
+  answerChecked: boolean;
+  /** How often the answer was blocked. */
+  blocks: number;
+  /** Why the answer was blocked, until the next model call. */
+  sentBack: { code: string; reason: string } | null;
   /** When the running timer fires; `null` without a timer. */
   timer: number | null;
   next: NextAction | null;
@@ -240,8 +241,8 @@ export function createContext(started: RunStarted): Context {
     steps: 0,
     closing: null,
     answer: null,
-    finishersDone: false,
-    rejections: 0,
+    answerChecked: false,
+    blocks: 0,
     sentBack: null,
     timer: null,
     next: null,

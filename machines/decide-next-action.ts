@@ -45,8 +45,7 @@ export function chooseAction(context: Context): NextAction {
 function compactOnce({ failure, compaction }: Context): NextAction {
   if (failure !== null)
     return { type: 'fail', code: failure.code, message: failure.message, why: failure.message };
-  if (compaction.count > 0)
-    return { type: 'finish', finishers: false, why: 'the conversation was compacted' };
+  if (compaction.count > 0) return { type: 'finish', check: false, why: 'the conversation was compacted' };
   return { type: 'compact', why: 'the run only compacts' };
 }
 
@@ -127,8 +126,8 @@ function betweenRounds(context: Context): NextAction {
   return finish(context, incompleteReason(context));
 
   function reasonToCall({ sentBack }: Context): string | null {
-    if (sentBack !== null && context.rejections <= config.finisherRejections)
-      return `the answer was sent back, ${context.rejections} of ${config.finisherRejections}`;
+    if (sentBack !== null && context.blocks <= config.answerBlocks)
+      return `the answer was sent back, ${context.blocks} of ${config.answerBlocks}`;
     if (context.edited) return endsWithAnswer(context) ? null : 'the transcript was edited';
     if (lastTurn === null || lastTurn.final) return null;
     if (lastTurn.calls > 0 && lastTurn.finishReason !== 'content_filter') {
@@ -173,14 +172,14 @@ function callWithinLimits(
 }
 
 function finish(context: Context, reason: string | undefined): NextAction {
-  const { config, finishersDone, rejections, sentBack } = context;
+  const { config, answerChecked, blocks, sentBack } = context;
   if (sentBack !== null) {
-    const message = `the answer was sent back ${plural(rejections, 'time')}, at last: ${sentBack.feedback}`;
+    const message = `the answer was sent back ${plural(blocks, 'time')}, at last: ${sentBack.reason}`;
     return { type: 'fail', code: sentBack.code, message, why: message };
   }
   return {
     type: 'finish',
-    finishers: config.finishers && !finishersDone,
+    check: config.checksAnswer && !answerChecked,
     why: reason === undefined ? 'the model answered' : `the answer is incomplete: ${reason}`,
     ...omitUndefined({ reason }),
   };

@@ -107,8 +107,8 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
       changeCall(endActivity(context, at), callId, { status: 'waiting', childRunId }),
   },
   'timer.fired': { fold: fireTimer },
-  'finishers.completed': { fold: completeFinishers },
-  'finishers.rejected': { fold: rejectAnswer },
+  'answer.checked': { fold: passAnswer },
+  'answer.blocked': { fold: blockAnswer },
 };
 
 /** Returns the context after an event. Pure; the guards have already checked that the event is allowed. */
@@ -250,22 +250,22 @@ function fireTimer(context: Context): Context {
   );
 }
 
-function completeFinishers(context: Context, event: Of<'finishers.completed'>): Context {
+function passAnswer(context: Context, event: Of<'answer.checked'>): Context {
   const text = event.text ?? context.answer?.text ?? '';
   return {
-    ...context,
-    finishersDone: true,
+    ...addSpent(context, event.spent),
+    answerChecked: true,
     answer: { text, ...omitUndefined({ output: event.output }) },
   };
 }
 
-/** Sends the feedback to the model as a message; `decideNextAction` limits the number of rejections. */
-function rejectAnswer(context: Context, { feedback, code }: Of<'finishers.rejected'>): Context {
-  const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: feedback }] };
+/** Sends the reason to the model as a message; `decideNextAction` limits how often. */
+function blockAnswer(context: Context, { reason, code, spent }: Of<'answer.blocked'>): Context {
+  const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: reason }] };
   return {
-    ...context,
-    rejections: context.rejections + 1,
-    sentBack: { code: code ?? 'finishers-rejected', feedback },
+    ...addSpent(context, spent),
+    blocks: context.blocks + 1,
+    sentBack: { code: code ?? 'answer-blocked', reason },
     transcript: [...context.transcript, message],
   };
 }
@@ -477,7 +477,7 @@ function editTranscript(before: Context, event: Of<'transcript.edited'>): Contex
     sent: sentBefore(context, items),
     failure: null,
     sentBack: null,
-    finishersDone: false,
+    answerChecked: false,
     answer: last !== undefined && isAnswer(last) ? { text: textOf(last) } : null,
     lastTurn: lastTurn && withoutPlace(lastTurn),
   };
@@ -538,7 +538,7 @@ function editTurn(before: Context, event: Of<'turn.edited'>): Context {
     open: kept.length,
     resultsAt: null,
     continuation: null,
-    finishersDone: false,
+    answerChecked: false,
     toolCalls: context.toolCalls - dropped.filter(wasCounted).length,
     edits: context.edits.filter(({ callId }) => dropped.every(call => call.callId !== callId)),
     answer: answerOf(turn, text),

@@ -1,6 +1,6 @@
-import type { ToolResult } from '../protocol/finisher.ts';
 import type { Item, ToolCallItem, ToolResultItem } from '../protocol/item.ts';
 import { isTooDeep, type JsonValue } from '../protocol/json.ts';
+import type { ToolResult } from '../protocol/tool-result.ts';
 import { findCall } from './calls.ts';
 import type { CallResult, Context } from './context.ts';
 

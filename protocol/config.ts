@@ -82,9 +82,10 @@ export const runConfigSchema = lazyObject(() => ({
   attempts: z.int().check(z.positive()),
   /** When the transcript is compacted; absent: never. */
   compaction: z.exactOptional(compactionConfigSchema),
-  finishers: z.boolean(),
-  /** How often finishers may reject the answer. */
-  finisherRejections: z.int().check(z.nonnegative()),
+  /** Whether guardrails or an output schema check the answer. */
+  checksAnswer: z.boolean(),
+  /** How often the answer may be blocked and sent back. */
+  answerBlocks: z.int().check(z.nonnegative()),
   /**
    * The maximum size of one result in the journal, in bytes of its JSON as UTF-8. The journal keeps only the head and
    * the tail of a larger result; the full result is stored as a blob. Default 1 MiB.

@@ -16,17 +16,18 @@ export type NextAction = { why: string } & (
   | { type: 'backOff'; until: number }
   /** `breakpoint`: the id of the breakpoint that holds the run. */
   | { type: 'pause'; breakpoint?: string }
-  | { type: 'finish'; reason?: string; finishers: boolean }
+  /** `check`: the answer is to be checked first. */
+  | { type: 'finish'; reason?: string; check: boolean }
   | { type: 'fail'; code: string; message: string }
 );
 
-export type ServiceName = 'modelTurn' | 'toolBatch' | 'timer' | 'finishers' | 'compaction';
+export type ServiceName = 'modelTurn' | 'toolBatch' | 'timer' | 'answerCheck' | 'compaction';
 
 export const SERVICE_NAMES: readonly ServiceName[] = [
   'modelTurn',
   'toolBatch',
   'timer',
-  'finishers',
+  'answerCheck',
   'compaction',
 ];
 

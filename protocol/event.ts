@@ -113,7 +113,7 @@ const failureSchema = lazyObject(() => ({
 }));
 export type Failure = z.infer<typeof failureSchema>;
 
-/** What a child run spent on the call that started it; times in ms. */
+/** What a child run spent on the call that started it, or guardrails on their model calls; times in ms. */
 const spentSchema = lazyObject(() => ({
   turns: z.int(),
   toolCalls: z.int(),
@@ -397,9 +397,14 @@ export const reportEventSchema = lazyUnion(() => [
   report('tool.doubted', { callId: text, reason: contentText, returned: z.exactOptional(z.literal(true)) }),
   report('tool.suspended', { callId: text, childRunId: text }),
   report('timer.fired', {}),
-  report('finishers.completed', { text: optionalContent, output: z.exactOptional(contentJson) }),
-  /** `code`: the failure code of the run if the answer is rejected too often. */
-  report('finishers.rejected', { feedback: contentText, code: optionalText }),
+  /** The answer passed, perhaps with another text. `spent`: on model calls of guardrails. */
+  report('answer.checked', {
+    text: optionalContent,
+    output: z.exactOptional(contentJson),
+    spent: z.exactOptional(spentSchema),
+  }),
+  /** The model reads the reason. `code`: the failure code of the run if the answer is blocked too often. */
+  report('answer.blocked', { reason: contentText, code: optionalText, spent: z.exactOptional(spentSchema) }),
 ]);
 export type ReportEvent = z.infer<typeof reportEventSchema>;
 

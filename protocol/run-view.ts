@@ -1,10 +1,10 @@
 import type { Limits } from './config.ts';
 import type { NextAction } from './effect.ts';
-import type { ToolResultOf } from './finisher.ts';
 import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
 import type { RunRecord } from './store.ts';
 import type { AgentTool, SideEffect, Tool } from './tool.ts';
+import type { ToolResultOf } from './tool-result.ts';
 import type { Usage } from './turn.ts';
 
 interface CallFacts<Name extends string, Input> {

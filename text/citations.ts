@@ -1,7 +1,8 @@
 import { toolResults } from '../machines/tool-results.ts';
 import { EngineError } from '../protocol/error.ts';
-import type { Finisher, FinisherInput, ToolResult } from '../protocol/finisher.ts';
+import type { AnswerContext, AnswerGuardrail, Verdict } from '../protocol/guardrail.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import type { ToolResult } from '../protocol/tool-result.ts';
 import { filterText, type TextFilter } from './text-filter.ts';
 
 /** A source that an answer may cite; `id` is the text of its marker. */
@@ -24,7 +25,7 @@ export type CitationOptions = {
 const NAMES = optionNames<CitationOptions>()('sources marker format textFilters');
 
 /**
- * Returns a finisher that replaces citation markers such as `[doc:report.md]` by numbers and adds a list of the sources
+ * Returns a guardrail of the answer that replaces citation markers such as `[doc:report.md]` by numbers and adds a list of the sources
  * below the answer. Only sources that a tool returned can be cited, in any round of this run or of the runs it
  * continues; other markers are dropped and listed. One marker may hold several ids, separated by commas. For text
  * answers; an answer without markers is unchanged. Throws `agent-invalid` for an empty marker.
@@ -32,18 +33,18 @@ const NAMES = optionNames<CitationOptions>()('sources marker format textFilters'
  * @example
  * numberCitations({ sources: ({ name, output }) => (name === 'read' ? [pageSchema.parse(output)] : []) })
  */
-export function numberCitations(options: CitationOptions): Finisher {
+export function numberCitations(options: CitationOptions): AnswerGuardrail {
   refuseUnknownOptions('numberCitations', options, NAMES);
   const { format = describeSources, textFilters = [] } = options;
   const marker = markerOf(options);
-  return ({ text, results, transcript, wholeOutput }) => {
+  return (text, { results, transcript, wholeOutput }) => {
     const all = [...toolResults({ transcript, edits: [] }), ...results];
-    const number = (sources: ReadonlyMap<string, Source>) => {
+    const number = (sources: ReadonlyMap<string, Source>): Verdict<string> => {
       const numbering = new Numbering(sources);
       const numbered = filterText(filterText(text, textFilters), [() => new MarkerFilter(numbering, marker)]);
       const { cited, dropped } = numbering;
-      if (cited.length === 0 && dropped.length === 0) return undefined;
-      return { text: numbered + gapAfter(numbered) + format(cited, dropped) };
+      if (cited.length === 0 && dropped.length === 0) return { type: 'pass' };
+      return { type: 'replace', value: numbered + gapAfter(numbered) + format(cited, dropped) };
     };
     if (all.every(({ blob }) => blob === undefined)) return number(findSources(all, options));
     return loadSources(all, options, wholeOutput).then(number);
@@ -72,7 +73,7 @@ function markerOf({ marker = { before: '[doc:', after: ']' } }: CitationOptions)
 async function loadSources(
   results: readonly ToolResult[],
   options: CitationOptions,
-  wholeOutput: FinisherInput['wholeOutput'],
+  wholeOutput: AnswerContext['wholeOutput'],
 ): Promise<Map<string, Source>> {
   const sources = new Map<string, Source>();
   for (const result of results) {

@@ -64,9 +64,9 @@ function readEdges(node: Node): ChartEdge[] {
 function describeGuard(guard: unknown): string {
   if (typeof guard === 'string') return guard;
   if (typeof guard !== 'object' || guard === null || !('params' in guard)) return '';
-  const { type, finishers } = guard.params as { type: string; finishers?: boolean };
-  if (finishers === undefined) return type;
-  return finishers ? `${type}, to be checked` : type;
+  const { type, check } = guard.params as { type: string; check?: boolean };
+  if (check === undefined) return type;
+  return check ? `${type}, to be checked` : type;
 }
 
 function idOf(node: Node | undefined): string {

@@ -93,10 +93,10 @@ function describeContent(event: RunEvent, format: EventFormat): string {
       return INTERRUPTED;
     case 'tool.suspended':
       return `waits for run ${event.childRunId}`;
-    case 'finishers.completed':
+    case 'answer.checked':
       return event.text === undefined ? '' : short(event.text);
-    case 'finishers.rejected':
-      return short(event.feedback);
+    case 'answer.blocked':
+      return short(event.reason);
     case 'run.claimed': {
       const before = event.replaces === undefined ? '' : `, replaces ${shortenOwnerName(event.replaces)}`;
       return `epoch ${event.epoch}, ${shortenOwnerName(event.by)}${before}`;

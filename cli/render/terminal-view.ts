@@ -165,8 +165,10 @@ export class TerminalView {
       case 'text.started':
       case 'calls.started':
       case 'timer.fired':
-      case 'finishers.completed':
+      case 'answer.checked':
         return;
+      case 'answer.blocked':
+        return this.#detail(red('✗ '), `the answer was blocked: ${eventLine(entry)}`);
       default:
         return this.#detail(bold(entry.type), ` ${eventLine(entry)}`.trimEnd());
     }

@@ -28,7 +28,7 @@ import {
 /*
  * The live services: XState actors of the machine, without a store and a driver.
  *
- * H1 With `persist`, no model, finisher or tool function is called before a `persist` that began after everything was
+ * H1 With `persist`, no model, guardrail or tool function is called before a `persist` that began after everything was
  *    reported has succeeded.
  * H2 A failure to store and a defect end in a state: calls in progress may end, no other begins, and the run rests as
  *    quarantined, with the reason. The actor stays active.
@@ -45,7 +45,7 @@ export type ServiceActors = Readonly<Record<ServiceName, ServiceActor>>;
 /** Options for running services as XState actors. */
 export type LiveOptions = {
   /**
-   * Stores the result of `actor.getPersistedSnapshot()`. Awaited before each model call and the finishers, and between
+   * Stores the result of `actor.getPersistedSnapshot()`. Awaited before each model call and check of the answer, and between
    * `tool.started` and the call of the tool; called once at a time. Without it, a restored actor may run a call again.
    * A call that throws or rejects is repeated after a wait. After `patienceMs` the run rests in `resting.paused`, with
    * the reason in `context.quarantined`, until `run.unpaused`. `signal` is aborted when nothing waits for the call any
@@ -72,7 +72,7 @@ export function actorsOf(
     modelTurn: actorOf(services.modelTurn, options),
     toolBatch: actorOf(services.toolBatch, options),
     timer: actorOf(services.timer, options),
-    finishers: actorOf(services.finishers, options),
+    answerCheck: actorOf(services.answerCheck, options),
     compaction: actorOf(services.compaction, options),
   };
 }

@@ -2,11 +2,11 @@ import type { Call } from '../../machines/context.ts';
 import { statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
-import type { ToolResult } from '../../protocol/finisher.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { FinishedRun } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
+import type { ToolResult } from '../../protocol/tool-result.ts';
 import { describeSettled, listUnsettled } from '../log/settled.ts';
 
 /** The outcome of a run so far: everything that must be the same when a recording of it is played. */

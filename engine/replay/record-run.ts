@@ -33,8 +33,8 @@ const REPORTS = [
   'tool.settled',
   'tool.doubted',
   'timer.fired',
-  'finishers.completed',
-  'finishers.rejected',
+  'answer.checked',
+  'answer.blocked',
   'transcript.compacted',
   'compaction.failed',
 ] as const;

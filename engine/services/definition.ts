@@ -1,7 +1,7 @@
 import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../../protocol/config.ts';
-import type { Finisher } from '../../protocol/finisher.ts';
+import type { AnswerGuardrail } from '../../protocol/guardrail.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../../protocol/tool.ts';
@@ -87,7 +87,7 @@ export type AgentDefinition = {
   toolConcurrency: number;
   prepareTurn?: PrepareTurn;
   compaction?: CompactionDefinition;
-  finishers: readonly Finisher[];
+  guardrails: { answer: readonly AnswerGuardrail[] };
   output?: OutputContract;
   /** Validates the run context that `start` is given; absent for an agent without one. */
   validateRunContext?: ((value: unknown) => Validation | Promise<Validation>) | undefined;
@@ -122,8 +122,8 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
       },
     }),
     attempts: definition.retry.attempts,
-    finishers: definition.finishers.length > 0 || definition.output !== undefined,
-    finisherRejections: 2,
+    checksAnswer: definition.guardrails.answer.length > 0 || definition.output !== undefined,
+    answerBlocks: 2,
     ...omitUndefined({ holdsAtEnd: changes.holdsAtEnd }),
   };
 }

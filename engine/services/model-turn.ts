@@ -264,7 +264,7 @@ class TurnDisplay {
   readonly #scope: ServiceScope;
   readonly #place: { turn: number; attempt: number };
   readonly #filter: TextFilter;
-  /** Text is shown immediately; with `held`, only after the turn proved to be the answer. */
+  /** Text is shown immediately; with `held`, after the turn proved to be the answer, or once the answer was checked. */
   readonly #visible: boolean;
   readonly #held: boolean;
   readonly #findUsed: () => Set<string>;
@@ -286,8 +286,10 @@ class TurnDisplay {
     this.#place = { turn: context.turn.number, attempt: context.turn.attempt };
     this.#filter = chainFilters(filters);
     this.#findUsed = findUsed;
-    this.#visible = context.config.finalAnswer === 'live' || context.turn.final;
-    this.#held = context.config.finalAnswer === 'held' && !context.turn.final;
+    const { finalAnswer, checksAnswer } = context.config;
+    const isHeld = finalAnswer === 'held' && (checksAnswer || !context.turn.final);
+    this.#visible = finalAnswer === 'live' || (context.turn.final && !isHeld);
+    this.#held = isHeld && !checksAnswer;
   }
 
   take(delta: Exclude<TurnDelta, { type: 'turn' }>): void {

@@ -75,14 +75,17 @@ export function textsIn(story: AsyncGenerator<StoryEvent>): AsyncGenerator<strin
 
 async function* eachText(story: AsyncIterable<StoryEvent>): AsyncGenerator<string> {
   let isRepeated = false;
+  let isShown = false;
   for await (const event of story) {
     if (event.type === 'turn.discarded') isRepeated = event.why === 'differs';
     if (event.type === 'turn.closed') {
       isRepeated = false;
+      isShown = event.parts.some(part => part.kind === 'text' && part.part !== null);
       for (const part of event.draft ? [] : event.parts)
         if (part.kind === 'text' && part.refusal !== '')
           yield part.text === '' ? part.refusal : `\n\n${part.refusal}`;
     }
+    if (event.type === 'answer.changed' && !isShown) yield event.text;
     if (event.type === 'text' && !isRepeated && event.text !== '') yield event.text;
   }
 }

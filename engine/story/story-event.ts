@@ -77,9 +77,9 @@ export type StoryEvent = { runId: string } /**
       completed: Of<'turn.completed'>;
     } & Place &
       FromEntry)
-  /** A check of the answer changed its text, or rejected it. */
+  /** A check of the answer changed its text, let through what readers had not seen, or blocked it. */
   | ({ type: 'answer.changed'; text: string } & FromEntry)
-  | ({ type: 'answer.rejected'; feedback: string } & FromEntry)
+  | ({ type: 'answer.blocked'; reason: string } & FromEntry)
   /** The call needs someone outside the run, now or again. */
   | ({ type: 'call.asked'; open: JsonOpenCall } & FromEntry)
   /** `input`: the call was approved with another input. `sticky`: the decision also applies to later calls of the tool. */

@@ -153,12 +153,15 @@ export class StoryTeller {
       case 'run.quarantined':
         this.#discard('restarted');
         break;
-      case 'finishers.completed':
-        if (event.text !== undefined)
-          this.#tell({ type: 'answer.changed', ...from, text: filterText(event.text, this.#filters) });
+      case 'answer.checked': {
+        const { turn, answer } = after.context;
+        const text = event.text ?? (turn.shown ? undefined : answer?.text);
+        if (text !== undefined && text !== '')
+          this.#tell({ type: 'answer.changed', ...from, text: filterText(text, this.#filters) });
         return;
-      case 'finishers.rejected':
-        return this.#tell({ type: 'answer.rejected', ...from, feedback: event.feedback });
+      }
+      case 'answer.blocked':
+        return this.#tell({ type: 'answer.blocked', ...from, reason: event.reason });
       case 'tool.started': {
         const { callId, attempt, key } = event;
         const { name = '' } = findCall(after.context, callId) ?? {};

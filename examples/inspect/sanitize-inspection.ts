@@ -19,7 +19,7 @@ const WORDS: ReadonlySet<string> = new Set(
 /** Members that are kept if they are numbers, booleans or null. */
 const COUNTERS: ReadonlySet<string> = new Set(
   `at now startedAt generation number attempt attempts model final shown calls draft open batch turns
-  toolCalls deniedCalls tokens cost activeMs activeSince paused steps finishersDone rejections sentBack
+  toolCalls deniedCalls tokens cost activeMs activeSince paused steps answerChecked blocks sentBack
   timer until stream inputTokens outputTokens cachedInputTokens cacheWriteTokens reasoningTokens
   retryable retryAt status isError gate reconcilable edited expiresAt sticky`.split(/\s+/),
 );

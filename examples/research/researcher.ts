@@ -30,7 +30,7 @@ export function makeResearcher(model: ModelAdapter) {
     finalAnswer: 'separate',
     prepareTurn: ({ transcript }) => ({ transcript: trim(transcript) }),
     textFilters: [hideHtmlComments],
-    finishers: [numberCitations({ ...citations, textFilters: [hideHtmlComments] })],
+    guardrails: { answer: numberCitations({ ...citations, textFilters: [hideHtmlComments] }) },
     limits: { turns: 10 },
   });
 }

@@ -491,12 +491,22 @@ class TextUpdates {
 
   take(told: StoryEvent): StreamResponse[] {
     if (told.type === 'turn.opened') this.#append = false;
+    if (told.type === 'answer.blocked') return this.#takeBack();
     if (told.type !== 'text' || told.text === '') return [];
-    const { taskId, contextId } = this.#place;
-    const artifact = { ...ANSWER, parts: [{ text: told.text }] };
-    const artifactUpdate = { taskId, contextId, artifact, append: this.#append, lastChunk: false };
+    const update = this.#update(told.text);
     this.#append = true;
-    return [{ artifactUpdate }];
+    return [update];
+  }
+
+  #takeBack(): StreamResponse[] {
+    if (!this.#append) return [];
+    this.#append = false;
+    return [this.#update('')];
+  }
+
+  #update(text: string): StreamResponse {
+    const artifact = { ...ANSWER, parts: [{ text }] };
+    return { artifactUpdate: { ...this.#place, artifact, append: this.#append, lastChunk: false } };
   }
 }
 

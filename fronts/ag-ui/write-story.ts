@@ -24,6 +24,7 @@ type SubAgent = Of<'agent.opened'> & { announced: boolean };
 type WrittenRun = {
   subAgent?: SubAgent;
   attempt?: Attempt | undefined;
+  /** The message of the latest turn's text, also if that was not shown. */
   answerId?: string;
 };
 
@@ -111,12 +112,19 @@ export class StoryWriter {
       case 'turn.discarded':
         return this.#discard(run, told);
       case 'turn.closed':
-        if (run.attempt?.open.has('text')) run.answerId = run.attempt.id;
+        if (run.attempt !== undefined) run.answerId = run.attempt.id;
         return endAttempt(run);
       case 'answer.changed': {
         const message = this.#thread.find(run.answerId ?? '');
-        if (message?.role !== 'assistant' || message.content === told.text) return [];
+        if (message === undefined) return this.#sayAnswer(told.text, run);
+        if (message.role !== 'assistant' || message.content === told.text) return [];
         message.content = told.text;
+        return [this.#thread.snapshot];
+      }
+      case 'answer.blocked': {
+        const { answerId = '' } = run;
+        if (this.#thread.find(answerId) === undefined) return [];
+        this.#thread.remove([answerId]);
         return [this.#thread.snapshot];
       }
       case 'call.progress': {
@@ -160,6 +168,18 @@ export class StoryWriter {
     }
     events.push({ type: CONTENTS[type], messageId, delta });
     return events;
+  }
+
+  /** An answer that was held until it was checked. */
+  #sayAnswer(content: string, run: WrittenRun): AgUiEvent[] {
+    const { answerId: messageId } = run;
+    if (messageId === undefined) return [];
+    this.#thread.assistant(messageId, { content, ...ownerOf(run) });
+    return [
+      ...STARTS.text(messageId),
+      { type: CONTENTS.text, messageId, delta: content },
+      { type: 'TEXT_MESSAGE_END', messageId },
+    ];
   }
 
   #openCall(told: Of<'call.opened'>, run: WrittenRun, live: Attempt): AgUiEvent[] {

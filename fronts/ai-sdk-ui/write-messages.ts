@@ -48,7 +48,7 @@ type ShownCall = {
 
 const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
 
-/** The key of a text that is no part of a turn: the answer as a finisher changed it. */
+/** The key of a text that is no part of a turn: the answer as a guardrail changed it. */
 const CHANGED_ANSWER = -1;
 
 /**
@@ -138,7 +138,7 @@ export class MessageWriter {
         const answer = { type: 'text', key: CHANGED_ANSWER, text: event.text } as const;
         return this.#complete(this.#latest.turn, [...kept, answer]);
       }
-      case 'answer.rejected':
+      case 'answer.blocked':
         return this.#complete(this.#latest.turn, []);
       case 'call.asked':
         return this.#ask(event);

@@ -157,7 +157,8 @@ export class SnapshotStore<RunContext> {
   /** Takes an event of the run's story: the text is that of the last attempt that has one. */
   tell({ type, text = '' }: StoryTold): void {
     if (type === 'turn.opened') this.#isNewTurn = true;
-    if (type === 'turn.discarded') this.change({ text: '' });
+    if (type === 'turn.discarded' || type === 'answer.blocked') this.change({ text: '' });
+    if (type === 'answer.changed') this.change({ text });
     if (type !== 'text') return;
     this.change({ text: this.#isNewTurn ? text : this.#snapshot.text + text });
     this.#isNewTurn = false;

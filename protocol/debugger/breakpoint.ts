@@ -23,7 +23,7 @@ export const HELD_ACTIONS = [
 ] as const;
 const heldActionSchema = lazySchema(() => z.enum(HELD_ACTIONS));
 
-/** A predicate on the next action; without `next`, only on those that spend (models, tools, finishers). */
+/** A predicate on the next action; without `next`, only on those that spend (models, tools, checks of the answer). */
 export const breakpointSchema = lazyObject(() => ({
   id: text,
   next: z.exactOptional(heldActionSchema),

@@ -78,7 +78,7 @@ const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   approval: 'needsApproval requireApproval',
   continues: 'configurable conversationId previousResponseId session sessionId threadId',
   description: 'handoffDescription toolDescription',
-  finishers: 'onFinish outputGuardrails',
+  guardrails: 'inputGuardrails onFinish outputGuardrails toolInputGuardrails toolOutputGuardrails',
   instructions: 'prompt system systemMessage systemPrompt',
   input: 'inputSchema messages parameters prompt schema',
   labels: 'metadata tags',

@@ -72,7 +72,7 @@ const clients: CrashAgent = {
   ],
 };
 
-/** The first model is busy, then fails; the answer is a separate call, and a finisher runs before the end. */
+/** The first model is busy, then fails; the answer is a separate call, and a guardrail runs before the end. */
 const fallback: CrashAgent = {
   name: 'fallback',
   makeModels: () => [
@@ -84,7 +84,10 @@ const fallback: CrashAgent = {
     makeAsk(world),
     makeFlaky(world, 'none'),
   ],
-  options: { finalAnswer: 'separate', finishers: [({ text }) => ({ text: `${text}, and checked` })] },
+  options: {
+    finalAnswer: 'separate',
+    guardrails: { answer: text => ({ type: 'replace', value: `${text}, and checked` }) },
+  },
 };
 
 /** A message that arrives after the answer began gets an answer of its own. */
@@ -161,7 +164,9 @@ const held: CrashAgent = {
   start: { stream: false, limits: { turns: 4 } },
   options: {
     finalAnswer: 'held',
-    finishers: [({ text }) => (text.includes('7') ? undefined : { reject: 'give the number' })],
+    guardrails: {
+      answer: text => (text.includes('7') ? { type: 'pass' } : { type: 'block', reason: 'give the number' }),
+    },
   },
 };
 

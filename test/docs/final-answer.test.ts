@@ -136,8 +136,32 @@ async function takesTextBack(mode: Mode): Promise<boolean> {
   return count(observed, 'text.discarded') !== '0';
 }
 
+/** What readers see of answers that a guardrail blocks and replaces. */
+async function describeChecks(mode: Mode): Promise<string[]> {
+  const answers = [{ text: 'Rude.' }, { text: ANSWER }];
+  const turns = mode === 'separate' ? answers.flatMap(answer => [answer, answer]) : answers;
+  const blocking = await observe(mode, turns, {
+    guardrails: {
+      answer: text => (text === 'Rude.' ? { type: 'block', reason: 'Be polite.' } : { type: 'pass' }),
+    },
+  });
+  const replacing = await observe(mode, WORK, {
+    guardrails: { answer: () => ({ type: 'replace', value: 'Checked.' }) },
+  });
+  const texts: string[] = [];
+  for await (const text of replacing.run.text()) texts.push(text);
+  expect(replacing.settled).toMatchObject({ text: 'Checked.' });
+  const before = shownIn(blocking).some(pieces => pieces.join('') === 'Rude.');
+  const takenBack = count(blocking, 'text.discarded') !== '0';
+  return [
+    shownIn(replacing).some(pieces => pieces.join('') === ANSWER) ? 'the text' : 'nothing',
+    before ? `shown${takenBack ? ', then taken back' : ''}` : 'not shown',
+    texts.join('').endsWith('Checked.') ? 'the replacement' : "the model's text",
+  ];
+}
+
 const page = readFileSync(new URL('../../docs/final-answer.md', import.meta.url), 'utf8');
-const rows = page
+const tables = page
   .split('\n')
   .filter(line => /^\| (?!---)/.test(line))
   .map(line =>
@@ -147,6 +171,9 @@ const rows = page
       .map(cell => cell.trim()),
   )
   .filter(([name]) => name !== '');
+const CHECKS = 3;
+const rows = tables.slice(0, -CHECKS);
+const checked = tables.slice(-CHECKS);
 
 describe('docs/final-answer.md', () => {
   test.each(MODES.map((mode, index) => ({ mode, index })))(
@@ -196,11 +223,15 @@ describe('docs/final-answer.md', () => {
     },
   );
 
-  test.each(MODES)('%s: changes by a finisher are in the settled text, not in the stream', async mode => {
-    const observed = await observe(mode, WORK, { finishers: [() => ({ text: 'Checked.' })] });
-    expect(observed.settled).toMatchObject({ text: 'Checked.' });
-    expect(shownIn(observed).at(-1)?.join('')).toBe(ANSWER);
-  });
+  test.each(MODES.map((mode, index) => ({ mode, index })))(
+    'the column `$mode` of checked answers is correct',
+    async ({ mode, index }) => {
+      const observed = await describeChecks(mode);
+      expect(observed.map((cell, row) => [checked[row]?.[0], cell])).toEqual(
+        checked.map(cells => [cells[0], cells[index + 1]]),
+      );
+    },
+  );
 });
 
 function nameTurns(thoughts: number, turns: number): string {

@@ -275,7 +275,7 @@ describe('the report of an exploration', () => {
   });
 
   inAll('is complete for a small agent', () => {
-    const options = { tools: [ask], finishers: [forbidden], retry: { attempts: 1 } };
+    const options = { tools: [ask], guardrails: { answer: forbidden }, retry: { attempts: 1 } };
     const report = explore(agentWith(options), { maxStates: 40_000 });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
     expect(report.crashPoints).toBeGreaterThan(500);
@@ -283,7 +283,7 @@ describe('the report of an exploration', () => {
 
   inAll('is complete for an agent with approvals, with all edges but those of features it lacks', () => {
     const tools = [ask, plain('pay', { sideEffect: 'once', approval: true })];
-    const report = explore(agentWith({ tools, finishers: [forbidden], retry: { attempts: 2 } }), {
+    const report = explore(agentWith({ tools, guardrails: { answer: forbidden }, retry: { attempts: 2 } }), {
       maxStates: 40_000,
     });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });

@@ -74,43 +74,43 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { ...spent, lastTurn: { ...done, draft: true } },
     { type: 'streamFinal', limit: 'turns', why: 'limit turns: 1 of 1' },
   ],
-  ['the model answered', { lastTurn: done }, { type: 'finish', finishers: false, why: answered }],
+  ['the model answered', { lastTurn: done }, { type: 'finish', check: false, why: answered }],
   [
-    'the model answered and there are finishers',
-    { lastTurn: done, config: { finishers: true } },
-    { type: 'finish', finishers: true, why: answered },
+    'the model answered and the answer is checked',
+    { lastTurn: done, config: { checksAnswer: true } },
+    { type: 'finish', check: true, why: answered },
   ],
   [
-    'the finishers are done',
-    { lastTurn: done, finishersDone: true, config: { finishers: true } },
-    { type: 'finish', finishers: false, why: answered },
+    'the answer was checked',
+    { lastTurn: done, answerChecked: true, config: { checksAnswer: true } },
+    { type: 'finish', check: false, why: answered },
   ],
   [
     'the answer was cut off',
     { lastTurn: { ...done, finishReason: 'length' } },
-    { type: 'finish', finishers: false, reason: 'length', why: 'the answer is incomplete: length' },
+    { type: 'finish', check: false, reason: 'length', why: 'the answer is incomplete: length' },
   ],
   [
     'the turn with calls was stopped by a content filter',
     { lastTurn: { ...done, finishReason: 'content_filter', calls: 1 } },
     {
       type: 'finish',
-      finishers: false,
+      check: false,
       reason: 'content_filter',
       why: 'the answer is incomplete: content_filter',
     },
   ],
   [
     'the answer was rejected',
-    { lastTurn: done, sentBack: { code: 'finishers-rejected', feedback: 'Cite.' }, rejections: 1 },
+    { lastTurn: done, sentBack: { code: 'answer-blocked', reason: 'Cite.' }, blocks: 1 },
     { type: 'callModel', why: 'the answer was sent back, 1 of 1' },
   ],
   [
     'the answer was rejected too often',
-    { lastTurn: done, sentBack: { code: 'finishers-rejected', feedback: 'Cite.' }, rejections: 2 },
+    { lastTurn: done, sentBack: { code: 'answer-blocked', reason: 'Cite.' }, blocks: 2 },
     {
       type: 'fail',
-      code: 'finishers-rejected',
+      code: 'answer-blocked',
       message: 'the answer was sent back 2 times, at last: Cite.',
       why: 'the answer was sent back 2 times, at last: Cite.',
     },
@@ -123,12 +123,12 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'a limit is reached and onLimit is stop',
     { turns: 1, lastTurn: { ...done, calls: 1 }, config: { limits: { turns: 1 }, onLimit: 'stop' } },
-    { type: 'finish', finishers: false, reason: 'turns', why: 'the answer is incomplete: turns' },
+    { type: 'finish', check: false, reason: 'turns', why: 'the answer is incomplete: turns' },
   ],
   [
     'the closing call was made and a message is unread',
     { ...spent, lastTurn: { ...done, final: true }, closing: 'turns', inbox },
-    { type: 'finish', finishers: false, reason: 'turns', why: 'the answer is incomplete: turns' },
+    { type: 'finish', check: false, reason: 'turns', why: 'the answer is incomplete: turns' },
   ],
   [
     'a turn failed and will be retried later',
@@ -198,11 +198,11 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'the run is paused and has an answer',
     { paused: true, lastTurn: done },
-    { type: 'finish', finishers: false, why: answered },
+    { type: 'finish', check: false, why: answered },
   ],
   [
-    'the run is paused before its finishers',
-    { paused: true, lastTurn: done, config: { finishers: true } },
+    'the run is paused before its answer is checked',
+    { paused: true, lastTurn: done, config: { checksAnswer: true } },
     { type: 'pause', why: `paused before finish (${answered})` },
   ],
 ];

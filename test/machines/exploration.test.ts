@@ -132,13 +132,13 @@ const LAST_REPORTS: ReadonlySet<ChartEvent['type']> = new Set([
   'turn.completed',
   'turn.failed',
   'timer.fired',
-  'finishers.completed',
-  'finishers.rejected',
+  'answer.checked',
+  'answer.blocked',
 ]);
 
 function serviceOf(report: ChartEvent['type']): string {
   if (report.startsWith('tool.')) return 'toolBatch';
-  if (report.startsWith('finishers.')) return 'finishers';
+  if (report.startsWith('answer.')) return 'answerCheck';
   return report === 'timer.fired' ? 'timer' : 'modelTurn';
 }
 

@@ -85,40 +85,40 @@ describe('rule 11: retry', () => {
   });
 });
 
-describe('finishing: finishers check the answer', () => {
-  const reject = { type: 'finishers.rejected', feedback: 'cite your sources' } as const;
+describe('finishing: guardrails and the output schema check the answer', () => {
+  const reject = { type: 'answer.blocked', reason: 'cite your sources' } as const;
 
   it('their output becomes the answer', () => {
-    const run = begin({ finishers: true }).send(answering('raw'));
-    run.send({ type: 'finishers.completed', text: 'checked', output: { n: 1 } });
+    const run = begin({ checksAnswer: true }).send(answering('raw'));
+    run.send({ type: 'answer.checked', text: 'checked', output: { n: 1 } });
     expect(run.place).toBe('finished');
     expect(run.context.answer).toEqual({ text: 'checked', output: { n: 1 } });
   });
 
-  it('a rejected answer returns to the model with the feedback', () => {
-    const run = begin({ finishers: true }).send(answering('raw'), reject);
+  it('a blocked answer returns to the model with the reason', () => {
+    const run = begin({ checksAnswer: true }).send(answering('raw'), reject);
     expect(run.place).toBe('turn.planning');
     expect(run.context.transcript.at(-1)).toMatchObject({ role: 'developer' });
     expect(run.texts.at(-1)).toBe('cite your sources');
-    run.send(answering('better'), { type: 'finishers.completed' });
+    run.send(answering('better'), { type: 'answer.checked' });
     expect(run.context.answer).toEqual({ text: 'better' });
   });
 
-  it('too many rejections fail the run', () => {
-    const run = begin({ finishers: true, finisherRejections: 1 });
+  it('too many blocked answers fail the run', () => {
+    const run = begin({ checksAnswer: true, answerBlocks: 1 });
     run.send(answering('one'), reject, answering('two'), reject);
     expect(run.place).toBe('failed');
-    expect(run.next).toMatchObject({ code: 'finishers-rejected' });
+    expect(run.next).toMatchObject({ code: 'answer-blocked' });
   });
 
-  it('a run without finishers skips finishing', () => {
-    expect(begin().send(answering('done')).countStarts('finishers')).toBe(0);
+  it('a run whose answer is not checked skips finishing', () => {
+    expect(begin().send(answering('done')).countStarts('answerCheck')).toBe(0);
   });
 });
 
 describe('rule 12: context is JSON', () => {
   it('the context of a run with every feature equals its JSON', () => {
-    const run = begin({ finishers: true, models: MODELS, limits: { repeatedFailures: 5 } });
+    const run = begin({ checksAnswer: true, models: MODELS, limits: { repeatedFailures: 5 } });
     run.send(failing({ retryAt: 1_000_500 }), { type: 'timer.fired' });
     run.send(calling(gated('a', { expiresAt: 2_000_000 }), forClient('b'), makeCall('c')));
     run
@@ -135,7 +135,7 @@ describe('rule 12: context is JSON', () => {
   });
 
   it('no service receives the transcript; the inputs are a generation and a time', () => {
-    const run = begin({ finishers: true }).send(
+    const run = begin({ checksAnswer: true }).send(
       calling(gated('a', { expiresAt: 2_000_000 })),
       approving('a'),
     );

@@ -66,13 +66,13 @@ describe('rule 9: messages', () => {
   });
 
   it('a message during finishing returns the run to the model', () => {
-    const run = begin({ finishers: true }).send(answering('done'));
+    const run = begin({ checksAnswer: true }).send(answering('done'));
     expect(run.place).toBe('finishing');
     run.send(saying('one more thing'));
     expect(run.place).toBe('turn.planning');
     expect(run.effects.filter(({ type }) => type === 'stop')).toMatchObject([
       { id: 'modelTurn' },
-      { id: 'finishers' },
+      { id: 'answerCheck' },
     ]);
     expect(run.texts).toEqual(['begin', 'done', 'one more thing']);
   });
@@ -146,11 +146,11 @@ describe('rule 10: pause', () => {
     expect(begin().send(PAUSE, answering('done')).place).toBe('finished');
   });
 
-  it('finishers are a spending action: a paused run rests before them', () => {
-    const run = begin({ finishers: true }).send(PAUSE, answering('done'));
+  it('a check of the answer is a spending action: a paused run rests before it', () => {
+    const run = begin({ checksAnswer: true }).send(PAUSE, answering('done'));
     expect(run.place).toBe('resting.paused');
     expect(run.send(STEP).place).toBe('finishing');
-    expect(run.send({ type: 'finishers.completed' }).place).toBe('finished');
+    expect(run.send({ type: 'answer.checked' }).place).toBe('finished');
   });
 
   it('a failed turn waits until retryAt, and then for the end of the pause', () => {

@@ -72,7 +72,7 @@ describe('the structural hash', () => {
     ['an event', '"timer.fired"', '"timer.rang"'],
     ['an action', '"beginBatch"', '"startBatch"'],
     ['a service', '"src":"toolBatch"', '"src":"toolRunner"'],
-    ["a service's id", '"id":"finishers"', '"id":"checks"'],
+    ["a service's id", '"id":"answerCheck"', '"id":"checks"'],
     ['the initial state', '"initial":"planning"', '"initial":"finalStreaming"'],
     ['a final state made atomic', '"type":"final"', '"type":"atomic"'],
   ])('is changed by %s', (_what, from, to) => {
@@ -142,7 +142,7 @@ describe('a restored state', () => {
     ['turn', () => begin(), answering('done'), ['modelTurn']],
     ['executingTools', () => begin().send(calling(makeCall('a'))), starting('a'), []],
     ['backingOff', () => begin().send(failing({ retryAt: 9e9 })), { type: 'timer.fired' }, ['timer']],
-    ['finishing', () => begin({ finishers: true }).send(answering('done')), saying('no'), ['finishers']],
+    ['finishing', () => begin({ checksAnswer: true }).send(answering('done')), saying('no'), ['answerCheck']],
     [
       'resting, with an approval that expires',
       () => begin().send(calling(gated('a', { expiresAt: 9e9 }))),

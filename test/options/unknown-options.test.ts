@@ -65,7 +65,7 @@ const ELSEWHERE: [hint: string, names: string[], call: (given: Given) => unknown
   ['retry: { attempts }', ['maxRetries'], anAgent],
   ['tools: [mcp({ … })]', ['mcpServers'], anAgent],
   ['tools: [agent.asTool({ … })]', ['handoffs'], anAgent],
-  ['finishers', ['outputGuardrails'], anAgent],
+  ['guardrails', ['outputGuardrails', 'inputGuardrails'], anAgent],
   ['prepareTurn', ['prepareStep'], anAgent],
   ['turns', ['maxTurns'], limits => createAgent({ name: 'desk', model, limits })],
   ['maxOutputTokens', ['maxTokens'], settings => createAgent({ name: 'desk', model, settings })],

@@ -59,7 +59,7 @@ function makeDesk(turns: Parameters<typeof scripted>[0], { approval = false } = 
 }
 
 describe('agents as models of the openai client', () => {
-  test('an answer that a finisher or the output schema of the agent refuses is given again', async () => {
+  test('an answer that a guardrail or the output schema of the agent refuses is given again', async () => {
     const { model, asked } = watched([
       { text: '{"ok":"no"}' },
       { text: '{"ok":false}' },
@@ -70,13 +70,44 @@ describe('agents as models of the openai client', () => {
       model,
       store: memory(),
       output: z.object({ ok: z.boolean() }),
-      finishers: [({ text }) => (text.includes('false') ? { reject: 'Try again.' } : undefined)],
+      guardrails: {
+        answer: text => (text.includes('false') ? { type: 'block', reason: 'Try again.' } : { type: 'pass' }),
+      },
     });
     const response = await clientOf(strict).responses.create({ model: 'strict', input: 'Is it ok?' });
     expect(response.status).toBe('completed');
     expect(response.output_text).toMatch(/\{"ok":true\}$/);
     expect(asked).toHaveLength(3);
     expect(asked[0]?.output?.schema).toMatchObject({ properties: { ok: { type: 'boolean' } } });
+  });
+
+  test.each([false, true])('a held answer is shown once it has passed (stream: %s)', async stream => {
+    const model = scripted([{ text: 'A rude answer.' }, { text: 'A polite answer.' }]);
+    const polite = createAgent({
+      name: 'polite',
+      model,
+      store: memory(),
+      finalAnswer: 'held',
+      guardrails: {
+        answer: text =>
+          text.includes('rude')
+            ? { type: 'block', reason: 'Be polite.' }
+            : { type: 'replace', value: `${text} Thanks.` },
+      },
+    });
+    const openai = clientOf(polite);
+    const asked = { model: 'polite', input: 'Go.' };
+    const texts: string[] = [];
+    if (stream) {
+      for await (const event of await openai.responses.create({ ...asked, stream }))
+        if (event.type === 'response.output_text.delta') texts.push(event.delta);
+    } else texts.push((await openai.responses.create(asked)).output_text);
+    expect(texts.join('')).toBe('A polite answer. Thanks.');
+    const chat = await openai.chat.completions.create({
+      model: 'polite',
+      messages: [{ role: 'user', content: 'Go.' }],
+    });
+    expect(chat.choices[0]?.message.content).toContain('Thanks.');
   });
 
   test('a request that names an agent runs it, with its instructions and tools', async () => {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
-import type { ToolResult } from '../../protocol/finisher.ts';
 import type { JsonValue } from '../../protocol/json.ts';
+import type { ToolResult } from '../../protocol/tool-result.ts';
 import { ManualHost } from '../../testing/manual-host.ts';
 import { type CitationOptions, citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
@@ -27,81 +27,79 @@ function read(...ids: string[]): ToolResult[] {
   }));
 }
 
-function finish(text: string, results = read('a', 'b'), overrides: Partial<CitationOptions> = {}) {
-  const finisher = numberCitations({ ...options, ...overrides });
-  const wholeOutput = async ({ output }: Pick<ToolResult, 'output'>) => output as JsonValue;
-  return finisher(
-    { runId: 'r', runContext: undefined, text, results, transcript: [], wholeOutput },
-    { signal: new AbortController().signal },
-  );
+/** What the guardrail makes of an answer; the answer itself if it passes. */
+async function finish(text: string, results = read('a', 'b'), overrides: Partial<CitationOptions> = {}) {
+  const verdict = await numberCitations({ ...options, ...overrides })(text, {
+    runId: 'r',
+    runContext: undefined,
+    results,
+    transcript: [],
+    wholeOutput: async ({ output }: Pick<ToolResult, 'output'>) => output as JsonValue,
+    signal: new AbortController().signal,
+    countUsage: () => {},
+  });
+  if (verdict.type === 'block') throw new Error(verdict.reason);
+  return verdict.type === 'pass' ? text : verdict.value;
 }
 
 const SOURCES_A = '\n\nSources:\n[1] About a (a)';
 
 describe('numberCitations', () => {
-  test('numbers sources in the order they are first cited', () => {
-    expect(finish('Beta [doc:b], alpha [doc:a], beta [doc:b].')).toEqual({
-      text: 'Beta [1], alpha [2], beta [1].\n\nSources:\n[1] About b (b)\n[2] About a (a)',
-    });
+  test('numbers sources in the order they are first cited', async () => {
+    expect(await finish('Beta [doc:b], alpha [doc:a], beta [doc:b].')).toBe(
+      'Beta [1], alpha [2], beta [1].\n\nSources:\n[1] About b (b)\n[2] About a (a)',
+    );
   });
 
-  test('removes a marker of an unread source with the space before it, and reports it', () => {
-    expect(finish('So it is [doc:a], and so [doc:moon].')).toEqual({
-      text: `So it is [1], and so.${SOURCES_A}\n\nCitations of unread sources were omitted: moon.`,
-    });
-    expect(finish('So it is [doc:moon].')).toEqual({
-      text: 'So it is.\n\nCitations of unread sources were omitted: moon.',
-    });
+  test('removes a marker of an unread source with the space before it, and reports it', async () => {
+    expect(await finish('So it is [doc:a], and so [doc:moon].')).toBe(
+      `So it is [1], and so.${SOURCES_A}\n\nCitations of unread sources were omitted: moon.`,
+    );
+    expect(await finish('So it is [doc:moon].')).toBe(
+      'So it is.\n\nCitations of unread sources were omitted: moon.',
+    );
   });
 
-  test('accepts several ids in one marker, and keeps those that were read', () => {
-    expect(finish('So [doc:a, doc:b; c].')).toEqual({
-      text: `So [1][2].${SOURCES_A}\n[2] About b (b)\n\nCitations of unread sources were omitted: c.`,
-    });
-    expect(finish('So [doc:a, b].', read('a, b'))).toEqual({
-      text: 'So [1].\n\nSources:\n[1] About a, b (a, b)',
-    });
+  test('accepts several ids in one marker, and keeps those that were read', async () => {
+    expect(await finish('So [doc:a, doc:b; c].')).toBe(
+      `So [1][2].${SOURCES_A}\n[2] About b (b)\n\nCitations of unread sources were omitted: c.`,
+    );
+    expect(await finish('So [doc:a, b].', read('a, b'))).toBe('So [1].\n\nSources:\n[1] About a, b (a, b)');
   });
 
-  test('accepts other markers', () => {
+  test('accepts other markers', async () => {
     const marker = { before: '[[', after: ']]' };
-    expect(finish('So [[a]], [doc:a].', read('a'), { marker })).toEqual({
-      text: `So [1], [doc:a].${SOURCES_A}`,
-    });
+    expect(await finish('So [[a]], [doc:a].', read('a'), { marker })).toBe(`So [1], [doc:a].${SOURCES_A}`);
   });
 
   test.each(['no marker', 'cut off [doc:a', 'over [doc:a\nb] lines', `too long [doc:${'x'.repeat(400)}]`])(
     'leaves %j unchanged',
-    text => {
-      expect(finish(text)).toBeUndefined();
+    async text => {
+      expect(await finish(text)).toBe(text);
     },
   );
 
-  test('ignores failed results and those of other tools', () => {
+  test('ignores failed results and those of other tools', async () => {
     const [failed, searched] = read('a', 'b');
     const results = [
       { ...failed, isError: true },
       { ...searched, name: 'search' },
     ] as ToolResult[];
-    expect(finish('So [doc:a][doc:b].', results)).toEqual({
-      text: 'So.\n\nCitations of unread sources were omitted: a, b.',
-    });
+    expect(await finish('So [doc:a][doc:b].', results)).toBe(
+      'So.\n\nCitations of unread sources were omitted: a, b.',
+    );
   });
 
-  test('ignores a marker that readers do not see', () => {
+  test('ignores a marker that readers do not see', async () => {
     expect(
-      finish('So [doc:a].<!-- or [doc:b]? -->', read('a', 'b'), { textFilters: [hideHtmlComments] }),
-    ).toEqual({
-      text: `So [1].${SOURCES_A}`,
-    });
+      await finish('So [doc:a].<!-- or [doc:b]? -->', read('a', 'b'), { textFilters: [hideHtmlComments] }),
+    ).toBe(`So [1].${SOURCES_A}`);
   });
 
-  test('writes the list in the given format', () => {
+  test('writes the list in the given format', async () => {
     const format: CitationOptions['format'] = (cited, dropped) =>
       `${cited.length} read, ${dropped.length} not`;
-    expect(finish('So [doc:a][doc:c].\n', read('a'), { format })).toEqual({
-      text: 'So [1].\n\n1 read, 1 not',
-    });
+    expect(await finish('So [doc:a][doc:c].\n', read('a'), { format })).toBe('So [1].\n\n1 read, 1 not');
   });
 
   test('rejects an empty marker', () => {
@@ -114,15 +112,14 @@ describe('numberCitations', () => {
 describe('citationFilter', () => {
   const texts = cutTexts('[doc:a]', '[doc:b, doc:a]', '[doc:moon]', ' [doc:', '  ', 'word', ']', '[', '\n');
 
-  test('numbers a text like the finisher does, however it is split', () => {
-    fc.assert(
-      fc.property(texts, ({ text, chunks }) => {
+  test('numbers a text like the guardrail does, however it is split', async () => {
+    await fc.assert(
+      fc.asyncProperty(texts, async ({ text, chunks }) => {
         const numbered = filterChunks(citationFilter(read('a', 'b'), options), chunks);
         expect(numbered).toBe(filterText(text, [() => citationFilter(read('a', 'b'), options)]));
-        const finished = finish(text, read('a', 'b'), { format: () => 'LIST' });
-        const answer = finished !== undefined && 'text' in finished ? finished.text : text;
+        const answer = await finish(text, read('a', 'b'), { format: () => 'LIST' });
         expect(answer.startsWith(numbered)).toBe(true);
-        expect(answer.slice(numbered.length)).toMatch(finished === undefined ? /^$/ : /^\n{0,2}LIST$/);
+        expect(answer.slice(numbered.length)).toMatch(/^(\n{0,2}LIST)?$/);
       }),
       { numRuns: randomCases(500) },
     );
@@ -136,7 +133,7 @@ describe('in a run', () => {
       host: new ManualHost(),
       model: scripted(turns),
       tools: [makeTool('read', { sideEffect: 'none', run: ({ id }) => id })],
-      finishers: [numberCitations(options)],
+      guardrails: { answer: numberCitations(options) },
     });
 
   test('sources read in any round can be cited', async () => {

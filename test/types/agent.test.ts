@@ -64,7 +64,12 @@ function makeDesk(turns = [{ text: '{"total":3}' }]) {
       expectTypeOf(turns).toEqualTypeOf<number>();
       return undefined;
     },
-    finishers: [({ runContext }) => void runContext.tenant],
+    guardrails: {
+      answer: (text, { runContext }) => {
+        expectTypeOf(runContext).toEqualTypeOf<{ user: string; tenant: string }>();
+        return { type: 'replace', value: text };
+      },
+    },
   });
 }
 

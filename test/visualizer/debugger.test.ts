@@ -60,13 +60,13 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     await page.locator('#state-finished.current').waitFor();
   });
 
-  inAll('an answer shows what the finishers made of it, and on demand the words of the model', async () => {
+  inAll('an answer shows what the guardrails made of it, and on demand the words of the model', async () => {
     const run = await startAtRest('librarian');
     const { page, problems } = await visit(`/runs/${run.id}`);
     const reply = page.locator('.reply').last();
     await reply.getByText('Tea is picked in spring [1].').waitFor();
     expect(await reply.innerText()).not.toContain('[doc:');
-    await reply.getByText('before the finishers').click();
+    await reply.getByText('before the guardrails').click();
     await reply.getByText('Tea is picked in spring [doc:tea].').waitFor();
     expect(problems).toEqual([]);
   });
@@ -197,7 +197,7 @@ function makeRest(store: Store, pay: () => Promise<never>) {
       name: 'librarian',
       store,
       model: scripted([{ text: 'Tea is picked in spring [doc:tea].' }]),
-      finishers: [({ text }) => ({ text: text.replace('[doc:tea]', '[1]') })],
+      guardrails: { answer: text => ({ type: 'replace', value: text.replace('[doc:tea]', '[1]') }) },
     }),
     createAgent({
       name: 'payer',

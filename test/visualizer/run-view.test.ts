@@ -39,7 +39,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
         { toolCalls: [{ name: 'publish', arguments: { report: REPORT } }] },
         { text: 'See the raw [doc:1].' },
       ]),
-      finishers: [() => ({ text: 'See the **checked** answer.' })],
+      guardrails: { answer: () => ({ type: 'replace', value: 'See the **checked** answer.' }) },
     });
     const failing = createAgent({
       name: 'failing',

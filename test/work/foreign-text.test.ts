@@ -21,11 +21,11 @@ import { TokenTexts } from '../../adapters/vllm/model-files.ts';
 import { readTaggedCall, TaggedReply } from '../../adapters/vllm/tagged-reply.ts';
 import { formatSafeJson, formatValue, shortenCell, showSafely } from '../../cli/render/format.ts';
 import { recordedTools } from '../../engine/replay/record-run.ts';
-import { checkOutput } from '../../engine/services/make-services.ts';
+import { checkOutput } from '../../engine/services/answer-check.ts';
 import { makeIdsUnique } from '../../engine/services/qualify-calls.ts';
 import { codeSpan } from '../../examples/steward/code-span.ts';
 import { readBlocks } from '../../examples/steward/markdown-blocks.ts';
-import type { FinisherInput } from '../../protocol/finisher.ts';
+import type { AnswerContext } from '../../protocol/guardrail.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isTooDeep, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
@@ -49,14 +49,15 @@ const CONTEXT = {
 };
 const ENV = { KEY: 'aaaaaa', OTHER: 'secret-of-six' };
 const redact = (text: string) => maskSecrets(text, ENV);
-const turnText = (text: string): FinisherInput => ({
+const ANSWER: AnswerContext = {
   runId: 'r',
   runContext: undefined,
-  text,
   results: [],
   transcript: [],
   wholeOutput: async ({ output }) => output as JsonValue,
-});
+  signal: new AbortController().signal,
+  countUsage: () => {},
+};
 const REQUEST: ModelRequest = { transcript: [], tools: [], toolChoice: 'auto', settings: {} };
 const TOKEN_TEXTS = new TokenTexts([
   { text: '<|end|>', isSpecial: true },
@@ -92,8 +93,7 @@ const READERS: Record<string, (text: string) => unknown> = {
     recordedTools({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
   'a text without HTML comments': text => pushAll(hideHtmlComments(), text),
   'a streamed text with citations': text => pushAll(citationFilter([], { sources: () => [] }), text + text),
-  'an answer with citations': text =>
-    numberCitations({ sources: () => [] })(turnText(text + text), { signal }),
+  'an answer with citations': text => numberCitations({ sources: () => [] })(text + text, ANSWER),
   'a reply in the Harmony format': text => readReply(text),
   'a header in the Harmony format': text => readReply(`<|channel|>${text}<|message|>${text}`),
   'a prompt in the Harmony format, as token ids': text => encoding.encode([{ text }]),
@@ -226,8 +226,8 @@ const COLLECTORS: Record<string, (count: number) => unknown> = {
   },
   'citations of unread sources': count =>
     numberCitations({ sources: () => [] })(
-      turnText(Array.from({ length: count }, (_, index) => `[doc:${index}]`).join('')),
-      { signal },
+      Array.from({ length: count }, (_, index) => `[doc:${index}]`).join(''),
+      ANSWER,
     ),
   'turns that share call ids': count => {
     const call = (callId: string): Item => ({ type: 'tool_call', callId, name: 'n', arguments: '{}' });

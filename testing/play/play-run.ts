@@ -15,9 +15,10 @@ import {
 } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
+import type { RunConfig } from '../../protocol/config.ts';
 import { InDoubt, messageOf, ProviderError } from '../../protocol/error.ts';
 import { callsOf, type InputEvent, type QualifiedCall, type RunEvent } from '../../protocol/event.ts';
-import type { Finisher } from '../../protocol/finisher.ts';
+import type { AnswerGuardrail } from '../../protocol/guardrail.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
@@ -130,7 +131,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
           : ('model' as const),
       },
     }),
-    ...(config.finishers ? playFinishers(stage, events) : {}),
+    ...(config.checksAnswer ? playAnswerChecks(stage, config, events) : {}),
   });
 }
 
@@ -148,10 +149,10 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
     case 'tool.doubted':
       host.moveTo(event.at);
       return await stage.deliver(sourceOf(event.callId), event);
-    case 'finishers.completed':
-    case 'finishers.rejected':
+    case 'answer.checked':
+    case 'answer.blocked':
       host.moveTo(event.at);
-      return await stage.deliver(FINISHER, event);
+      return await stage.deliver(ANSWER_CHECK, event);
     case 'timer.fired':
       await stage.rest();
       host.moveTo(Math.max(event.at, run.context.timer ?? event.at));
@@ -275,35 +276,42 @@ function failureIn({ at, error, retryable, retryAt }: Failed): Error {
 const BAD_SCHEMA = /^The answer does not follow the schema: ([\s\S]*)\. Answer again\.$/;
 const UNCHECKED = 'The answer could not be checked: ';
 
-function playFinishers(
+function playAnswerChecks(
   stage: Stage,
+  { models }: RunConfig,
   events: readonly RecordedEvent[],
-): Pick<AgentOptions, 'finishers' | 'output'> {
+): Pick<AgentOptions, 'guardrails' | 'output'> {
   let current: RecordedEvent | undefined;
-  const finisher: Finisher = async (_, { signal }) => {
-    current = await stage.request(FINISHER, signal);
-    if (current.type === 'finishers.completed')
-      return current.text === undefined ? {} : { text: current.text };
-    if (current.type !== 'finishers.rejected')
-      throw new Error(`Expected an event of a finisher, got ${current.type}.`);
-    return current.code === undefined ? { reject: current.feedback } : {};
+  const answer: AnswerGuardrail = async (_, { signal, countUsage }) => {
+    current = await stage.request(ANSWER_CHECK, signal);
+    if (current.type !== 'answer.checked' && current.type !== 'answer.blocked')
+      throw new Error(`Expected an event of a check of the answer, got ${current.type}.`);
+    const { spent } = current;
+    // A recording does not name the models of guardrails; their calls cost what those of the run's model cost.
+    const { model = '' } = models[0] ?? {};
+    if (spent?.usage) countUsage({ model, usage: spent.usage });
+    if (spent?.usageUnknown) countUsage({ model, usage: null });
+    if (current.type === 'answer.checked')
+      return current.text === undefined ? { type: 'pass' } : { type: 'replace', value: current.text };
+    return current.code === undefined ? { type: 'block', reason: current.reason } : { type: 'pass' };
   };
+  const guardrails = { answer };
   const hasSchema = events.some(
     event =>
-      (event.type === 'finishers.completed' && event.output !== undefined) ||
-      (event.type === 'finishers.rejected' && event.code !== undefined),
+      (event.type === 'answer.checked' && event.output !== undefined) ||
+      (event.type === 'answer.blocked' && event.code !== undefined),
   );
-  if (!hasSchema) return { finishers: [finisher] };
+  if (!hasSchema) return { guardrails };
   const schema: StandardSchemaV1 = {
     '~standard': { version: 1, vendor: 'agentchart', validate: () => judge(current) },
   };
-  return { finishers: [finisher], output: { schema, jsonSchema: { type: 'object' } } };
+  return { guardrails, output: { schema, jsonSchema: { type: 'object' } } };
 }
 
 function judge(event: RecordedEvent | undefined): StandardSchemaV1.Result<unknown> {
-  if (event?.type === 'finishers.completed' && event.output !== undefined) return { value: event.output };
-  const feedback = event?.type === 'finishers.rejected' ? event.feedback : '';
-  const message = BAD_SCHEMA.exec(feedback)?.[1] ?? feedback.replace(UNCHECKED, '');
+  if (event?.type === 'answer.checked' && event.output !== undefined) return { value: event.output };
+  const reason = event?.type === 'answer.blocked' ? event.reason : '';
+  const message = BAD_SCHEMA.exec(reason)?.[1] ?? reason.replace(UNCHECKED, '');
   return { issues: [{ message }] };
 }
 
@@ -353,11 +361,11 @@ class StageHost extends ManualHost {
 /** Turns of the event loop after which nothing more happens: a played run does no I/O. */
 const IDLE_TURNS = 2_000;
 
-/** Matches the requests of the model, the tools and the finishers with the recorded events that fulfil them. */
+/** Matches the requests of the model, the tools and the checks of the answer with the recorded events that fulfil them. */
 class Stage {
   readonly #requests = new Map<string, (event: RecordedEvent) => void>();
 
-  /** Returns the recorded event for a source (`MODEL`, `FINISHER` or `sourceOf(callId)`). Rejects if `signal` aborts. */
+  /** Returns the recorded event for a source (`MODEL`, `ANSWER_CHECK` or `sourceOf(callId)`). Rejects if `signal` aborts. */
   async request(source: string, signal: AbortSignal): Promise<RecordedEvent> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<RecordedEvent>();
@@ -396,7 +404,7 @@ class Stage {
 }
 
 const MODEL = 'model call';
-const FINISHER = 'finisher';
+const ANSWER_CHECK = 'check of the answer';
 
 function sourceOf(callId: string): string {
   return `running call ${callId}`;

@@ -8,6 +8,7 @@ import type { ChartState } from '../../../machines/step.ts';
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
 import { compactionItem, thresholdIn } from '../request/compaction-items.ts';
@@ -233,6 +234,9 @@ export class GatewayAnswer {
         return this.#retry();
       case 'turn.closed':
         return this.#closeTurn(event, isMine);
+      case 'answer.changed':
+        if (isMine && this.#isHeld()) this.#showAnswer(event.text);
+        return;
       case 'call.started': {
         const call = this.#open.get(event.callId);
         if (isMine) this.#ranTool = true;
@@ -250,6 +254,20 @@ export class GatewayAnswer {
         return;
       default:
     }
+  }
+
+  /** Whether clients get an answer only once it was checked. */
+  #isHeld(): boolean {
+    const { finalAnswer, checksAnswer } = this.state.context.config;
+    return checksAnswer && finalAnswer === 'held';
+  }
+
+  #showAnswer(text: string): void {
+    this.#turns -= 1;
+    const message: Item = { type: 'message', role: 'assistant', content: [{ type: 'text', text }] };
+    this.#turnItems().finish([message], { last: this.#isCutShort() ? 'incomplete' : 'completed' });
+    this.#turn = null;
+    this.#turns += 1;
   }
 
   /** Without streaming, a turn delivers its text before its reasoning, so its deltas would come in the wrong order. */
@@ -275,7 +293,9 @@ export class GatewayAnswer {
     if (isMine) {
       if (usage !== null) this.#tell({ type: 'usage', usage });
       if (edits !== undefined) this.#tell({ type: 'edited', edits });
-      this.#turnItems().finish(items, { last: this.#isCutShort() ? 'incomplete' : 'completed' });
+      const shown =
+        this.#isHeld() && calls.length === 0 ? items.filter(({ type }) => type !== 'message') : items;
+      this.#turnItems().finish(shown, { last: this.#isCutShort() ? 'incomplete' : 'completed' });
     }
     this.#turn = null;
     this.#retries = 0;

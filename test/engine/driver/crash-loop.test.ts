@@ -137,11 +137,11 @@ describe('a run whose processes die one after another', () => {
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'choice none' });
   });
 
-  test('is paused after deaths in the finishers, which run once it is unpaused', async () => {
-    const processes = new Processes({ model: scripted([{ text: 'done' }]), finishers: [never] });
+  test('is paused after deaths in the check of the answer, which runs once it is unpaused', async () => {
+    const processes = new Processes({ model: scripted([{ text: 'done' }]), guardrails: { answer: never } });
     await dieTimes(processes, MAX_CRASHES);
     const { host, run, settled } = await processes.settle({
-      finishers: [({ text }) => ({ text: `${text}, looked at` })],
+      guardrails: { answer: text => ({ type: 'replace', value: `${text}, looked at` }) },
     });
     expect(settled).toMatchObject({
       status: 'waiting',

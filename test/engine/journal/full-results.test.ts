@@ -3,7 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { blobsOf } from '../../../protocol/event.ts';
-import type { Finisher } from '../../../protocol/finisher.ts';
+import type { AnswerGuardrail } from '../../../protocol/guardrail.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { numberCitations } from '../../../text/citations.ts';
@@ -17,13 +17,13 @@ describe('access to full results', () => {
     sources: ({ output }) => (Array.isArray(output) ? (output as { id: string }[]) : []),
   });
 
-  test('a finisher reads the full results one by one', async () => {
+  test('a guardrail of the answer reads the full results one by one', async () => {
     const seen: JsonValue[] = [];
-    const finisher: Finisher = async ({ results, wholeOutput }) => {
+    const answer: AnswerGuardrail = async (_, { results, wholeOutput }) => {
       for (const result of results) seen.push(await wholeOutput(result));
-      return undefined;
+      return { type: 'pass' };
     };
-    await runToEnd({ finishers: [finisher] });
+    await runToEnd({ guardrails: { answer } });
     expect(seen).toEqual([LARGE]);
   });
 
@@ -32,7 +32,7 @@ describe('access to full results', () => {
     const { host, agent, settled } = await runToEnd({
       model: scripted([...answers]),
       tools: [large('dump', sections)],
-      finishers: [cites],
+      guardrails: { answer: cites },
     });
     expect(settled).toMatchObject({ text: 'So [1].\n\nSources:\n[1] s100' });
     const next = await agent.start('more', { continues: 'r' });
@@ -42,8 +42,8 @@ describe('access to full results', () => {
   test('a restored run whose store lacks the full result reports it missing, and continues', async () => {
     const model = () => scripted([calls('dump'), calls('wait'), { text: 'So [doc:s100].' }]);
     const tools = [large('dump', sections), clientTool('wait')];
-    const first = await runToEnd({ model: model(), tools, finishers: [cites] });
-    const elsewhere = makeAgent({ model: model(), tools, finishers: [cites] });
+    const first = await runToEnd({ model: model(), tools, guardrails: { answer: cites } });
+    const elsewhere = makeAgent({ model: model(), tools, guardrails: { answer: cites } });
     const restored = await elsewhere.agent.restore(first.run.snapshot());
     await expect(restored.output('call_0_0')).rejects.toMatchObject({ code: 'result-missing' });
     await restored.answer('call_1_0', { output: 'ok' });

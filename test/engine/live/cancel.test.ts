@@ -73,10 +73,10 @@ const SCENES: (Scene & { turns: ReturnType<typeof calls>[] })[] = [
     options: { retry: { baseMs: 60_000, maxMs: 60_000 } },
   },
   {
-    name: 'a finisher',
+    name: 'a guardrail',
     value: 'finishing',
     turns: [{ text: 'done' }],
-    options: { finishers: [() => never] },
+    options: { guardrails: { answer: () => never } },
   },
   { name: 'an approval', value: { resting: 'awaitingApproval' }, ...turnsOf('act', 'read') },
   {

@@ -24,7 +24,15 @@ function beginOn({ fails }: { fails: (context: Context) => boolean }, ran: strin
   const host = new ManualHost();
   const storage = { isAway: true, calls: 0 };
   const agent = makeAgent(
-    { turns: [calls('pay'), { text: 'done' }], finishers: [() => void ran.push('finisher')] },
+    {
+      turns: [calls('pay'), { text: 'done' }],
+      guardrails: {
+        answer() {
+          ran.push('guardrail');
+          return { type: 'pass' };
+        },
+      },
+    },
     host,
     [traced('pay', ran)],
   );
@@ -65,7 +73,7 @@ describe('a persist that rejects', () => {
     { place: 'a model call', fails: ({ turns }: Context) => turns === 0, ran: [] },
     { place: 'a tool', fails: ({ calls: open }: Context) => open.length > 0, ran: [] },
     {
-      place: 'the finishers',
+      place: 'the check of the answer',
       fails: ({ answer }: Context) => answer?.text === 'done',
       ran: ['pay call_0_0 1'],
     },
@@ -93,7 +101,7 @@ describe('a persist that rejects', () => {
     unpause(actor, host);
     await rest(host, actor);
     expect(actor.getSnapshot().value).toBe('finished');
-    expect(ran).toEqual(['pay call_0_0 1', 'finisher']);
+    expect(ran).toEqual(['pay call_0_0 1', 'guardrail']);
   });
 
   test('lets the run rest again when it is unpaused too early', async () => {
@@ -107,7 +115,7 @@ describe('a persist that rejects', () => {
     storage.isAway = false;
     unpause(actor, host);
     await rest(host, actor);
-    expect(ran).toEqual(['pay call_0_0 1', 'finisher']);
+    expect(ran).toEqual(['pay call_0_0 1', 'guardrail']);
   });
 
   test('lets calls in progress end before the run rests, so that none is in doubt', async () => {

@@ -50,7 +50,7 @@ describe('an agent with an output schema', () => {
     const run = await agent.start('go');
     expect(await run.settled()).toMatchObject({ status: 'finished', output: GOOD });
     expect(requests[1]?.transcript.map(textOf).at(-1)).toContain(feedback);
-    expect(await countEvents(store, run.id, 'finishers.rejected')).toBe(1);
+    expect(await countEvents(store, run.id, 'answer.blocked')).toBe(1);
   });
 
   test('fails with output-invalid after three rejected answers', async () => {
@@ -62,10 +62,10 @@ describe('an agent with an output schema', () => {
     expect(requests).toHaveLength(3);
   });
 
-  test('validates the answer after tool calls, and after the finishers have changed the text', async () => {
+  test('validates the answer after tool calls, and after the guardrails have changed the text', async () => {
     const { agent } = makeAgent([calls('read'), { text: 'order A-1' }], {
       tools: [makeTool('read', { sideEffect: 'none' })],
-      finishers: [() => ({ text: JSON.stringify(GOOD) })],
+      guardrails: { answer: () => ({ type: 'replace', value: JSON.stringify(GOOD) }) },
     });
     expect(await agent.run('go')).toMatchObject({ output: GOOD, text: JSON.stringify(GOOD) });
   });

@@ -71,7 +71,12 @@ describe('the run context', () => {
       tools: [makeSpy(seen)],
       instructions: runContext => `You serve ${(runContext as typeof ADA).user}.`,
       prepareTurn: ({ runContext }) => void seen.push(['prepareTurn', runContext]),
-      finishers: [({ runContext }) => void seen.push(['finisher', runContext])],
+      guardrails: {
+        answer: (_, { runContext }) => {
+          seen.push(['guardrail', runContext]);
+          return { type: 'pass' };
+        },
+      },
     };
     const begun = await makeAgent(store, changes).start('go', { stream: false, runContext: ADA });
     await begun.settled();
@@ -86,7 +91,7 @@ describe('the run context', () => {
       ['run', ADA],
       ['reconcile', ADA, ADA],
       ['prepareTurn', ADA],
-      ['finisher', ADA],
+      ['guardrail', ADA],
     ]);
     expect(requests).toEqual(['You serve ada.', 'You serve ada.']);
   });

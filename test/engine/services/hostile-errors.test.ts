@@ -88,10 +88,10 @@ describe.each(HOSTILE)('%s', (_, thrown) => {
     expect((await settle({ model })).settled).toMatchObject({ status: 'failed' });
   });
 
-  test('thrown by a finisher does not crash the run', async () => {
+  test('thrown by a guardrail does not crash the run', async () => {
     const { settled } = await settle({
       model: scripted([{ text: 'one' }, { text: 'two' }, { text: 'three' }, { text: 'four' }]),
-      finishers: [toss],
+      guardrails: { answer: toss },
     });
     expect(settled.status).toMatch(/failed|finished/);
   });

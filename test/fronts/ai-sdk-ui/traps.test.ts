@@ -292,7 +292,6 @@ test('a message that ends with its calls is not posted again and again', async (
     name: 'b',
     store: memory(),
     model: scripted([calls('look')]),
-    finishers: [],
     tools: [
       makeTool('look', {
         run: async (_: unknown, { runId }: { runId: string }) => {

@@ -40,13 +40,16 @@ export const TURNS: Readonly<Record<string, Scene>> = {
       return run.id;
     },
   },
-  'turns/finishers': {
-    about: 'A finisher sends the answer back once, then changes its text.',
+  'turns/guardrails': {
+    about: 'A guardrail blocks the answer once, then changes its text.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [{ text: 'no' }, { text: 'yes' }], {
         finalAnswer: 'held',
-        finishers: [({ text }) => (text === 'no' ? { reject: 'Say yes.' } : { text: `${text}!` })],
+        guardrails: {
+          answer: text =>
+            text === 'no' ? { type: 'block', reason: 'Say yes.' } : { type: 'replace', value: `${text}!` },
+        },
       });
       const run = await agent.start('answer');
       await rest(process, run);

@@ -372,28 +372,34 @@ const ANSWERS: Readonly<Record<string, Scenario>> = {
     turns: [turn(say('Let me look.'), call('look')), turn(say('A draft.')), turn(say('The real answer.'))],
     options: { finalAnswer: 'separate' },
   },
-  'finisher-changes': {
-    about: 'A finisher changes the answer.',
+  'guardrail-changes': {
+    about: 'A guardrail changes the answer.',
     turns: [turn(think('Hm.'), say('A fine answer.'))],
-    options: { finishers: [({ text }) => ({ text: `${text} Checked.` })] },
+    options: { guardrails: { answer: text => ({ type: 'replace', value: `${text} Checked.` }) } },
   },
-  'finisher-rejects': {
-    about: 'A finisher rejects the first answer and changes the second one.',
+  'guardrail-blocks': {
+    about: 'A guardrail blocks the first answer and changes the second one.',
     turns: [turn(say('A rude answer.')), turn(say('A polite answer.'))],
     options: {
-      finishers: [
-        ({ text }) => (text.includes('rude') ? { reject: 'Be polite.' } : { text: `${text} Thanks.` }),
-      ],
+      guardrails: {
+        answer: text =>
+          text.includes('rude')
+            ? { type: 'block', reason: 'Be polite.' }
+            : { type: 'replace', value: `${text} Thanks.` },
+      },
     },
   },
-  'finisher-and-held': {
-    about: 'A finisher rejects and changes held answers.',
+  'guardrail-and-held': {
+    about: 'A guardrail blocks and changes held answers.',
     turns: [turn(say('A rude answer.')), turn(say('A polite answer.'))],
     options: {
       finalAnswer: 'held',
-      finishers: [
-        ({ text }) => (text.includes('rude') ? { reject: 'Be polite.' } : { text: `${text} Thanks.` }),
-      ],
+      guardrails: {
+        answer: text =>
+          text.includes('rude')
+            ? { type: 'block', reason: 'Be polite.' }
+            : { type: 'replace', value: `${text} Thanks.` },
+      },
     },
   },
   'text-filter': {

@@ -33,8 +33,8 @@ export function makeConfig({ limits, ...change }: ConfigChange = {}): RunConfig 
     onLimit: 'answer',
     limits: { turns: 20, toolCalls: 50, ...limits },
     attempts: 3,
-    finishers: false,
-    finisherRejections: 1,
+    checksAnswer: false,
+    answerBlocks: 1,
     ...change,
   };
 }

@@ -18,7 +18,7 @@ const withEntry = ({ log }: Log, entry: string): { log: string[] } => ({ log: [.
 
 const base = setup({
   types: {} as { context: Log; events: RandomEvent; emitted: Emitted; input: unknown },
-  actors: { modelTurn: service, toolBatch: service, timer: service, finishers: service },
+  actors: { modelTurn: service, toolBatch: service, timer: service, answerCheck: service },
   guards: {
     hasFuel: ({ context }) => context.fuel > 0,
     isLarger: ({ context, event }, than: unknown) => event.size + context.log.length > Number(than),
@@ -50,7 +50,7 @@ const random = base.extend({
       id: 'spawned',
       input: ({ context }) => ({ generation: context.fuel }),
     }),
-    startPlain: base.spawnChild('finishers', { id: 'plain', input: { generation: 1 } }),
+    startPlain: base.spawnChild('answerCheck', { id: 'plain', input: { generation: 1 } }),
     stop: base.stopChild('spawned'),
     stopInvoked: base.stopChild('invoked'),
     several: base.enqueueActions(({ context, event, enqueue, check }, params: unknown) => {

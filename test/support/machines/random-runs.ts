@@ -11,7 +11,7 @@ export const configs: fc.Arbitrary<RunConfig> = fc
     finalAnswer: fc.constantFrom('live', 'held', 'separate'),
     onMessage: fc.constantFrom('supersede', 'queue'),
     onLimit: fc.constantFrom('answer', 'stop'),
-    finishers: fc.boolean(),
+    checksAnswer: fc.boolean(),
     attempts: fc.integer({ min: 1, max: 3 }),
     limits: fc.record({
       turns: fc.integer({ min: 1, max: 6 }),

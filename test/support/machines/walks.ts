@@ -60,11 +60,11 @@ export const WALKS: readonly Walk[] = [
     config: { ...SMALL, onLimit: 'stop', compaction: { at: [10], keep: 'lastRound' } },
     environment: makeEnvironment({ rounds: [[call({ sideEffect: 'once' })]], sticky: true }),
   },
-  { name: 'finishers', config: { ...SMALL, finishers: true }, environment: PLAIN },
+  { name: 'checks of the answer', config: { ...SMALL, checksAnswer: true }, environment: PLAIN },
   {
-    name: 'finishers on a held answer, and a run that stops at its limits',
+    name: 'checks of a held answer, and a run that stops at its limits',
     isBasic: true,
-    config: { ...SMALL, finishers: true, finalAnswer: 'held', onLimit: 'stop', onMessage: 'queue' },
+    config: { ...SMALL, checksAnswer: true, finalAnswer: 'held', onLimit: 'stop', onMessage: 'queue' },
     environment: PLAIN,
   },
   {
@@ -74,8 +74,8 @@ export const WALKS: readonly Walk[] = [
     environment: PLAIN,
   },
   {
-    name: 'a separate answer, finishers, and a run that stops at its limits',
-    config: { ...SMALL, finalAnswer: 'separate', finishers: true, onLimit: 'stop' },
+    name: 'a separate answer that is checked, and a run that stops at its limits',
+    config: { ...SMALL, finalAnswer: 'separate', checksAnswer: true, onLimit: 'stop' },
     environment: PLAIN,
   },
   {

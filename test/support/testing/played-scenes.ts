@@ -109,9 +109,12 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
     await stage([{ text: 'no' }, { text: '{}' }, { text: '[]' }], {
       output: z.object({ cents: z.number() }),
     }),
-  'an answer that a finisher changes after rejecting one': async () =>
+  'an answer that a guardrail changes after blocking one': async () =>
     await stage([{ text: 'rude' }, { text: 'polite' }], {
-      finishers: [({ text }) => (text === 'rude' ? { reject: 'Be polite.' } : { text: `${text}!` })],
+      guardrails: {
+        answer: text =>
+          text === 'rude' ? { type: 'block', reason: 'Be polite.' } : { type: 'replace', value: `${text}!` },
+      },
     }),
   'a run in progress': async () =>
     await stage(

@@ -130,7 +130,7 @@ function walk(from: string, decisions: readonly NextAction[], end: string) {
   };
   for (const decision of decisions) {
     go(HUB);
-    const isChecked = decision.type === 'finish' && decision.finishers;
+    const isChecked = decision.type === 'finish' && decision.check;
     const guard = `${decision.type}${isChecked ? ', to be checked' : ''}`;
     const chosen = EDGES.find(edge => edge.from === HUB && edge.guard === guard);
     if (chosen !== undefined) go(chosen.to);

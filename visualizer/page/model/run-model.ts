@@ -85,7 +85,7 @@ export class RunModel {
     this.chosen.value = seq === null ? null : Math.max(1, Math.min(seq, last));
   }
 
-  /** The text of a reply as readers saw it at the cursor, and the model's original text if a finisher changed it. */
+  /** The text of a reply as readers saw it at the cursor, and the model's original text if a guardrail changed it. */
   readReply(reply: Extract<Block, { kind: 'reply' }>): { text: string; before: string | null } {
     const { checked } = reply;
     const own = this.#readOwn(reply);

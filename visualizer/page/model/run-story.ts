@@ -123,8 +123,8 @@ export class RunStory {
         if (reply !== undefined) reply.checked = told;
         return;
       }
-      case 'answer.rejected':
-        return this.#addAside(told, 'A finisher rejected the answer', told.feedback);
+      case 'answer.blocked':
+        return this.#addAside(told, 'The answer was blocked', told.reason);
       case 'call.asked':
         return this.#addToCall(told.open.callId, told);
       case 'call.decided':

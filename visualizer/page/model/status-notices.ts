@@ -43,8 +43,7 @@ const FAILED: Readonly<Record<string, string>> = {
     "The transcript exceeds the model's context. Set compaction in the agent, or use a model with a larger context.",
   'invalid-request': "The provider rejected the request. See the provider's message for the reason.",
   'script-exhausted': 'The scripted model has no more turns. Add a turn to its script.',
-  'finishers-rejected':
-    'The finishers rejected the answer too often. See their feedback in the conversation.',
+  'answer-blocked': 'The guardrails blocked the answer too often. See their reasons in the conversation.',
   'output-invalid':
     'The answer violated the output schema three times. See the validation errors in the conversation.',
 };

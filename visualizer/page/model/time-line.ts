@@ -4,7 +4,7 @@ export type ActivityKind = (typeof ACTIVITY_NAMES)[number][0] | 'none';
 export const ACTIVITY_NAMES = [
   ['model', 'model'],
   ['tool', 'tool'],
-  ['check', 'finisher'],
+  ['check', 'check of the answer'],
   ['person', 'a person'],
   ['wait', 'waiting'],
   ['doubt', 'in doubt'],

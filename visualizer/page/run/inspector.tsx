@@ -282,10 +282,10 @@ function readReply(event: StreamedEvent): string {
     case 'tool.late':
     case 'result.received':
       return formatOutput(event.output);
-    case 'finishers.completed':
+    case 'answer.checked':
       return event.text ?? formatJson(event.output ?? null);
-    case 'finishers.rejected':
-      return event.feedback;
+    case 'answer.blocked':
+      return event.reason;
     case 'approval.decided':
       return formatJson(event.decision);
     case 'doubt.resolved':

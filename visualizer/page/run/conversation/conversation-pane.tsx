@@ -140,7 +140,7 @@ function BlockView({ block }: { block: Block }) {
           <Who name="agent" at={block.at} mark={isReplaced ? 'replaced by an edit' : preamble} />
           <Markdown text={text} />
           {before !== null && (
-            <FoldedText summary="The model's words, before the finishers" text={before} kind="mono" />
+            <FoldedText summary="The model's words, before the guardrails" text={before} kind="mono" />
           )}
         </div>
       );
