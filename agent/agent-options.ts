@@ -219,7 +219,7 @@ const LOOP_NAMES = optionNames<StorelessOptions>()(
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
 const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only tellsLedger');
-const GUARDRAIL_NAMES = optionNames<Guardrails>()('answer');
+const GUARDRAIL_NAMES = optionNames<Guardrails>()('toolInput answer');
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
 const OUTPUT_NAMES = optionNames<Exclude<OutputSchema, { '~standard': unknown }>>()(
   'schema name jsonSchema strict',
@@ -327,7 +327,10 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     stream: options.stream ?? true,
     textFilters: options.textFilters ?? [],
     toolConcurrency,
-    guardrails: { answer: listGuardrails('answer', options.guardrails?.answer) },
+    guardrails: {
+      toolInput: listGuardrails('toolInput', options.guardrails?.toolInput),
+      answer: listGuardrails('answer', options.guardrails?.answer),
+    },
     retry,
     migrations: checkMigrations(options.migrations ?? []),
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),

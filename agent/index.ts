@@ -65,9 +65,12 @@ export type { JournalEntry, RunEvent } from '../protocol/event.ts';
 export type {
   AnswerContext,
   AnswerGuardrail,
+  AskVerdict,
   Guardrail,
   GuardrailContext,
   Guardrails,
+  ToolInputContext,
+  ToolInputGuardrail,
   Verdict,
 } from '../protocol/guardrail.ts';
 export type { Item, Part } from '../protocol/item.ts';

@@ -668,6 +668,7 @@ function followTurn(model: ReferenceModel, event: Of<'turn.completed'>, { state 
   model.shown = false;
   model.unfinished = false;
   if (model.closing === 'begun') model.closing = 'over';
+  addSpent(model, event);
   spending.turns += 1;
   spending.tokens += countTokens(usage);
   if (usage === null) spending.uncounted += 1;

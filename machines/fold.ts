@@ -170,7 +170,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     transcript: appended === undefined ? context.transcript : [...context.transcript, ...appended],
   };
   const lastTurn = describeTurn(asked, event);
-  const counted: Context = {
+  const completed: Context = {
     ...asked,
     lastTurn,
     failure: null,
@@ -182,6 +182,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     compaction: measureTurn(context, event),
     answer: answerOf(lastTurn, event.text),
   };
+  const counted = addSpent(completed, event.spent);
   if (lastTurn.draft) return counted;
   const read = {
     ...counted,
@@ -352,7 +353,11 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
   });
   const failed = qualified.filter(call => refusal === null && call.error !== undefined);
   const counted = failed.reduce((state, { digest }) => countOutcome(state, digest, true), context);
-  return openRound({ ...counted, toolCalls, deniedCalls }, calls);
+  const replaced = qualified.flatMap(({ replaced, callId, input }) =>
+    replaced === true && findCall(context, callId) === undefined ? [{ callId, input }] : [],
+  );
+  const edits = replaced.length === 0 ? context.edits : [...context.edits, ...replaced];
+  return openRound({ ...counted, edits, toolCalls, deniedCalls }, calls);
 }
 
 /** Counts consecutive failures of a call, if the run has a limit on them. */
@@ -565,7 +570,17 @@ function editCall(earlier: Context, event: Of<'call.edited'>): Context {
     !hasDuties(call) &&
     context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
   const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
-  const { reason: _, expiresAt: __, readDigest: ___, by, not, quorum, approvedBy, ...before } = known;
+  const {
+    reason: _,
+    expiresAt: __,
+    readDigest: ___,
+    replaced,
+    by,
+    not,
+    quorum,
+    approvedBy,
+    ...before
+  } = known;
   const calls = context.calls.map(one => (one.callId === callId ? before : one));
   const repetition = gateRepetition(context.ledger, call);
   const isGated = (call.gate && !isAllowed) || repetition !== undefined;

@@ -97,6 +97,8 @@ const qualifiedCallSchema = lazyObject(() => ({
   expiresAt: z.exactOptional(z.number()),
   /** An equal call that was done before a compaction does not gate it. */
   repeatable: z.exactOptional(z.literal(true)),
+  /** A guardrail replaced the input that the model wrote. */
+  replaced: z.exactOptional(z.literal(true)),
   /** The tool's own limit, in bytes; see `RunConfig`. */
   maxResultBytes: z.exactOptional(z.int().check(z.positive())),
   /** Why the call cannot run; the model reads it as the result. */
@@ -338,6 +340,8 @@ export const reportEventSchema = lazyUnion(() => [
     continuation: z.exactOptional(continuation),
     /** If the provider reported no usage and the run may be compacted: an estimate of the tokens of request and reply. */
     estimatedTokens: z.exactOptional(z.int().check(z.nonnegative())),
+    /** On model calls of guardrails. */
+    spent: z.exactOptional(spentSchema),
     captured: blob,
     startedAt: z.number(),
   }),

@@ -1,7 +1,7 @@
 import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../../protocol/config.ts';
-import type { AnswerGuardrail } from '../../protocol/guardrail.ts';
+import type { AnswerGuardrail, ToolInputGuardrail } from '../../protocol/guardrail.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../../protocol/tool.ts';
@@ -87,7 +87,7 @@ export type AgentDefinition = {
   toolConcurrency: number;
   prepareTurn?: PrepareTurn;
   compaction?: CompactionDefinition;
-  guardrails: { answer: readonly AnswerGuardrail[] };
+  guardrails: { answer: readonly AnswerGuardrail[]; toolInput: readonly ToolInputGuardrail[] };
   output?: OutputContract;
   /** Validates the run context that `start` is given; absent for an agent without one. */
   validateRunContext?: ((value: unknown) => Validation | Promise<Validation>) | undefined;

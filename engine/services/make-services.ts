@@ -26,7 +26,7 @@ export function makeServices(
   const format = omitUndefined({ output: output?.format, watchers });
   return {
     compaction: makeCompaction({ ...turn, connectTools }),
-    modelTurn: makeModelTurn({ ...turn, ...format, connectTools }),
+    modelTurn: makeModelTurn({ ...turn, ...format, guardrails, connectTools }),
     toolBatch: makeToolBatch({ connectTools, subAgents, concurrency, retryBaseMs: turn.retry.baseMs }),
     timer,
     answerCheck: makeAnswerCheck(guardrails.answer, output),

@@ -4,18 +4,21 @@ import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
+import type { ToolInputGuardrail } from '../../protocol/guardrail.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toBoundedText } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { Broken } from '../../protocol/sent.ts';
 import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import { fitsBytes } from '../../text/cut-text.ts';
 import { countUsage, estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import { type DriveWatcher, watchChunks } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
-import type { CallerRetries, Retry } from './definition.ts';
+import type { AgentDefinition, CallerRetries, Retry } from './definition.ts';
+import { GuardrailUsage, judge } from './guardrails.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
-import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
+import { type JudgeInput, makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
 import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
 
 type ModelTurnParts = Omit<TurnParts, 'tools'> & {
@@ -25,6 +28,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   callerRetries?: CallerRetries;
   watchers?: readonly DriveWatcher[];
   capture?: 'requests';
+  guardrails?: Pick<AgentDefinition['guardrails'], 'toolInput'>;
 };
 
 /** Makes exactly one adapter call. Rejects with an `EngineError`, and the run unchanged, if this process is not set up for it. */
@@ -49,8 +53,11 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const turn = await watchCall(context, prepared, parts.watchers ?? [], call);
       scope.host.reach?.('model.after');
       const captured = exchanges && (await storeCapture(scope, exchanges));
-      if (!scope.stop.isStopped)
-        scope.report(await completeTurn(scope, turn, prepared, { startedAt, captured }));
+      if (scope.stop.isStopped) return;
+      const { toolInput } = parts.guardrails ?? {};
+      const how = { startedAt, captured, ...omitUndefined({ toolInput }) };
+      const completed = await completeTurn(scope, turn, prepared, how);
+      if (!scope.stop.isStopped) scope.report(completed);
     } catch (error) {
       if (scope.stop.isStopped || isThrown(error, Stopped)) return;
       const notSetUp = isThrown(error, EngineError) ? error : setupError(error);
@@ -125,13 +132,19 @@ async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
   { adapter, request, tools, transcript, isFullHistory, inherited, sent, appended, broken }: Inheriting,
-  { startedAt, captured }: { startedAt: number; captured: BlobReference | undefined },
+  {
+    startedAt,
+    captured,
+    toolInput = [],
+  }: { startedAt: number; captured: BlobReference | undefined; toolInput?: readonly ToolInputGuardrail[] },
 ): Promise<Report> {
   const { host } = scope;
   const { runId, runContext } = scope.context();
   const { provider, model } = adapter;
   const { items, toolCalls, renamed } = nameCalls(turn, scope, inherited);
-  const qualifying = { runId, runContext, now: host.now(), tools };
+  const usage = new GuardrailUsage(scope.context().config);
+  const judgeInput = toolInput.length === 0 ? undefined : judgeWith(toolInput, scope, inherited, usage);
+  const qualifying = { runId, runContext, now: host.now(), tools, ...omitUndefined({ judge: judgeInput }) };
   const calls = toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, qualifying);
   const dropped = [...droppedItems(scope.context(), transcript, provider), ...(turn.dropped ?? [])];
   const canContinue = !renamed && isFullHistory && request.transcript.length > 0;
@@ -159,7 +172,30 @@ async function completeTurn(
       continuation: continuation || undefined,
       estimatedTokens: estimateTurn(turn, request, scope.context()),
     }),
+    ...usage.spent,
   };
+}
+
+/** The largest input that a guardrail may give, in bytes of its JSON. */
+const LARGEST_INPUT_BYTES = 1_048_576;
+
+function judgeWith(
+  guardrails: readonly ToolInputGuardrail[],
+  scope: ServiceScope,
+  inherited: readonly Item[],
+  { count: countUsage }: GuardrailUsage,
+): JudgeInput {
+  const { runId, runContext, transcript: own } = scope.context();
+  const transcript = [...inherited, ...own];
+  const about = { runId, runContext, transcript, signal: scope.stop.signal, countUsage };
+  return ({ callId, name, input }) =>
+    judge('The call', guardrails, input, { ...about, callId, name }, readInput, { mayAsk: true });
+}
+
+function readInput(given: unknown): JsonValue {
+  const text = toBoundedText(given);
+  if (fitsBytes(text, LARGEST_INPUT_BYTES)) return JSON.parse(text);
+  throw new Error(`its guardrail replaced the input by more than ${LARGEST_INPUT_BYTES} bytes`);
 }
 
 /** The tokens of the conversation, for a run that is compacted and a provider that does not count. */

@@ -5,8 +5,23 @@ import type { QualifiedCall } from '../../protocol/event.ts';
 import { assertBounded, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { type ReadApproval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
+import { combineApprovals, type Judged } from './guardrails.ts';
 
-type QualifyOptions = { runId: string; runContext: unknown; now: number; tools: ReadonlyMap<string, Tool> };
+type QualifyOptions = {
+  runId: string;
+  runContext: unknown;
+  now: number;
+  tools: ReadonlyMap<string, Tool>;
+  /** Judges inputs, of calls that a model made. */
+  judge?: JudgeInput;
+};
+
+/** Judges the valid input of a call. Never rejects. */
+export type JudgeInput = (call: {
+  callId: string;
+  name: string;
+  input: JsonValue;
+}) => Promise<Judged<JsonValue>>;
 
 /** A turn's calls with all that the chart has to know about them. An approval predicate that throws or errs gates its call. */
 export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions): Promise<QualifiedCall[]> {
@@ -20,15 +35,26 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
   const { runId, runContext, tools } = options;
   const tool = tools.get(name);
   const tooDeep = depthFault(call.input);
-  const input = tooDeep === undefined ? (call.input ?? call.arguments) : call.arguments;
+  let input: JsonValue = tooDeep === undefined ? (call.input ?? call.arguments) : call.arguments;
   const made = () => ({ callId, name, input, digest: digestCall(name, input) });
   const invalid = (error: string) => ({ ...made(), ...INVALID, error: `Not run: ${error}` });
   if (tooDeep !== undefined) return invalid(`The arguments are not valid: ${tooDeep}.`);
   if (tool === undefined) return invalid(describeUnknown(name, tools));
   if (call.error !== undefined) return invalid(`The arguments are not valid: ${call.error}`);
-  const validation = await tool.validate(input);
+  let validation = await tool.validate(input);
   if (!validation.valid) return invalid(`The arguments are not valid: ${validation.message}`);
-  const approval = await askApproval(tool, { callId, runId, name, input, runContext });
+  const judged = await options.judge?.({ callId, name, input });
+  if (judged?.type === 'blocked') return invalid(judged.reason);
+  const isReplaced = judged?.isReplaced === true;
+  if (isReplaced) {
+    validation = await tool.validate(judged.value);
+    if (!validation.valid)
+      return invalid(`A guardrail made arguments that are not valid: ${validation.message}`);
+    input = judged.value;
+  }
+  const required = await askApproval(tool, { callId, runId, name, input, runContext });
+  const approval = withAsked(required, judged?.asked);
+  if ('fault' in approval) return invalid(approval.fault);
   return {
     ...made(),
     sideEffect: tool.sideEffect,
@@ -37,6 +63,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
     gate: approval.required,
     ...omitUndefined({
       readDigest: tool.sideEffect === 'once' ? digestRead(name, input, validation.value) : undefined,
+      replaced: isReplaced ? (true as const) : undefined,
       repeatable: tool.repeatable === true ? (true as const) : undefined,
       maxResultBytes: tool.maxResultBytes,
       reason: approval.reason,
@@ -44,6 +71,18 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
       expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,
     }),
   };
+}
+
+function withAsked(
+  required: ReadApproval,
+  asked: ReadApproval | undefined,
+): ReadApproval | { fault: string } {
+  if (asked === undefined) return required;
+  try {
+    return combineApprovals(required, asked);
+  } catch (error) {
+    return { fault: messageOf(error) };
+  }
 }
 
 /** Two inputs that the tool reads alike do the same. What JSON cannot represent is compared as it was written. */

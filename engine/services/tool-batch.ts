@@ -438,14 +438,20 @@ class CallRun {
     const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
     const bound = isLarge ? await blobs.put(output, readText(output, text), maxBytes) : { output };
     const read = readText(bound.output, text);
-    const edited = findCall(context, callId)?.edited === true;
-    if (!edited && unchecked === undefined && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
+    const changedBy = whoChanged(findCall(context, callId));
+    if (changedBy === undefined && unchecked === undefined && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
       return { ...bound, isError };
     const note =
       (unchecked === undefined ? '' : `[${unchecked}]\n`) +
-      (edited ? `[A person changed the input to ${JSON.stringify(input)}.]\n` : '');
+      (changedBy === undefined ? '' : `[${changedBy} changed the input to ${JSON.stringify(input)}.]\n`);
     return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
   }
+}
+
+/** Who changed the input that the model wrote. */
+function whoChanged(call: Call | undefined): string | undefined {
+  if (call?.edited === true) return 'A person';
+  return call?.replaced === true ? 'A guardrail' : undefined;
 }
 
 async function settleUnlessStopped(child: RunHandle, signal: AbortSignal): Promise<Settled> {

@@ -17,8 +17,14 @@ import type { Run } from '../../engine/run/run.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import { InDoubt, messageOf, ProviderError } from '../../protocol/error.ts';
-import { callsOf, type InputEvent, type QualifiedCall, type RunEvent } from '../../protocol/event.ts';
-import type { AnswerGuardrail } from '../../protocol/guardrail.ts';
+import {
+  callsOf,
+  type InputEvent,
+  type QualifiedCall,
+  type RunEvent,
+  type Spent,
+} from '../../protocol/event.ts';
+import type { AnswerGuardrail, GuardrailContext, ToolInputGuardrail } from '../../protocol/guardrail.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
@@ -131,7 +137,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
           : ('model' as const),
       },
     }),
-    ...(config.checksAnswer ? playAnswerChecks(stage, config, events) : {}),
+    ...playGuardrails(stage, config, events),
   });
 }
 
@@ -246,14 +252,15 @@ function compactionFailureIn({ error }: Extract<RecordedEvent, { type: 'compacti
   return Object.assign(new Error(error.message), { code: error.code });
 }
 
-const INVALID = 'Not run: The arguments are not valid: ';
+const NOT_RUN = 'Not run: ';
+const INVALID = `${NOT_RUN}The arguments are not valid: `;
 
-/** Returns a call with its recorded error, unless the error was an unknown tool: the run finds that again itself. */
+/** Returns a call with its recorded error, unless the error was an unknown tool, which the run finds again, or a guardrail blocked it. */
 function callIn({ callId, name, input, error }: QualifiedCall, written: string): ToolCall {
   const call = { callId, name, arguments: written, executedBy: 'engine' } as const;
   const readable = typeof input === 'string' ? {} : { input };
-  if (error === undefined || recordedTools({ error }) !== undefined) return { ...call, ...readable };
-  return { ...call, ...readable, error: error.startsWith(INVALID) ? error.slice(INVALID.length) : error };
+  const isArguments = error?.startsWith(INVALID) === true;
+  return { ...call, ...readable, ...(isArguments && { error: error.slice(INVALID.length) }) };
 }
 
 function failureIn({ at, error, retryable, retryAt }: Failed): Error {
@@ -276,9 +283,37 @@ function failureIn({ at, error, retryable, retryAt }: Failed): Error {
 const BAD_SCHEMA = /^The answer does not follow the schema: ([\s\S]*)\. Answer again\.$/;
 const UNCHECKED = 'The answer could not be checked: ';
 
+function playGuardrails(
+  stage: Stage,
+  config: RunConfig,
+  events: readonly RecordedEvent[],
+): Pick<AgentOptions, 'guardrails' | 'output'> {
+  const { guardrails, ...output } = config.checksAnswer ? playAnswerChecks(stage, config, events) : {};
+  const turns = events.filter(event => event.type === 'turn.completed');
+  const toolInput: ToolInputGuardrail = (_, { callId, countUsage }) => {
+    const turn = turns.find(({ calls }) => calls.some(call => call.callId === callId));
+    const call = turn?.calls.find(one => one.callId === callId);
+    if (turn?.calls[0] === call) repeatSpent(turn?.spent, config, countUsage);
+    if (call?.error !== undefined) return { type: 'block', reason: call.error.slice(NOT_RUN.length) };
+    return call?.replaced === true ? { type: 'replace', value: call.input } : { type: 'pass' };
+  };
+  return { guardrails: { ...guardrails, toolInput }, ...output };
+}
+
+/** A recording does not name the models of guardrails; their calls cost what those of the run's model cost. */
+function repeatSpent(
+  spent: Spent | undefined,
+  { models }: RunConfig,
+  countUsage: GuardrailContext['countUsage'],
+): void {
+  const { model = '' } = models[0] ?? {};
+  if (spent?.usage) countUsage({ model, usage: spent.usage });
+  if (spent?.usageUnknown) countUsage({ model, usage: null });
+}
+
 function playAnswerChecks(
   stage: Stage,
-  { models }: RunConfig,
+  config: RunConfig,
   events: readonly RecordedEvent[],
 ): Pick<AgentOptions, 'guardrails' | 'output'> {
   let current: RecordedEvent | undefined;
@@ -286,11 +321,7 @@ function playAnswerChecks(
     current = await stage.request(ANSWER_CHECK, signal);
     if (current.type !== 'answer.checked' && current.type !== 'answer.blocked')
       throw new Error(`Expected an event of a check of the answer, got ${current.type}.`);
-    const { spent } = current;
-    // A recording does not name the models of guardrails; their calls cost what those of the run's model cost.
-    const { model = '' } = models[0] ?? {};
-    if (spent?.usage) countUsage({ model, usage: spent.usage });
-    if (spent?.usageUnknown) countUsage({ model, usage: null });
+    repeatSpent(current.spent, config, countUsage);
     if (current.type === 'answer.checked')
       return current.text === undefined ? { type: 'pass' } : { type: 'replace', value: current.text };
     return current.code === undefined ? { type: 'block', reason: current.reason } : { type: 'pass' };

@@ -116,6 +116,19 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
           text === 'rude' ? { type: 'block', reason: 'Be polite.' } : { type: 'replace', value: `${text}!` },
       },
     }),
+  'calls that guardrails block, replace and count': async () =>
+    await stage([calls(['look', { at: 'a secret' }], ['look', { at: 'the door' }]), DONE], {
+      tools: [look],
+      guardrails: {
+        toolInput(input, { countUsage }) {
+          const used = { inputTokens: 5, outputTokens: 1, cachedInputTokens: null, cacheWriteTokens: null };
+          countUsage({ model: 'judge', usage: { ...used, reasoningTokens: null } });
+          return JSON.stringify(input).includes('secret')
+            ? { type: 'block', reason: 'That is a secret.' }
+            : { type: 'replace', value: { at: 'the window' } };
+        },
+      },
+    }),
   'a run in progress': async () =>
     await stage(
       [calls('look', 'hang'), DONE],
