@@ -12,6 +12,7 @@ import type {
   Retry,
   Summarize,
 } from '../engine/services/definition.ts';
+import { transferTo } from '../engine/sub-agents/hand-back.ts';
 import type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { DEFAULT_LIMITS, type Limits, limitsSchema, type Prices, priceSchema } from '../protocol/config.ts';
@@ -27,6 +28,7 @@ import { readPinned, type TrimOptions } from '../text/trim-transcript.ts';
 import { buildObjectSchema } from '../tools/build-object-schema.ts';
 import { listTools } from '../tools/connect-tools.ts';
 import { validateWith } from '../tools/validate-with.ts';
+import type { AsToolOptions } from './as-tool.ts';
 import { assertHasContext } from './run-context.ts';
 
 /** The names of tools; any text for tools that are known only once their source is connected. */
@@ -67,6 +69,12 @@ export type AgentOptions<
   runContext?: StandardSchemaV1<Given, RunContext>;
   /** Tools made with `tool()` or `agent.asTool()`, and tool sources such as `mcp()`. */
   tools?: readonly Tools[];
+  /**
+   * Agents to which the model can hand the conversation over: each is the tool `transfer_to_NAME`, which is
+   * `agent.asTool({ answers: 'directly', sees: 'transcript' })`. Its answer is the run's, and it gets the messages of the
+   * runs that continue this one, until it hands the conversation back.
+   */
+  handoffs?: readonly HandoffAgent[];
   /**
    * Whether the model may or must call tools. A forced choice (`required` or a tool's name) applies to the
    * first turn; later turns use `auto`. Default `auto`.
@@ -211,13 +219,26 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
   ? unknown
   : { runContext: StandardSchemaV1<unknown, Unmet<Tools, RunContext>> };
 
+/** An agent, as far as another one needs it to hand the conversation over. */
+interface HandoffAgent {
+  readonly name: string;
+  readonly options: AgentOptions;
+  asTool(options: AsToolOptions): AgentTool;
+}
+
 /** The options of `createAgent` without what only a store needs. */
-type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
+type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations' | 'handoffs'>;
 
 const LOOP_NAMES = optionNames<StorelessOptions>()(
   'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction guardrails output retry version host watchers callerRetries makeSupervisor',
 );
-const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
+const AGENT_NAMES: NamesOf<AgentOptions> = {
+  ...LOOP_NAMES,
+  store: true,
+  durability: true,
+  migrations: true,
+  handoffs: true,
+};
 const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only tellsLedger');
 const GUARDRAIL_NAMES = optionNames<Guardrails>()('toolInput answer');
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
@@ -232,6 +253,28 @@ const CHOICE_NAMES = optionNames<{ name: string }>()('name');
 export function knownAgentOptions(options: AgentOptions): AgentOptions {
   refuseUnknownOptions('createAgent', options, AGENT_NAMES);
   return refuseUnknownBelow('createAgent', options);
+}
+
+/** The options with the tools that hand the conversation over. Throws `agent-invalid` for what is no agent. */
+export function withHandoffs({ handoffs, ...options }: AgentOptions): AgentOptions {
+  if (handoffs === undefined) return options;
+  check(Array.isArray(handoffs), `expected a list of agents as handoffs, got ${describe(handoffs)}.`);
+  const tools = handoffs.map((agent, index) => {
+    check(
+      typeof agent?.asTool === 'function',
+      `expected handoffs[${index}] to be an agent, got ${describe(agent)}. For what an agent sees, put agent.asTool({ answers: 'directly', sees: 'transcript', filter }) among the tools.`,
+    );
+    const { name } = agent;
+    const { description } = agent.options;
+    const about = description === undefined ? '' : `\n${name}: ${description}`;
+    return agent.asTool({
+      name: transferTo(name),
+      description: `Hands the conversation over to ${name}, which sees it and answers the user. Call it in a turn of its own.${about}`,
+      answers: 'directly',
+      sees: 'transcript',
+    });
+  });
+  return { ...options, tools: [...(options.tools ?? []), ...tools] };
 }
 
 /** As `knownAgentOptions`, for `agentServices` and `agentInput`. */

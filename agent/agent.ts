@@ -2,7 +2,7 @@ import { actorsOf, type LiveOptions, type ServiceActors } from '../engine/driver
 import type { RunOptions } from '../engine/driver/run-options.ts';
 import { type Host, systemHost } from '../engine/host/host.ts';
 import { driverOptions, isOwnerDead } from '../engine/host/owner.ts';
-import { InheritedTranscripts } from '../engine/journal/load-history.ts';
+import { type Continued, InheritedTranscripts } from '../engine/journal/load-history.ts';
 import { type LoadedRun, loadRun } from '../engine/journal/load-run.ts';
 import type { Settled } from '../engine/log/settled.ts';
 import { checkRun, type MigrateOptions, migrateRun } from '../engine/migrations/migrate-run.ts';
@@ -11,6 +11,7 @@ import type { AgentDefinition } from '../engine/services/definition.ts';
 import { makeServices } from '../engine/services/make-services.ts';
 import { explainMissingModel } from '../engine/services/prepare-request.ts';
 import type { Service } from '../engine/services/service.ts';
+import { toolsIn } from '../engine/sub-agents/hand-back.ts';
 import { type ChildRequest, narrowLimits } from '../engine/sub-agents/sub-agent-runs.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
 import { versionMismatch } from '../engine/versions/version-mismatch.ts';
@@ -18,7 +19,7 @@ import { type AgentMachine, agentMachine } from '../machines/agent.ts';
 import type { Limits } from '../protocol/config.ts';
 import type { ServiceName } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
-import type { RunStarted } from '../protocol/event.ts';
+import type { HandedTo, RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { hasLabels, type Labels, readLabels } from '../protocol/listing/label.ts';
@@ -36,10 +37,12 @@ import {
   checkUsage,
   defineAgent,
   knownAgentOptions,
+  withHandoffs,
 } from './agent-options.ts';
 import { type AsToolOptions, asTool, type SubAgentAnswer } from './as-tool.ts';
 import {
   beginJournal,
+  type ChildStart,
   cancelOn,
   knownInput,
   knownStart,
@@ -163,7 +166,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   async #begin(
     input: string | readonly Item[],
-    options: StartOptions & Pick<ResolvedStart, 'parent' | 'inheritedLabels' | 'people'>,
+    options: StartOptions & Pick<ResolvedStart, 'inheritedLabels' | 'people'> & ChildStart,
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run<Tools, Output>> {
     const runId = options.runId ?? this.#host.newId('run');
@@ -172,8 +175,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       sent: before,
       inherits,
       people,
-    } = await this.#inherited.load(options.continues ?? null);
-    const tools = await this.#tools.connect();
+      handedTo,
+    } = await this.#inherited.load(options.continues ?? null, options.continuesAt);
+    const tools = toolsIn(await this.#tools.connect(), options);
     assertToolChoice(this.#definition, tools);
     const runContext = await readRunContext(this.#definition, options.runContext);
     await assertToolsAccept(this.name, tools, runContext);
@@ -188,14 +192,17 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       runContext,
       sent: options.sent ?? before,
       inherits: options.inherits ?? inherits,
-      ...omitUndefined({ people: options.people ?? people }),
+      ...omitUndefined({
+        people: options.people ?? people,
+        handedTo: canHandOn(input, handedTo, tools) ? handedTo : undefined,
+      }),
     };
     const started = this.#describeStart(input, start);
     return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
   }
 
-  async #loadItems(continues: string | null): Promise<readonly Item[]> {
-    return (await this.#inherited.load(continues)).items;
+  async #loadItems({ continues, continuesAt }: Continued): Promise<readonly Item[]> {
+    return (await this.#inherited.load(continues, continuesAt)).items;
   }
 
   /** Starts a run and waits until it settles: until it has ended, or waits for a decision. See `createAgent`. */
@@ -244,9 +251,10 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run<Tools, Output>> {
     const loaded = await this.#load(runId);
-    const { agent, continues } = loaded.state.context;
+    const { agent } = loaded.state.context;
     const owner = this.#agentNamed(agent.name, runId);
-    const inherited = loaded.inherited ?? (await this.#loadItems(continues).catch(() => undefined));
+    const inherited =
+      loaded.inherited ?? (await this.#loadItems(loaded.state.context).catch(() => undefined));
     return Run.attach({ ...owner.#runOptions(runId), ...awaited }, loaded, inherited);
   }
 
@@ -312,7 +320,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const runId = await restoreRun(snapshot, {
       store: this.store,
       assertOwn: (name, id) => void this.#agentNamed(name, id),
-      loadInherited: continues => this.#loadItems(continues),
+      loadInherited: continued => this.#loadItems(continued),
     });
     return await this.open(runId);
   }
@@ -383,7 +391,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       services: this.#services,
       explainMissingModel: context => explainMissingModel(this.#definition, context),
       connectTools: () => this.#tools.connect(),
-      loadInherited: continues => this.#loadItems(continues),
+      loadInherited: continued => this.#loadItems(continued),
       textFilters: this.#definition.textFilters,
       showText: text => filterText(text, this.#definition.textFilters),
       subAgents: this.#subAgents,
@@ -391,6 +399,16 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       ...omitUndefined({ openParent, makeSupervisor: this.#options.makeSupervisor }),
     };
   }
+}
+
+/** Whether the agent can still hand messages to the sub-agent with which the conversation is, and the input ends with one. */
+function canHandOn(
+  input: string | readonly Item[],
+  handedTo: HandedTo | undefined,
+  tools: ReadonlyMap<string, Tool>,
+): boolean {
+  if (handedTo === undefined || tools.get(handedTo.call.name)?.answers !== 'directly') return false;
+  return typeof input === 'string' || input.at(-1)?.type === 'message';
 }
 
 /** Whether a value is an agent, also of another copy of this library. */
@@ -419,6 +437,6 @@ export function createAgent<
 >(
   options: AgentOptions<Tools, Output, RunContext, Given> & ContextCheck<Tools, RunContext>,
 ): Agent<Tools, Output, Given> {
-  const bare = knownAgentOptions(options as AgentOptions);
+  const bare = withHandoffs(knownAgentOptions(options as AgentOptions));
   return new Agent(defineAgent(bare), bare, bare.store ?? memory());
 }

@@ -2,6 +2,8 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import * as z from 'zod/mini';
 import type { Settled } from '../engine/log/settled.ts';
 import { answerOfChild } from '../engine/sub-agents/sub-agent-runs.ts';
+import { EngineError } from '../protocol/error.ts';
+import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { lazySchema } from '../protocol/schemas/lazy-schema.ts';
@@ -19,9 +21,24 @@ export type AsToolOptions<Name extends string = string> = {
   approval?: ApprovalRule<{ input: string }>;
   /** Whether the model sees the tool only after a search has found it. Default `false`. */
   deferred?: boolean;
+  /**
+   * Who answers. By default the agent's answer is the result of the call, and the caller continues. With `directly` it is
+   * the caller's answer: the caller hands the conversation over. Further messages go to the agent, until it hands back.
+   */
+  answers?: 'directly';
+  /**
+   * What the agent sees. By default the text that the caller writes. With `transcript` it sees the conversation of the
+   * caller, and the call has no input.
+   */
+  sees?: 'transcript';
+  /**
+   * With `sees`: what the agent sees of the conversation, whose latest item is the result of this call. What the function
+   * returns is copied into the journal of the agent's run; without a function, it refers to the caller's.
+   */
+  filter?: (items: readonly Item[]) => readonly Item[];
 };
 
-const NAMES = optionNames<AsToolOptions>()('name description approval deferred');
+const NAMES = optionNames<AsToolOptions>()('name description approval deferred answers sees filter');
 
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type SubAgentAnswer<Output> = unknown extends Output
@@ -33,6 +50,10 @@ export type SubAgentAnswer<Output> = unknown extends Output
 type RunAgent = (input: string, options: { signal: AbortSignal; runContext: unknown }) => Promise<Settled>;
 
 const task = lazySchema(() => z.object({ input: z.string() }));
+
+const nothing = lazySchema(() => z.object({ input: z._default(z.string(), '') }));
+
+const seenSchema = { type: 'object', properties: {} };
 
 const TASK = 'A self-contained task. The agent sees only this text.';
 
@@ -55,10 +76,15 @@ export function asTool<Name extends string, Output, RunContext, Below>(
   options: AsToolOptions<Name>,
 ): SubAgentTool<Name, Output, RunContext, Below> {
   refuseUnknownOptions('agent.asTool', options, NAMES);
+  const { answers, sees, filter, ...given } = options;
+  check(answers === undefined || answers === 'directly', `answers: expected 'directly', got ${answers}.`);
+  check(sees === undefined || sees === 'transcript', `sees: expected 'transcript', got ${sees}.`);
+  check(filter === undefined || typeof filter === 'function', 'filter: expected a function of items.');
+  check(filter === undefined || sees !== undefined, "filter: expected it with sees: 'transcript'.");
   const made: Omit<Tool<Name>, '~types'> = tool({
-    ...options,
-    input: task,
-    inputSchema: taskSchema,
+    ...given,
+    input: sees === undefined ? task : nothing,
+    inputSchema: sees === undefined ? taskSchema : seenSchema,
     sideEffect: 'idempotent',
     ...omitUndefined({ runContext: agent.options.runContext }),
     // Only used when the tool is called directly: the engine starts a child run instead.
@@ -71,5 +97,13 @@ export function asTool<Name extends string, Output, RunContext, Below>(
       return output;
     },
   });
-  return { ...made, subAgent: agent };
+  return {
+    ...made,
+    subAgent: agent,
+    ...omitUndefined({ answers, sees: sees && omitUndefined({ filter }) }),
+  };
+}
+
+function check(holds: boolean, message: string): void {
+  if (!holds) throw new EngineError('agent-invalid', `agent.asTool: ${message}`);
 }

@@ -113,9 +113,13 @@ export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
   );
 }
 
+/** What the run of a sub-agent has besides: see `RunStarted`. */
+export type ChildStart = Pick<RunStarted, 'parent' | 'continuesAt' | 'handedBy'>;
+
 /** Resolved start options. `tools` are the tools known so far; `undefined` before tool sources are connected. */
 export type ResolvedStart = StartOptions &
-  Pick<RunStarted, 'parent' | 'people'> & {
+  ChildStart &
+  Pick<RunStarted, 'people' | 'handedTo'> & {
     runId: string;
     /** The labels of the run that it continues, or that calls it. */
     inheritedLabels?: Labels;
@@ -163,6 +167,9 @@ export function beginJournal(
       labels: labelsOf(options),
       title: options.title === undefined ? undefined : readTitle(options.title),
       continues: options.continues,
+      continuesAt: options.continuesAt,
+      handedTo: options.handedTo,
+      handedBy: options.handedBy,
       // A digest is of all items; else a count is of those of the run, and all that it inherits comes first.
       sent: sent === null ? undefined : { ...sent, items: sent.digest === undefined ? 0 : sent.items },
       inherits: inherits && takenOver(inherits, config),

@@ -11,7 +11,7 @@ import { beginJournal, knownInput, type LoopStart } from './begin-journal.ts';
 import { readRunContextNow } from './run-context.ts';
 
 /** The options of `createAgent` for a loop that an actor runs, without a store. Default name: `agent`. */
-export type LoopOptions = Omit<AgentOptions, 'name' | 'store' | 'durability' | 'migrations'> & {
+export type LoopOptions = Omit<AgentOptions, 'name' | 'store' | 'durability' | 'migrations' | 'handoffs'> & {
   name?: string;
 };
 

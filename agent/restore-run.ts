@@ -1,3 +1,4 @@
+import type { Continued } from '../engine/journal/load-history.ts';
 import { makeImage, readImage, restoreImage, standingOf, writerOf } from '../engine/journal/load-run.ts';
 import { EngineError, invalidInput } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
@@ -8,7 +9,7 @@ import type { Store } from '../protocol/store.ts';
 type RestoreOptions = {
   store: Store;
   assertOwn(agent: string, runId: string): void;
-  loadInherited(continues: string | null): Promise<readonly Item[]>;
+  loadInherited(continued: Continued): Promise<readonly Item[]>;
 };
 
 /** Restores a snapshot's run, unless the store has it in that state. Returns the run id. */
@@ -20,9 +21,9 @@ export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): 
   if (known !== undefined) throw describeMismatch(runId, known.seq, seq);
   const read = readImage(image, runId);
   const restored = restoreImage(read, runId);
-  const { agent, continues, startedAt, labels = {}, parent, transcript } = restored.context;
+  const { agent, startedAt, labels = {}, parent, transcript } = restored.context;
   assertOwn(agent.name, runId);
-  const older = read.inherited ?? (await loadInherited(continues));
+  const older = read.inherited ?? (await loadInherited(restored.context));
   const state = makeImage(restored, older);
   await store.adopt({
     runId,

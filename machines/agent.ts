@@ -7,9 +7,10 @@ import { assign, emit, enqueueActions, fromCallback, type SnapshotFrom, setup, s
 import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { callsWith, queueReadyCalls } from './calls.ts';
-import { type Context, createContext, replaces } from './context.ts';
+import { type Context, replaces } from './context.ts';
 import { chooseFailureWay, decideNextAction, type FailureWay } from './decide-next-action.ts';
 import { fold, takes } from './fold.ts';
+import { beginContext } from './hand-off.ts';
 import {
   describeCancel,
   describeCancelled,
@@ -124,7 +125,7 @@ export const agentMachine = setup({
   },
 }).createMachine({
   id: 'agent',
-  context: ({ input }) => createContext(input),
+  context: ({ input }) => beginContext(input),
   output: ({ event }) => event.output as Ended,
   initial: 'deciding',
   on: {
@@ -305,6 +306,7 @@ export function beginTurn(context: Context): Context {
     inbox: [],
     transcript: inbox.length === 0 ? context.transcript : [...context.transcript, ...inbox],
     closing: limit ?? context.closing,
+    answeredBy: null,
     answerChecked: false,
     sentBack: null,
     edited: false,

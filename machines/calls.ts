@@ -65,7 +65,8 @@ export function changeCall(context: Context, callId: string, change: Partial<Cal
 
 /** The call as its turn made it, or as it was edited: without what became of it. */
 export function qualifiedOf(call: Call): QualifiedCall {
-  const { status, attempt, key, edited, approvedBy, doubt, childRunId, result, ...qualified } = call;
+  const { status, attempt, key, edited, approvedBy, doubt, childRunId, forwards, result, ...qualified } =
+    call;
   return qualified;
 }
 

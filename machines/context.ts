@@ -1,7 +1,7 @@
 import type { RunConfig, RunParams } from '../protocol/config.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { NextAction } from '../protocol/effect.ts';
-import type { Failure, Ledger, People, QualifiedCall, RunStarted } from '../protocol/event.ts';
+import type { Failure, HandedTo, Ledger, People, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
@@ -41,6 +41,8 @@ export type Call = QualifiedCall & {
   approvedBy?: string[];
   doubt?: string;
   childRunId?: string;
+  /** Not made by the model: it hands new messages to the agent of this run, with which the conversation is. */
+  forwards?: string;
   result?: CallResult;
 };
 
@@ -94,6 +96,10 @@ export type Context = {
   runContext?: JsonValue;
   stream: boolean;
   continues: string | null;
+  /** See `RunStarted`. */
+  continuesAt?: number;
+  /** The conversation was handed to this run: the name of the agent above, to which it can be handed back. */
+  handedBy?: string;
   /** The run's labels, if it has any. The runs of its sub-agents get them too. */
   labels?: Labels;
   /** For a child run: the call of the parent run. */
@@ -160,6 +166,8 @@ export type Context = {
   /** The limit that caused the closing call. */
   closing: string | null;
   answer: { text: string; output?: JsonValue } | null;
+  /** Who gave the answer, if not a turn of this run. `back`: it is no answer, the conversation is handed back. */
+  answeredBy: ({ type: 'agent'; agent: string; incomplete?: string } & HandedTo) | { type: 'back' } | null;
   answerChecked: boolean;
   /** How often the answer was blocked. */
   blocks: number;
@@ -195,7 +203,11 @@ export function createContext(started: RunStarted): Context {
     ...omitUndefined({ runContext: started.runContext }),
     stream: started.stream,
     continues: started.continues ?? null,
-    ...omitUndefined({ labels: started.labels }),
+    ...omitUndefined({
+      continuesAt: started.continuesAt,
+      handedBy: started.handedBy,
+      labels: started.labels,
+    }),
     parent: started.parent ?? null,
     startedAt: started.at,
     people: peopleIn(started),
@@ -241,6 +253,7 @@ export function createContext(started: RunStarted): Context {
     steps: 0,
     closing: null,
     answer: null,
+    answeredBy: null,
     answerChecked: false,
     blocks: 0,
     sentBack: null,

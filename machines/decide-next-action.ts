@@ -117,6 +117,8 @@ function betweenRounds(context: Context): NextAction {
   const { lastTurn, inbox, config } = context;
   if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
   if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
+  if (context.answeredBy !== null && context.sentBack === null)
+    return finishAnswered(context, context.answeredBy);
   const reason = reasonToCall(context);
   if (reason !== null) return callWithinLimits(context, reason);
   if (lastTurn === null) return callWithinLimits(context, 'the run starts');
@@ -183,6 +185,13 @@ function finish(context: Context, reason: string | undefined): NextAction {
     why: reason === undefined ? 'the model answered' : `the answer is incomplete: ${reason}`,
     ...omitUndefined({ reason }),
   };
+}
+
+/** The answer is a sub-agent's. What hands the conversation back is none, so nothing checks it. */
+function finishAnswered(context: Context, by: NonNullable<Context['answeredBy']>): NextAction {
+  if (by.type === 'back') return { type: 'finish', check: false, why: 'the conversation is handed back' };
+  const done = finish(context, by.incomplete);
+  return by.incomplete === undefined ? { ...done, why: `${by.agent} answered` } : done;
 }
 
 function ids(calls: Call[]): string[] {

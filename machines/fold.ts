@@ -19,6 +19,7 @@ import { compactTranscript, failCompaction, isWhole, measureTurn } from './compa
 import type { Call, CallStatus, Context, LastTurn } from './context.ts';
 import { chooseAction, isAnswer } from './decide-next-action.ts';
 import { type Bar, findBar, hasDuties, withSender } from './duties.ts';
+import { forwardMessages, takeAnswer } from './hand-off.ts';
 import { gateRepetition } from './ledger.ts';
 import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
 
@@ -38,12 +39,11 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
       const call = findCall(context, callId);
       return call?.status === 'waiting' && call.childRunId === childRunId;
     },
-    fold: (context, event) =>
-      settleCall(
-        addSpent(event.childRunId === undefined ? wroteIn(context, event) : context, event.spent),
-        event.callId,
-        resultOf(event),
-      ),
+    fold: (context, event) => {
+      const written = event.childRunId === undefined ? wroteIn(context, event) : context;
+      const settled = settleCall(addSpent(written, event.spent), event.callId, resultOf(event));
+      return takeAnswer(settled, context, event);
+    },
   },
   'doubt.resolved': {
     takes: (context, event) =>
@@ -148,8 +148,10 @@ function continueFrom(context: Context): Context {
 /** A message waits for gated calls; with `onMessage: 'supersede'` it rejects them. */
 function receiveMessage(context: Context, event: Of<'message.received'>): Context {
   const received = { ...wroteIn(context, event), inbox: [...context.inbox, ...event.items] };
-  if (context.config.onMessage === 'queue') return received;
-  return refuseCalls(received, callsWith(received, 'gated'), 'Not run: superseded by a new message.');
+  if (context.config.onMessage === 'queue') return forwardMessages(received);
+  return forwardMessages(
+    refuseCalls(received, callsWith(received, 'gated'), 'Not run: superseded by a new message.'),
+  );
 }
 
 function wroteIn(context: Context, { by }: { by?: string }): Context {
@@ -224,7 +226,8 @@ function settleTool(context: Context, event: Of<'tool.settled'>): Context {
   const digest = findCall(context, callId)?.digest;
   const ended = endActivity(context, at);
   const counted = digest === undefined ? ended : countOutcome(ended, digest, isError);
-  return settleCall(addSpent(counted, spent), callId, resultOf(event));
+  const settled = settleCall(addSpent(counted, spent), callId, resultOf(event));
+  return takeAnswer(settled, context, event);
 }
 
 /** A call without a recorded outcome runs again with the same key, is reconciled, or becomes in doubt. */
@@ -337,6 +340,7 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
     });
     if (refusal !== null) return refusedCall(refusal);
     if (call.error !== undefined) return refusedCall(call.error);
+    if (call.answers !== undefined && qualified.length > 1) return refusedCall(NOT_ALONE);
     const counts = call.executedBy === 'engine';
     if (counts && toolCalls >= limits.toolCalls) {
       deniedCalls += 1;
@@ -359,6 +363,9 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
   const edits = replaced.length === 0 ? context.edits : [...context.edits, ...replaced];
   return openRound({ ...counted, edits, toolCalls, deniedCalls }, calls);
 }
+
+const NOT_ALONE =
+  'Not run: hand the conversation over in a turn of its own, once the other calls have their results.';
 
 /** Counts consecutive failures of a call, if the run has a limit on them. */
 function countOutcome(context: Context, digest: string, failed: boolean): Context {
@@ -484,6 +491,7 @@ function editTranscript(before: Context, event: Of<'transcript.edited'>): Contex
     sentBack: null,
     answerChecked: false,
     answer: last !== undefined && isAnswer(last) ? { text: textOf(last) } : null,
+    answeredBy: null,
     lastTurn: lastTurn && withoutPlace(lastTurn),
   };
   return admitCalls(edited, calls, null);
@@ -547,6 +555,7 @@ function editTurn(before: Context, event: Of<'turn.edited'>): Context {
     toolCalls: context.toolCalls - dropped.filter(wasCounted).length,
     edits: context.edits.filter(({ callId }) => dropped.every(call => call.callId !== callId)),
     answer: answerOf(turn, text),
+    answeredBy: null,
   };
   return admitCalls(edited, calls, null);
 }

@@ -22,11 +22,12 @@ type In<Status extends Settled['status']> = Extract<Settled, { status: Status }>
 
 /** Describes a run that finished. `text` is the answer before text filters, which the chart does not know. */
 export function describeFinished(context: Context): In<'finished'> {
-  const { answer, inbox } = context;
+  const { agent, answer, answeredBy, inbox } = context;
   const incomplete = describeIncomplete(context);
   return {
     ...spentIn(context),
     status: 'finished',
+    agent: answeredBy?.type === 'agent' ? answeredBy.agent : agent.name,
     text: answer?.text ?? '',
     results: toolResults(context),
     unread: inbox,

@@ -101,6 +101,11 @@ const qualifiedCallSchema = lazyObject(() => ({
   replaced: z.exactOptional(z.literal(true)),
   /** The tool's own limit, in bytes; see `RunConfig`. */
   maxResultBytes: z.exactOptional(z.int().check(z.positive())),
+  /**
+   * What its result is: `directly`, the answer of the run, given by the run of a sub-agent; `back`, the end of the run, a
+   * sub-agent's, whose caller speaks again. Such a call is alone in its turn.
+   */
+  answers: z.exactOptional(z.enum(['directly', 'back'])),
   /** Why the call cannot run; the model reads it as the result. */
   error: optionalContent,
 }));
@@ -126,6 +131,23 @@ const spentSchema = lazyObject(() => ({
   activeMs: z.number(),
 }));
 export type Spent = z.infer<typeof spentSchema>;
+
+/** The end of a sub-agent's run whose answer is that of the calling run. `agent` and `runId`: of the run that it is from. */
+const answeredSchema = lazyObject(() => ({
+  agent: text,
+  runId: text,
+  /** It hands the conversation back: its words are no answer, and the caller's model is called again. */
+  handedBack: z.exactOptional(z.literal(true)),
+  /** The value of the agent's output schema. */
+  output: z.exactOptional(contentJson),
+  /** Why the answer is incomplete. */
+  incomplete: optionalText,
+}));
+export type Answered = z.infer<typeof answeredSchema>;
+
+/** The conversation is with a sub-agent: `call` is how it is reached, and `runId` its latest run. */
+const handedToSchema = lazyObject(() => ({ runId: text, call: qualifiedCallSchema }));
+export type HandedTo = z.infer<typeof handedToSchema>;
 
 /**
  * What became of a `once` call: `done` also if a person or a client gave its result, `failed` if it settled with an
@@ -199,6 +221,12 @@ const runStartedSchema = lazySchema(() =>
     labels: z.exactOptional(labelsSchema),
     title: z.exactOptional(contentSchema(titleSchema)),
     continues: optionalText,
+    /** With `continues`: up to which entry, for a run that had not ended. It is in the middle of a round, which `input` continues. */
+    continuesAt: z.exactOptional(z.int().check(z.positive())),
+    /** The conversation was handed to a sub-agent in the run that it continues. */
+    handedTo: z.exactOptional(handedToSchema),
+    /** For a child run to which its parent hands the conversation: the name of the parent's agent. */
+    handedBy: optionalText,
     /** The latest request of the run that it continues. */
     sent: z.exactOptional(sentSchema),
     /** With `continues`, if the chain was compacted or this run may be. */
@@ -253,6 +281,7 @@ export const inputEventSchema = lazyUnion(() => [
     /** The sub-agent's run that gave the result: only that run can. */
     childRunId: optionalText,
     spent: z.exactOptional(spentSchema),
+    answered: z.exactOptional(answeredSchema),
     by: optionalContent,
   }),
   input('doubt.resolved', {
@@ -392,6 +421,7 @@ export const reportEventSchema = lazyUnion(() => [
     shown: optionalContent,
     blob,
     spent: z.exactOptional(spentSchema),
+    answered: z.exactOptional(answeredSchema),
     /** The tool was not executed: the result is that of this entry of the run that was forked. */
     played: z.exactOptional(z.object({ runId: text, seq: z.int() })),
   }),

@@ -120,6 +120,8 @@ export type Incomplete = { reason: string; refusal?: string };
 
 interface FinishedFacts<Tools> extends Spent {
   status: 'finished';
+  /** The name of the agent that answered: the run's, or the one to which it handed the conversation. */
+  agent: string;
   text: string;
   results: ToolResultOf<Tools>[];
   /** Messages that arrived too late for the model to read. */

@@ -1,4 +1,5 @@
 import type { Duties } from './event.ts';
+import type { Item } from './item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from './json.ts';
 import type { ToolDefinition } from './turn.ts';
 
@@ -147,6 +148,10 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   readonly fixedApproval?: Approval;
   /** For a sub-agent: the agent that each call runs. */
   readonly subAgent?: { readonly name: string };
+  /** See `QualifiedCall`. */
+  readonly answers?: 'directly' | 'back';
+  /** For a sub-agent: its runs see the conversation, or what the function leaves of it. */
+  readonly sees?: { filter?(items: readonly Item[]): readonly Item[] };
   /** Only for tools of a tool server. */
   readonly origin?: ToolOrigin;
   /** The model finds the tool by a search before it sees it; `client`: a search that the caller has as one of the tools. */

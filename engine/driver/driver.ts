@@ -230,6 +230,7 @@ export class Driver {
       inherited,
       report: report => this.#report(report, id, input.generation),
       durable: () => this.#durable(stop),
+      committed: () => this.#committed(stop),
       commitsInBackground: true,
       assertDriving: () => this.#assertDriving(),
       publish: events.publishDelta,
@@ -259,6 +260,12 @@ export class Driver {
     this.#saveSnapshot();
     if (!this.#lease.isFreshUntil(1 / 2)) await this.#renewAfter(1 / 2);
     this.#throwIfStopped(stop);
+  }
+
+  async #committed(stop: Stop): Promise<number> {
+    await this.#log.commit();
+    this.#throwIfStopped(stop);
+    return this.#log.durable.seq;
   }
 
   #throwIfStopped({ isStopped }: Stop): void {

@@ -9,6 +9,7 @@ import type { RunEvents } from '../events/run-events.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
 import type { Host, HostMoment } from '../host/host.ts';
 import type { CheckOwner } from '../journal/find-live-attempt.ts';
+import type { Continued } from '../journal/load-history.ts';
 import type { LoadedRun } from '../journal/load-run.ts';
 import type { MakeCommand } from '../log/command.ts';
 import type { AppendOutcome, SubmitResult } from '../log/refusal.ts';
@@ -36,7 +37,7 @@ export type RunOptions = {
   explainMissingModel(context: Context): MissingModel | undefined;
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
   /** The transcript of the chain of runs up to `continues`; empty for `null`. */
-  loadInherited(continues: string | null): Promise<readonly Item[]>;
+  loadInherited(continued: Continued): Promise<readonly Item[]>;
   textFilters: readonly (() => TextFilter)[];
   /** A model's text as readers see it, after the text filters. */
   showText(text: string): string;

@@ -238,7 +238,7 @@ export class Supervisor implements RunSupervisor {
     const { inherited } = this.#parts.loaded;
     if (inherited !== undefined) return inherited;
     const { inherited: cached } = this;
-    const loading = this.#options.loadInherited(this.#log.state.context.continues);
+    const loading = this.#options.loadInherited(this.#log.state.context);
     this.inherited = await loading.catch(error => {
       if (cached !== undefined && error instanceof EngineError && error.code === 'run-unknown') return cached;
       throw error;

@@ -1,11 +1,13 @@
 import type { Call, CallResult, Context } from '../../machines/context.ts';
+import { ungated } from '../../machines/hand-off.ts';
 import { addOlderDeeds, closeLedger } from '../../machines/ledger.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { Inheritance, People } from '../../protocol/event.ts';
+import type { HandedTo, Inheritance, People } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { LastSent } from '../../protocol/sent.ts';
 import type { RunLink, Store } from '../../protocol/store.ts';
-import { loadRun } from './load-run.ts';
+import { loadRun, loadRunAt } from './load-run.ts';
 
 /**
  * What a run has from those that it continues: their items, oldest first, the latest request, and what its own
@@ -16,9 +18,14 @@ export type Inherited = {
   sent: LastSent | null;
   inherits: Inheritance;
   people?: People;
+  /** The sub-agent to which the run that is continued has handed the conversation. */
+  handedTo?: HandedTo;
 };
 
-type FindCached = (runId: string) => Promise<Inherited> | undefined;
+/** Whose transcript a run begins with: see `RunStarted`. */
+export type Continued = Pick<Context, 'continues' | 'continuesAt'>;
+
+type FindCached = (key: string) => Promise<Inherited> | undefined;
 
 const MOST_ITEMS = 20_000;
 
@@ -60,22 +67,23 @@ export class InheritedTranscripts {
   }
 
   /** From all runs up to `continues`; nothing for `null`. Throws `run-unknown` if one is missing. */
-  async load(continues: string | null): Promise<Inherited> {
+  async load(continues: string | null, continuesAt?: number): Promise<Inherited> {
     if (continues === null) return NOTHING;
     const chain = await this.#store.chain(continues);
-    const findCached = (runId: string) => {
-      const cached = this.#cache.get(runId);
+    const findCached = (key: string) => {
+      const cached = this.#cache.get(key);
       return cached !== undefined && isStill(cached.chain, chain) ? cached.inherited : undefined;
     };
-    const inherited = findCached(continues) ?? loadInherited(this.#store, continues, findCached);
+    const key = keyOf(continues, continuesAt);
+    const inherited = findCached(key) ?? loadInherited(this.#store, continues, continuesAt, findCached);
     const cached = { chain, inherited, size: chain.length };
-    this.#drop(continues);
-    this.#cache.set(continues, cached);
+    this.#drop(key);
+    this.#cache.set(key, cached);
     this.#size += cached.size;
-    const isCached = () => this.#cache.get(continues) === cached;
+    const isCached = () => this.#cache.get(key) === cached;
     inherited.then(
       ({ items }) => isCached() && this.#grow(cached, items.length),
-      () => isCached() && this.#drop(continues),
+      () => isCached() && this.#drop(key),
     );
     return await inherited;
   }
@@ -111,13 +119,23 @@ const NOTHING: Inherited = {
   inherits: { tokens: 0, ledger: { fresh: [], past: {}, counts: {} }, items: [] },
 };
 
-async function loadInherited(store: Store, runId: string, findCached: FindCached): Promise<Inherited> {
-  const { state, inherited } = await loadRun(store, runId);
-  const { continues, inbox, sent, compaction, people } = state.context;
+function keyOf(runId: string, at: number | undefined): string {
+  return at === undefined ? runId : `${at} ${runId}`;
+}
+
+async function loadInherited(
+  store: Store,
+  runId: string,
+  at: number | undefined,
+  findCached: FindCached,
+): Promise<Inherited> {
+  const { state, inherited } = await (at === undefined ? loadRun(store, runId) : loadRunAt(store, runId, at));
+  const { continues, continuesAt, inbox, sent, compaction, people } = state.context;
   const older = async () =>
     continues === null || compaction.count > 0
       ? NOTHING
-      : await (findCached(continues) ?? loadInherited(store, continues, findCached));
+      : await (findCached(keyOf(continues, continuesAt)) ??
+          loadInherited(store, continues, continuesAt, findCached));
   const earlier = inherited === undefined || compaction.count > 0 ? await older() : undefined;
   const before = earlier?.items ?? inherited ?? [];
   const { tokens, items: made } = compaction;
@@ -126,7 +144,20 @@ async function loadInherited(store: Store, runId: string, findCached: FindCached
   const fresh = addOlderDeeds(closed.fresh, earlier?.inherits.ledger.fresh ?? []);
   const ledger = { ...closed, fresh };
   const inherits = { tokens, ledger, items: made };
-  return { items: [...before, ...closeTranscript(state.context), ...inbox], sent, inherits, people };
+  const own = at === undefined ? [...closeTranscript(state.context), ...inbox] : state.context.transcript;
+  const handedTo = at === undefined ? handedToIn(state.context) : undefined;
+  return { items: [...before, ...own], sent, inherits, people, ...omitUndefined({ handedTo }) };
+}
+
+/** With whom the conversation is after this run. A run that ended before the answer leaves it where it was. */
+function handedToIn({ answeredBy, calls }: Context): HandedTo | undefined {
+  if (answeredBy?.type === 'agent') {
+    const { runId, call } = answeredBy;
+    return { runId, call };
+  }
+  const [open] = calls;
+  if (open?.forwards === undefined || open.status === 'settled') return undefined;
+  return { runId: open.forwards, call: ungated(open) };
 }
 
 /** The transcript of an ended run, with a result for every call: a run may end in the middle of a round. */

@@ -105,7 +105,11 @@ async function readStored(store: Store, runId: string) {
 }
 
 /** The fold of a run's entries up to `at`. Throws like `loadRun`, and `refused` where the store has only later entries. */
-export async function loadRunAt(store: Store, runId: string, at: number): Promise<Fold> {
+export async function loadRunAt(
+  store: Store,
+  runId: string,
+  at: number,
+): Promise<Fold & Pick<LoadedRun, 'inherited'>> {
   return await readUnredacted(store, runId, async ({ redactions }) => {
     const { base } = readBase(await store.loadSnapshot(runId), runId);
     const isBefore = base !== null && base.seq <= at;
@@ -113,7 +117,9 @@ export async function loadRunAt(store: Store, runId: string, at: number): Promis
       const [first] = await readPage(store, runId, 0, { entries: 1 });
       if (first?.seq !== 1) throw describeRestored(runId, 'Read', first?.seq);
     }
-    return (await foldAfter(store, runId, isBefore ? base : null, { last: at, redactions }, at)).fold;
+    const from = isBefore ? base : null;
+    const { fold } = await foldAfter(store, runId, from, { last: at, redactions }, at);
+    return { ...fold, ...omitUndefined({ inherited: from?.inherited }) };
   });
 }
 

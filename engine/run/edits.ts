@@ -17,6 +17,7 @@ import type { Host } from '../host/host.ts';
 import { addItemIds, type Command, checkEdit, readJson } from '../log/command.ts';
 import { type Refusal, refuse } from '../log/refusal.ts';
 import { qualifyCalls } from '../services/qualify-calls.ts';
+import { toolsIn } from '../sub-agents/hand-back.ts';
 import { knownOptions } from './known-commands.ts';
 
 type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
@@ -156,10 +157,12 @@ function isOfModel(item: Item | undefined): boolean {
 
 async function qualify(
   open: readonly ToolCallItem[],
-  { runId, runContext, calls }: Pick<Context, 'runId' | 'runContext' | 'calls'>,
+  context: Pick<Context, 'runId' | 'runContext' | 'calls' | 'handedBy'>,
   host: Host,
-  tools: ReadonlyMap<string, Tool>,
+  connected: ReadonlyMap<string, Tool>,
 ): Promise<QualifiedCall[]> {
+  const { runId, runContext, calls } = context;
+  const tools = toolsIn(connected, context);
   const fresh = await qualifyCalls(open.map(toolCallOf), { runId, runContext, now: host.now(), tools });
   return fresh.map(call => {
     const known = calls.find(({ callId, digest }) => callId === call.callId && digest === call.digest);
@@ -224,7 +227,8 @@ export async function editCall(
   const { input: edited, digest } = options;
   const { context, connectTools } = run;
   const call = findCall(context, callId);
-  const checked = await checkEdit(call, edited, connectTools);
+  const tools = async () => toolsIn(await connectTools(), context);
+  const checked = await checkEdit(call, edited, tools);
   if (checked !== undefined && 'accepted' in checked) return checked;
   if (call === undefined || checked === undefined)
     return refuse('call-unknown', `Run ${context.runId} has no open call ${callId}. Check the id.`);

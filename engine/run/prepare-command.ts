@@ -16,6 +16,7 @@ import {
 import { type Refusal, refuse } from '../log/refusal.ts';
 import { recordRequest, recordRequests } from '../log/request-ids.ts';
 import { becameOnce } from '../services/tool-batch.ts';
+import { toolsIn } from '../sub-agents/hand-back.ts';
 import type { CallRouter } from './call-router.ts';
 import { editCall, editTurn, requalify } from './edits.ts';
 
@@ -56,7 +57,7 @@ async function decide(
   const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
   const refusal = isRetry && call?.status === 'doubted' ? await refuseSecondRun(call, surroundings) : null;
   if (refusal !== null) return refusal;
-  const { connectTools } = surroundings;
+  const connectTools = async () => toolsIn(await surroundings.connectTools(), context);
   const judge: JudgeEdit = async (edited, input) =>
     dutiesOf(await requalify({ ...edited, input }, { ...surroundings, context }));
   return await makeDecision(command, call, connectTools, judge);

@@ -12,6 +12,7 @@ import { cutText } from '../../text/cut-text.ts';
 import { countUsage } from '../../text/estimate-usage.ts';
 import { listGroups } from '../../text/trim-transcript.ts';
 import { sleep } from '../host/host.ts';
+import { toolsIn } from '../sub-agents/hand-back.ts';
 import type { CompactionDefinition } from './definition.ts';
 import { leaveOutUpTo, placeOf } from './grow-request.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
@@ -48,7 +49,7 @@ export function makeCompaction(parts: CompactionParts): Service {
       const made = await withinTime(scope, async signal => {
         if (typeof compaction.summarize === 'function')
           return await askFunction(compaction.summarize, plan.replaced, signal);
-        const tools = await parts.connectTools();
+        const tools = toolsIn(await parts.connectTools(), context);
         const newId = (kind: string) => scope.host.newId(kind);
         const { output: _, ...turn } = parts;
         const prepared = await prepareRequest({ ...turn, tools }, context, { inherited, newId });

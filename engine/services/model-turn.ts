@@ -15,6 +15,7 @@ import { countUsage, estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import { type DriveWatcher, watchChunks } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
+import { toolsIn } from '../sub-agents/hand-back.ts';
 import type { AgentDefinition, CallerRetries, Retry } from './definition.ts';
 import { GuardrailUsage, judge } from './guardrails.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
@@ -41,7 +42,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       await scope.durable();
       if (scope.yielding.aborted) return;
       const context = scope.context();
-      const tools = await parts.connectTools();
+      const tools = toolsIn(await parts.connectTools(), context);
       const inherited = await scope.inherited();
       const newId = (kind: string) => scope.host.newId(kind);
       const ready = await prepareRequest({ ...parts, tools }, context, { inherited, newId });

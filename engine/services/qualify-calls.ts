@@ -66,6 +66,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
       replaced: isReplaced ? (true as const) : undefined,
       repeatable: tool.repeatable === true ? (true as const) : undefined,
       maxResultBytes: tool.maxResultBytes,
+      answers: tool.answers,
       reason: approval.reason,
       ...(approval.required && dutiesOf(approval)),
       expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,

@@ -29,6 +29,8 @@ export interface ServiceScope {
   report(report: Report): boolean;
   /** The barrier before external effects: resolves once all reports are durable. Rejects with `Stopped` if the service must end. */
   durable(): Promise<void>;
+  /** Makes everything reported so far durable, and returns the seq of the last entry. Absent without a journal. */
+  committed?(): Promise<number>;
   /** Whether reports become durable without `durable()` too: only then does a call run unrecorded. */
   readonly commitsInBackground: boolean;
   /** Attempts reported as started whose function was not called, by call id. Absent where a driver's reports can be forgotten. */

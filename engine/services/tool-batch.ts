@@ -1,10 +1,12 @@
 import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
+import { forwardedMessages } from '../../machines/hand-off.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Item } from '../../protocol/item.ts';
+import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
 import { endWithin, sleep } from '../host/host.ts';
@@ -12,8 +14,11 @@ import { isCallRunning, trackCall, withinCall } from '../host/running-calls.ts';
 import type { PlayedCall } from '../journal/recorded-calls.ts';
 import { maxResultBytesOf } from '../journal/run-blobs.ts';
 import type { Settled } from '../log/settled.ts';
+import { toolsIn } from '../sub-agents/hand-back.ts';
 import {
-  answerOfChild,
+  answerFor,
+  type ChildAnswer,
+  type ChildRequest,
   childRunIdOf,
   type RunHandle,
   type SubAgentRuns,
@@ -78,7 +83,7 @@ export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolea
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
-    const tools = await parts.connectTools();
+    const tools = toolsIn(await parts.connectTools(), scope.context());
     const isUnbegun = ({ callId, status, attempt }: Call) =>
       status === 'running' && scope.unbegun?.get(callId) === attempt;
     for (const call of scope.context().calls.filter(({ status }) => status === 'running')) {
@@ -126,7 +131,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
 type Outcome =
   | Ended
   /** The run of a sub-agent has ended. */
-  | { type: 'answered'; output: JsonValue; isError: boolean; spent: Spent }
+  | { type: 'answered'; answer: ChildAnswer; spent: Spent }
   /** The run of a sub-agent rests and resumes later. */
   | { type: 'suspended'; childRunId: string }
   /** The run of a sub-agent may exist in another store. */
@@ -185,7 +190,7 @@ class CallRun {
         case 'returned':
           return await this.#settle(outcome.output);
         case 'answered':
-          return await this.#reportResult(outcome, outcome.spent);
+          return await this.#reportAnswer(outcome);
         case 'suspended':
           return this.#suspend(outcome.childRunId);
         case 'unknown':
@@ -359,18 +364,43 @@ class CallRun {
         runContext: parent.runContext,
         parent: { runId: parent.runId, callId },
         people: parent.people,
-        input: typeof input === 'object' && input !== null && 'input' in input ? String(input.input) : '',
+        ...(await this.#shownTo(input)),
         isAwaited: () => isAwaited && !signal.aborted,
         ...omitUndefined({ inheritedLabels: parent.labels }),
       });
       const settled = await settleUnlessStopped(child, signal);
       if (settled.status === 'waiting') return { type: 'suspended', childRunId: runId };
-      const answer = answerOfChild(child.context.agent.name, settled);
+      const answer = answerFor(this.#call, child.context, settled);
       // The parent's clock counts the time of its batch, so the child's time must not count again.
-      return { type: 'answered', ...answer, spent: { ...spentBy(child.context), activeMs: 0 } };
+      return { type: 'answered', answer, spent: { ...spentBy(child.context), activeMs: 0 } };
     } finally {
       isAwaited = false;
     }
+  }
+
+  /** What the run of a sub-agent begins with, and what it sees before. */
+  async #shownTo(
+    input: unknown,
+  ): Promise<Pick<ChildRequest, 'input' | 'continues' | 'continuesAt' | 'handedBy'>> {
+    const { callId, forwards } = this.#call;
+    const { sees, answers, subAgent } = this.#tool ?? {};
+    const context = this.#scope.context();
+    const { runId, transcript } = context;
+    const handed = answers === 'directly' ? { handedBy: context.agent.name } : {};
+    if (forwards !== undefined)
+      return { input: forwardedMessages(context, callId), continues: forwards, ...handed };
+    if (sees === undefined)
+      return { input: isJsonObject(input) && 'input' in input ? String(input.input) : '', ...handed };
+    const result: Item = {
+      type: 'tool_result',
+      callId,
+      output: `${subAgent?.name} sees the conversation so far.`,
+      isError: false,
+    };
+    const continuesAt = sees.filter === undefined ? await this.#scope.committed?.() : undefined;
+    if (continuesAt !== undefined) return { input: [result], continues: runId, continuesAt, ...handed };
+    const seen = [...(await this.#scope.inherited()), ...transcript, result];
+    return { input: pairedItems(sees.filter?.(seen) ?? seen), ...handed };
   }
 
   #toolContext(signal: AbortSignal): ToolCallContext {
@@ -394,6 +424,12 @@ class CallRun {
     const { callId } = this.#call;
     const report = { type: 'tool.settled', callId, ...result, ...omitUndefined({ spent }) } as const;
     if (!this.#scope.report(report) && this.#isOnce) this.#recordLate(result);
+  }
+
+  /** The answer of a run is not bounded, so neither is the result that it is taken from. */
+  async #reportAnswer({ answer, spent }: Extract<Outcome, { type: 'answered' }>): Promise<void> {
+    if (answer.answered === undefined) return await this.#reportResult(answer, spent);
+    this.#scope.report({ type: 'tool.settled', callId: this.#call.callId, ...answer, spent });
   }
 
   #suspend(childRunId: string): void {
@@ -452,6 +488,18 @@ class CallRun {
 function whoChanged(call: Call | undefined): string | undefined {
   if (call?.edited === true) return 'A person';
   return call?.replaced === true ? 'A guardrail' : undefined;
+}
+
+/** The items without calls that have no result among them, and without results of other calls. */
+function pairedItems(items: readonly Item[]): readonly Item[] {
+  const idsOf = (type: 'tool_call' | 'tool_result') =>
+    new Set(items.flatMap(item => (item.type === type ? item.callId : [])));
+  const made = idsOf('tool_call');
+  const answered = idsOf('tool_result');
+  return items.filter(item => {
+    if (item.type === 'tool_call') return answered.has(item.callId);
+    return item.type !== 'tool_result' || made.has(item.callId);
+  });
 }
 
 async function settleUnlessStopped(child: RunHandle, signal: AbortSignal): Promise<Settled> {

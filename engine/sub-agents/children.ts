@@ -4,6 +4,7 @@ import { describeWaiting, partsOf } from '../../machines/settled.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { CancelOptions } from '../../protocol/run-command.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
@@ -14,7 +15,7 @@ import { boundCommand, type Command, cancelRun, type MakeCommand, requestCancel 
 import { loadLog } from '../log/run-log.ts';
 import { describeSettled, listUnsettled, type Settled } from '../log/settled.ts';
 import {
-  answerOfChild,
+  answerFor,
   childIdsOf,
   isAwaitedBy,
   type RunHandle,
@@ -114,13 +115,15 @@ async function isOver(store: Store, runId: string): Promise<boolean> {
 async function resultOf(
   { store, host }: Stored,
   parent: Context,
-  { callId, childRunId }: SuspendedCall,
+  { callId, childRunId, answers }: SuspendedCall,
   child: Context,
   settled: Exclude<Settled, { status: 'waiting' }>,
 ): Promise<Command> {
-  const answer = answerOfChild(child.agent.name, settled);
+  const answer = answerFor(omitUndefined({ answers }), child, settled);
   const spent = spentBy(child);
   const command = { type: 'result.received', callId, childRunId, ...answer, spent } as const;
+  // As long as the answer that the run takes from it.
+  if (answer.answered !== undefined) return command;
   return await boundCommand(command, parent, new RunBlobs({ store, host, runId: parent.runId }));
 }
 

@@ -3,8 +3,9 @@ import type { Call, Context } from '../../machines/context.ts';
 import { hasUncheckedLimit, limitsOf } from '../../machines/limits.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
-import type { People, Spent } from '../../protocol/event.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import type { Answered, People, Spent } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { CancelOptions, RunCommand, YieldOptions } from '../../protocol/run-command.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
@@ -41,7 +42,12 @@ export type ChildRequest = {
   runId: string;
   parent: { runId: string; callId: string };
   people: People;
-  input: string;
+  input: string | readonly Item[];
+  /** Whose transcript it sees before its input; with `continuesAt`, up to that entry. */
+  continues?: string;
+  continuesAt?: number;
+  /** The parent's agent, if the conversation is handed to the child. */
+  handedBy?: string;
   /** The parent's; the child takes it if its agent has a `runContext`. */
   runContext: JsonValue | undefined;
   limits: Partial<Limits>;
@@ -51,7 +57,7 @@ export type ChildRequest = {
   isAwaited(): boolean;
 };
 
-export type ChildAnswer = { output: JsonValue; isError: boolean };
+export type ChildAnswer = { output: JsonValue; isError: boolean; answered?: Answered };
 
 /** Returns the id of a call's child run. A fork keeps the call's key but has its own children. */
 export function childRunIdOf(key: string, parentId: string): string {
@@ -96,6 +102,25 @@ export function answerOfChild(agent: string, settled: Exclude<Settled, { status:
     case 'cancelled':
       return { output: `${agent} was cancelled before it answered.`, isError: true };
   }
+}
+
+/** As `answerOfChild`. If the call answers for the run, with what its answer is taken from. */
+export function answerFor(
+  call: Pick<Call, 'answers'> | undefined,
+  child: Context,
+  settled: Exclude<Settled, { status: 'waiting' }>,
+): ChildAnswer {
+  const { name } = child.agent;
+  if (call?.answers !== 'directly' || settled.status !== 'finished') return answerOfChild(name, settled);
+  const { text, agent, incomplete } = settled;
+  const answered = { agent, runId: child.runId };
+  if (child.answeredBy?.type === 'back') {
+    const output = `${name} handed the conversation back${text === '' ? '.' : `: ${text}`}`;
+    return { output, isError: false, answered: { ...answered, handedBack: true } };
+  }
+  const output = settled.output as JsonValue | undefined;
+  const how = omitUndefined({ output, incomplete: incomplete?.reason });
+  return { output: text, isError: false, answered: { ...answered, ...how } };
 }
 
 /** Returns what a run has spent so far, as the result of a child run reports it. `activeMs` is in ms. */

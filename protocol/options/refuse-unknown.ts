@@ -97,7 +97,6 @@ const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   title: 'runName',
   toolConcurrency: 'maxConcurrency',
   tools: 'activeTools',
-  'tools: [agent.asTool({ … })]': 'handoffs',
   'tools: [mcp({ … })]': 'mcpServers',
   turns: 'maxIterations maxSteps maxTurns recursionLimit stopWhen',
   maxTurns: 'maxSteps recursionLimit stopWhen',

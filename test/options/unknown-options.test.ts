@@ -64,7 +64,6 @@ const ELSEWHERE: [hint: string, names: string[], call: (given: Given) => unknown
   ['settings: { maxOutputTokens }', ['max_tokens', 'maxOutputTokens'], anAgent],
   ['retry: { attempts }', ['maxRetries'], anAgent],
   ['tools: [mcp({ … })]', ['mcpServers'], anAgent],
-  ['tools: [agent.asTool({ … })]', ['handoffs'], anAgent],
   ['guardrails', ['outputGuardrails', 'inputGuardrails'], anAgent],
   ['prepareTurn', ['prepareStep'], anAgent],
   ['turns', ['maxTurns'], limits => createAgent({ name: 'desk', model, limits })],

@@ -30,6 +30,7 @@ describe('settled', () => {
     });
     expect(await agent.run('go')).toEqual({
       status: 'finished',
+      agent: 'a',
       text: 'done',
       results: [
         { callId: 'call_0_0', name: 'read', input: { n: 1 }, output: 'read ran', isError: false },
