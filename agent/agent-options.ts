@@ -240,7 +240,7 @@ const AGENT_NAMES: NamesOf<AgentOptions> = {
   handoffs: true,
 };
 const COMPACTION_NAMES = optionNames<CompactionOptions>()('at keep summarize pinned only tellsLedger');
-const GUARDRAIL_NAMES = optionNames<Guardrails>()('toolInput answer');
+const GUARDRAIL_NAMES = optionNames<Guardrails>()('input toolInput toolOutput answer');
 const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
 const OUTPUT_NAMES = optionNames<Exclude<OutputSchema, { '~standard': unknown }>>()(
   'schema name jsonSchema strict',
@@ -371,6 +371,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     textFilters: options.textFilters ?? [],
     toolConcurrency,
     guardrails: {
+      input: listGuardrails('input', options.guardrails?.input),
+      toolOutput: listGuardrails('toolOutput', options.guardrails?.toolOutput),
       toolInput: listGuardrails('toolInput', options.guardrails?.toolInput),
       answer: listGuardrails('answer', options.guardrails?.answer),
     },

@@ -69,8 +69,11 @@ export type {
   Guardrail,
   GuardrailContext,
   Guardrails,
+  InputGuardrail,
   ToolInputContext,
   ToolInputGuardrail,
+  ToolOutputContext,
+  ToolOutputGuardrail,
   Verdict,
 } from '../protocol/guardrail.ts';
 export type { Item, Part } from '../protocol/item.ts';

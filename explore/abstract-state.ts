@@ -22,11 +22,12 @@ import {
  */
 export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
-/** All that can affect what follows. The reference model's part differs only if the chart has a defect. */
+/** All that can affect what follows; with `judges`, also whether there is anything for guardrails to judge. The reference model's part differs only if the chart has a defect. */
 export function abstractState(
   state: ChartState,
   reference: ReferenceModel,
   detail: Detail = 'chart',
+  judges = false,
 ): string {
   const { context } = state;
   const place = statePath(state);
@@ -50,7 +51,7 @@ export function abstractState(
     context.paused ? context.steps : 'runs',
     context.people.senders.length,
     abstractBreakpoints(context),
-    [context.answerChecked, context.timer !== null],
+    [context.answerChecked, context.timer !== null, judges && context.judgedTo < context.transcript.length],
     abstractCompaction(context),
     [context.edited && endsWithAnswer(context), context.edited, context.resultsAt !== null],
     abstractReference(reference),

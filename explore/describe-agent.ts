@@ -1,7 +1,7 @@
 import type { Agent } from '../agent/agent.ts';
 import { defineAgent } from '../agent/agent-options.ts';
 import { readRunContextNow } from '../agent/run-context.ts';
-import { runConfigOf } from '../engine/services/definition.ts';
+import { type AgentDefinition, runConfigOf } from '../engine/services/definition.ts';
 import { dutiesOf, hasDuties } from '../machines/duties.ts';
 import type { RunConfig } from '../protocol/config.ts';
 import { EngineError, invalidInput } from '../protocol/error.ts';
@@ -43,6 +43,8 @@ export type ExploredAgent = {
   version?: string;
   config: RunConfig;
   runContext?: JsonValue;
+  /** Guardrails judge what the model reads. */
+  judges?: true;
   tools: ExploredTool[];
   /** The parts that exploration skips, with reasons. */
   notes: string[];
@@ -99,9 +101,14 @@ export function describeAgent(
     name,
     ...omitUndefined({ version, runContext: context }),
     config: { ...config, models },
+    ...(judgesItems(definition) && { judges: true as const }),
     tools: explored,
     notes,
   };
+}
+
+function judgesItems({ guardrails: { input, toolOutput } }: AgentDefinition): boolean {
+  return input.length + toolOutput.length > 0;
 }
 
 /** Whether a call of the agent is for certain people to decide. */

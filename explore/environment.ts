@@ -37,6 +37,8 @@ export type Environment = {
   approvals?: boolean;
   /** Whether events name people: who started the run, who writes in it, and who decides. Default: `false`. */
   people?: boolean;
+  /** Whether guardrails judge what the model reads. Default: `false`. */
+  judges?: boolean;
   /** Whether decisions may also apply to later calls. */
   sticky: boolean;
   /** Whether the transcript (once per turn) and the parameters are edited. */
@@ -101,6 +103,7 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
     suspends: ({ name }) => tools.get(name)?.isSubAgent ?? false,
     sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
     people: asksForPeople(agent),
+    judges: agent.judges === true,
     edits: false,
     clientEvents: true,
     invalidEvents: true,

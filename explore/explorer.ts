@@ -111,7 +111,7 @@ export class Explorer {
       return places.push(place) - 1;
     };
     for (const place of from) {
-      const key = abstractState(place.state, place.reference, detail);
+      const key = abstractState(place.state, place.reference, detail, environment.judges);
       if (!known.has(key)) discover(place, key);
     }
     for (let index = 0; index < places.length; index += 1) {
@@ -126,7 +126,7 @@ export class Explorer {
       for (const event of generateEvents(before.state, environment)) {
         const after = this.take(before, event);
         if (after === null) continue;
-        const key = abstractState(after.place.state, after.place.reference, detail);
+        const key = abstractState(after.place.state, after.place.reference, detail, environment.judges);
         const merged = known.get(key);
         this.#watcher.onTaken?.(before, event, after.step, merged === undefined ? undefined : places[merged]);
         taken += 1;

@@ -66,6 +66,7 @@ function listFinalReports(place: string, { calls, now }: Context): UntimedEvent[
 function listReports(place: string, context: Context, environment: Environment): UntimedEvent[] {
   const { timer, now, turns, calls } = context;
   const reports: UntimedEvent[] = [];
+  if (/^(turn|compacting)/.test(place)) reports.push(...listJudgements(context, environment));
   if (place.startsWith('turn')) reports.push(...listTurnReports(context, environment));
   else if (place === 'executingTools')
     reports.push(...calls.flatMap(call => listToolReports(context, call, environment)));
@@ -85,6 +86,28 @@ function listReports(place: string, context: Context, environment: Environment):
 }
 
 const ACTIVE = /^(turn|executingTools|finishing|compacting)/;
+
+/** Guardrails change what they may, or nothing; what was judged or has another place is invalid. */
+function listJudgements(
+  { transcript, judgedTo }: Context,
+  { judges, invalidEvents }: Environment,
+): UntimedEvent[] {
+  if (judges !== true) return [];
+  const upTo = transcript.length;
+  const change = (item: Item): Item[] => {
+    if (item.type === 'tool_result') return [{ ...item, output: 'hidden' }];
+    return item.type === 'message' && item.role === 'user' ? [userMessage('hidden')] : [];
+  };
+  const changes = transcript.flatMap((item, at) => change(item).map(changed => ({ at, item: changed })));
+  const open = changes.filter(({ at }) => at >= judgedTo);
+  return [
+    ...when(judgedTo < upTo, { type: 'items.judged', upTo, changes: [] }),
+    ...when(open.length > 0, { type: 'items.judged', upTo, changes: open }),
+    ...when(invalidEvents && judgedTo === upTo, { type: 'items.judged', upTo, changes: [] }),
+    ...when(invalidEvents && changes.length > open.length, { type: 'items.judged', upTo, changes }),
+    ...when(invalidEvents, { type: 'items.judged', upTo: upTo + 1, changes: [] }),
+  ];
+}
 
 /** Replaces all items, or those before the latest turn. A place inside a round is invalid. */
 function listCompactions(context: Context, { invalidEvents }: Environment): UntimedEvent[] {
@@ -454,6 +477,7 @@ function listInvalidEvents(
   const callId = calls.find(({ status }) => status === 'running')?.callId ?? calls[0]?.callId ?? 'unknown';
   const reports: UntimedEvent[] = [
     { type: 'text.started' },
+    { type: 'items.judged', upTo: 0, changes: [] },
     answering('stale'),
     failing(),
     starting(callId),
@@ -482,6 +506,7 @@ function listInvalidEvents(
 /** Whether an event of the type may be valid in the state. A timer can only fire where one was started. */
 function belongs(type: UntimedEvent['type'], place: string): boolean {
   if (type.startsWith('tool.')) return place === 'executingTools';
+  if (type === 'items.judged') return /^(turn|compacting)/.test(place);
   if (type.startsWith('answer.')) return place === 'finishing';
   if (type === 'transcript.compacted' || type === 'compaction.failed') return place === 'compacting';
   if (type === 'timer.fired') return place === 'backingOff' || place.startsWith('resting');

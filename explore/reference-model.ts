@@ -33,6 +33,8 @@ export type ReferenceModel = {
   /** The latest turn, while it may be edited: where it begins in the transcript, and how many calls it made. */
   latest: { from: number; calls: number } | null;
   transcript: readonly Expected[];
+  /** How many of its items were judged, or were part of a request that was answered. */
+  judged: number;
   inbox: readonly Item[];
   /** The accepted messages that must be in the transcript or the inbox. */
   messages: readonly Item[];
@@ -148,6 +150,7 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     held: false,
     latest: null,
     transcript: started.input,
+    judged: 0,
     inbox: [],
     messages: [],
     calls: [],
@@ -451,6 +454,24 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
   },
   'run.cancelled': {},
+  'items.judged': {
+    isEnabled(event, model) {
+      const { upTo, changes } = event;
+      const isAsked = reportOf('modelTurn')(event, model) || reportOf('compaction')(event, model);
+      const isNew = upTo === model.transcript.length && model.judged < upTo;
+      return isAsked && isNew && changes.every(({ at }) => at >= model.judged);
+    },
+    follow(model, event) {
+      const items = [...model.transcript];
+      for (const { at, item } of event.changes) {
+        model.messages = model.messages.map(one => (one === items[at] ? item : one));
+        items[at] = item;
+      }
+      model.transcript = items;
+      model.judged = event.upTo;
+      addSpent(model, event);
+    },
+  },
   'text.started': {
     isEnabled: reportOf('modelTurn'),
     follow(model) {
@@ -662,6 +683,7 @@ function followTurn(model: ReferenceModel, event: Of<'turn.completed'>, { state 
   const { config, spending, final } = model;
   const { finishReason, calls, usage, appended = [] } = event;
   followRead(model, event);
+  model.judged = model.transcript.length;
   model.transcript = [...model.transcript, ...appended];
   model.latest = { from: model.transcript.length, calls: calls.length };
   model.mayCompact = true;
@@ -752,6 +774,7 @@ function followCompaction(model: ReferenceModel, event: Of<'transcript.compacted
     ...(told ? [{ framed: '' }] : []),
     ...pinned.filter(item => !isInstruction(item)),
   ];
+  model.judged = head.length + Math.max(0, model.judged - upTo);
   model.transcript = [...head, ...transcript.slice(upTo)];
   const present = new Set(model.transcript.map(item => JSON.stringify(item)));
   model.messages = model.messages.filter(item => inbox.includes(item) || present.has(JSON.stringify(item)));
@@ -790,6 +813,11 @@ function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void
   const outcomes = new Map(results.map(result => [result.callId, result]));
   const present = new Set(items.map(item => JSON.stringify(item)));
   const messages = model.messages.filter(item => present.has(JSON.stringify(item)));
+  const changed = items.findIndex(
+    (item, at) => JSON.stringify(item) !== JSON.stringify(model.transcript[at]),
+  );
+  model.judged = Math.min(model.judged, items.length, changed === -1 ? items.length : changed);
+  if (place > 0 && place < items.length) model.judged = Math.min(model.judged, place);
   model.transcript = items;
   model.messages = [...new Set([...messages, ...model.inbox])];
   model.calls = calls.flatMap((call): ReferenceCall[] => {
@@ -817,6 +845,7 @@ function followTurnEdit(model: ReferenceModel, { calls, items }: Of<'turn.edited
   spending.toolCalls -= model.calls.filter(
     entry => !kept.includes(entry) && entry.stage !== 'settled' && entry.call.executedBy === 'engine',
   ).length;
+  model.judged = Math.min(model.judged, latest.from);
   model.transcript = [...transcript.slice(0, latest.from), ...(isDraft(model, calls) ? [] : items)];
   model.calls = kept;
   model.latest = { ...latest, calls: calls.length };

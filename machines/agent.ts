@@ -149,6 +149,7 @@ export const agentMachine = setup({
       entry: ['discardText', 'beginTurn'],
       invoke: { id: 'modelTurn', src: 'modelTurn', input: serviceInput },
       on: {
+        'items.judged': { guard: 'isCurrent', ...records },
         'turn.completed': { guard: 'isCurrent', ...decides },
         'turn.failed': { guard: 'isCurrent', ...decides },
         'run.quarantined': decides,
@@ -193,6 +194,7 @@ export const agentMachine = setup({
       entry: 'beginCompacting',
       invoke: { id: 'compaction', src: 'compaction', input: serviceInput },
       on: {
+        'items.judged': { guard: 'isCurrent', ...records },
         'transcript.compacted': { guard: 'isCurrent', ...decides },
         'compaction.failed': { guard: 'isCurrent', ...decides },
         'run.quarantined': decides,

@@ -112,6 +112,8 @@ export type Context = {
   /** `at` of the latest event. */
   now: number;
   transcript: Item[];
+  /** Up to which place guardrails need not judge the transcript: they have, or it was sent. */
+  judgedTo: number;
   /** Messages not yet sent to a model. */
   inbox: Item[];
   /** Counts the starts of services; reports of an older start are ignored. */
@@ -214,6 +216,7 @@ export function createContext(started: RunStarted): Context {
     params: {},
     now: started.at,
     transcript: started.input,
+    judgedTo: 0,
     inbox: [],
     generation: 0,
     turn: { number: 0, attempt: 0, model: 0, final: false, shown: false },

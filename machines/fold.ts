@@ -80,11 +80,19 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   },
   'run.quarantined': { fold: quarantine },
   'run.cancelled': { fold: context => context },
+  'items.judged': { takes: fitsTranscript, fold: judgeItems },
   'text.started': { fold: context => ({ ...context, turn: { ...context.turn, shown: true } }) },
   'calls.started': { fold: context => context },
   'turn.completed': { fold: completeTurn },
   'turn.failed': { fold: failTurn },
-  'transcript.compacted': { takes: isWhole, fold: compactTranscript },
+  'transcript.compacted': {
+    takes: isWhole,
+    fold(context, event) {
+      const compacted = compactTranscript(context, event);
+      const left = context.transcript.length - Math.max(context.judgedTo, event.upTo);
+      return { ...compacted, judgedTo: compacted.transcript.length - left };
+    },
+  },
   'compaction.failed': { fold: failCompaction },
   'tool.started': {
     takes: hasStatus('queued', 'running', 'reconciling'),
@@ -174,6 +182,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
   const lastTurn = describeTurn(asked, event);
   const completed: Context = {
     ...asked,
+    judgedTo: context.transcript.length,
     lastTurn,
     failure: null,
     turns: context.turns + 1,
@@ -192,6 +201,24 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     continuation: event.continuation ?? null,
   };
   return admitCalls(read, event.calls, whyNoneRuns(lastTurn));
+}
+
+/** Whether what guardrails made of items can take their place, and none of these was judged or sent before. */
+function fitsTranscript({ transcript, judgedTo }: Context, { upTo, changes }: Of<'items.judged'>): boolean {
+  if (upTo !== transcript.length || upTo <= judgedTo) return false;
+  return changes.every(({ at, item }, index) => {
+    const before = transcript[at];
+    if (at < judgedTo || at <= (changes[index - 1]?.at ?? -1)) return false;
+    if (before?.type === 'message') return item.type === 'message' && item.role === before.role;
+    return before?.type === 'tool_result' && item.type === 'tool_result' && item.callId === before.callId;
+  });
+}
+
+function judgeItems(context: Context, { upTo, changes, spent }: Of<'items.judged'>): Context {
+  const items = new Map(changes.map(({ at, item }) => [at, item]));
+  const transcript =
+    items.size === 0 ? context.transcript : context.transcript.map((item, at) => items.get(at) ?? item);
+  return { ...addSpent(context, spent), transcript, judgedTo: upTo };
 }
 
 /** Why no call of a turn may run: tools were off, or the turn was cut off. */
@@ -483,6 +510,7 @@ function editTranscript(before: Context, event: Of<'transcript.edited'>): Contex
     ...context,
     edited: true,
     transcript: items,
+    judgedTo: judgedBefore(context, event),
     calls: keptCalls(context, event),
     resultsAt: endOfCalls(items, calls),
     continuation: null,
@@ -505,6 +533,15 @@ function sentBefore({ sent, transcript }: Context, items: readonly Item[]): Cont
     (item, at) => item === items[at] || canonicalJson(item) === canonicalJson(items[at] ?? null),
   );
   return sent.digest === undefined && isKept ? sent : { ...sent, cause: 'edit' };
+}
+
+/** What an edit leaves as it was needs no second judgement. Results of edited calls come before what is left. */
+function judgedBefore({ transcript, judgedTo }: Context, { items, calls }: Of<'transcript.edited'>): number {
+  const isKept = (item: Item, at: number) =>
+    item === items[at] || canonicalJson(item) === canonicalJson(items[at] ?? null);
+  const changed = transcript.slice(0, judgedTo).findIndex((item, at) => !isKept(item, at));
+  const kept = changed === -1 ? judgedTo : changed;
+  return Math.min(kept, endOfCalls(items, calls) ?? kept, items.length);
 }
 
 function withoutPlace({ provider, final }: LastTurn): LastTurn {
@@ -547,6 +584,7 @@ function editTurn(before: Context, event: Of<'turn.edited'>): Context {
     ...context,
     lastTurn: turn,
     transcript: [...transcript.slice(0, lastTurn.from), ...(turn.draft ? [] : items)],
+    judgedTo: Math.min(context.judgedTo, lastTurn.from),
     calls: kept,
     open: kept.length,
     resultsAt: null,

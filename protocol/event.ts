@@ -344,6 +344,15 @@ export type InputEvent = z.infer<typeof inputEventSchema>;
 
 /** Events from services about the effects they carry out. */
 export const reportEventSchema = lazyUnion(() => [
+  /**
+   * Guardrails judged what the model has not read, in the items before `upTo`. `changes`: items that are replaced, by
+   * their place in the transcript. `spent`: on model calls of guardrails.
+   */
+  report('items.judged', {
+    upTo: z.int().check(z.nonnegative()),
+    changes: z.array(z.object({ at: z.int().check(z.nonnegative()), item: itemSchema })),
+    spent: z.exactOptional(spentSchema),
+  }),
   /** The first text has been streamed to readers. */
   report('text.started', {}),
   report('calls.started', {}),

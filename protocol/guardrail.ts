@@ -1,4 +1,4 @@
-import type { Item } from './item.ts';
+import type { Item, MessageItem } from './item.ts';
 import type { JsonValue } from './json.ts';
 import type { Approval } from './tool.ts';
 import type { ToolResult } from './tool-result.ts';
@@ -43,7 +43,7 @@ export type AskVerdict = { type: 'ask'; reason: string } & Omit<
   'required' | 'reason'
 >;
 
-/** What a guardrail of a call's input gets besides the input. `transcript` ends before the turn that made the call. */
+/** What a guardrail of a call's input gets besides the input. */
 export type ToolInputContext<RunContext = unknown> = GuardrailContext<RunContext> & {
   callId: string;
   /** The tool's name. */
@@ -63,6 +63,20 @@ export type ToolInputGuardrail<RunContext = unknown> = Guardrail<
   AskVerdict
 >;
 
+/** Judges a message of the user before a model reads it. It may change texts, and leave out images and files. */
+export type InputGuardrail<RunContext = unknown> = Guardrail<MessageItem, GuardrailContext<RunContext>>;
+
+/** What a guardrail of a call's result gets besides its output. */
+export type ToolOutputContext<RunContext = unknown> = ToolInputContext<RunContext> & {
+  input: unknown;
+  isError: boolean;
+  /** Returns the full output, if the value is only the head and the tail of a large one. */
+  wholeOutput(): Promise<JsonValue>;
+};
+
+/** Judges the output of a call before a model reads it. */
+export type ToolOutputGuardrail<RunContext = unknown> = Guardrail<JsonValue, ToolOutputContext<RunContext>>;
+
 /** Judges the text of the answer before it is final. */
 export type AnswerGuardrail<RunContext = unknown> = Guardrail<string, AnswerContext<RunContext>>;
 
@@ -70,6 +84,9 @@ export type AnswerGuardrail<RunContext = unknown> = Guardrail<string, AnswerCont
  * The guardrails of an agent, by what they judge: one for each, or several, of which each gets the value as the one
  * before it left it.
  *
+ * - `input`: each message of the user, before a request has it. Of a blocked one, the model reads the reason in its place.
+ * - `toolOutput`: the output of each call, before a request has it. Of a blocked one, the model reads the reason as an
+ *   error. The transcript and `settled.results` have what guardrails left; the journal also keeps the original.
  * - `toolInput`: the input of each call of the model, before its approval function and before anyone sees it. Of a blocked
  *   call, the model reads the reason as the result. A replaced input must be valid; the model reads with the result that
  *   it was changed. `ask` makes the call wait for an approval, also if its tool needs none.
@@ -77,6 +94,8 @@ export type AnswerGuardrail<RunContext = unknown> = Guardrail<string, AnswerCont
  *   model with the reason, up to twice; then the run fails with `answer-blocked`.
  */
 export type Guardrails<RunContext = unknown> = {
+  input?: InputGuardrail<RunContext> | readonly InputGuardrail<RunContext>[];
+  toolOutput?: ToolOutputGuardrail<RunContext> | readonly ToolOutputGuardrail<RunContext>[];
   toolInput?: ToolInputGuardrail<RunContext> | readonly ToolInputGuardrail<RunContext>[];
   answer?: AnswerGuardrail<RunContext> | readonly AnswerGuardrail<RunContext>[];
 };

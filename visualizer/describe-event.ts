@@ -93,6 +93,8 @@ function describeContent(event: RunEvent, format: EventFormat): string {
       return INTERRUPTED;
     case 'tool.suspended':
       return `waits for run ${event.childRunId}`;
+    case 'items.judged':
+      return `${event.changes.length === 0 ? 'nothing' : event.changes.length} changed`;
     case 'answer.checked':
       return event.text === undefined ? '' : short(event.text);
     case 'answer.blocked':

@@ -9,6 +9,8 @@ import {
   type RunEvent,
   type RunStarted,
 } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { beginFold, foldEntry } from '../journal/load-run.ts';
@@ -22,6 +24,7 @@ import { describeOutcome, type Outcome } from './describe-outcome.ts';
  * L1 Events that follow from others are left out: reports that are not in `REPORTS`, and cancel requests.
  * L2 A call settles on its first attempt with its final result: retries and crashes are not recorded.
  * L3 A call of a sub-agent is recorded as a client tool, and the child's answer as the client's result.
+ * L4 What guardrails changed before a model read it is recorded as changed, without what they spent on it.
  */
 
 type Unmarked<Event> = Event extends ReportEvent ? Omit<Event, 'generation'> : Event;
@@ -117,7 +120,29 @@ function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end:
       ...(doubted.has(tool.name) && { sideEffect: 'once' }),
     }),
   );
-  return { run: { started, tools, events: recorded }, end: state };
+  const judged = new Map(events.flatMap(changedBy));
+  const input = started.input.map(item => judged.get(keyOf(item)) ?? item);
+  const played = recorded.map(event => asJudged(event, judged));
+  return { run: { started: { ...started, input }, tools, events: played }, end: state };
+}
+
+function changedBy(event: RunEvent): [string, Item][] {
+  return event.type === 'items.judged' ? event.changes.map(({ item }) => [keyOf(item), item]) : [];
+}
+
+function keyOf(item: Item): string {
+  return item.type === 'tool_result' ? `result ${item.callId}` : `item ${item.id ?? ''}`;
+}
+
+function asJudged(event: RecordedEvent, judged: ReadonlyMap<string, Item>): RecordedEvent {
+  if (event.type === 'message.received')
+    return { ...event, items: event.items.map(item => judged.get(keyOf(item)) ?? item) };
+  if (event.type !== 'tool.settled' && event.type !== 'result.received') return event;
+  const item = judged.get(`result ${event.callId}`);
+  if (item?.type !== 'tool_result') return event;
+  const { shown: _, blob: __, ...rest } = { shown: undefined, ...event };
+  const { output, isError, shown } = item;
+  return { ...rest, output, isError, ...(rest.type === 'tool.settled' && omitUndefined({ shown })) };
 }
 
 function isRecorded(event: ReportEvent): event is RecordedReport {

@@ -15,6 +15,7 @@ import { sleep } from '../host/host.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
 import type { CompactionDefinition } from './definition.ts';
 import { leaveOutUpTo, placeOf } from './grow-request.ts';
+import { judgeItems, type ReadGuardrails } from './judge-items.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { LONGEST_REASON_BYTES, type Service, type ServiceScope, Stopped } from './service.ts';
 
@@ -22,6 +23,7 @@ type CompactionParts = Omit<TurnParts, 'tools'> & {
   connectTools(): Promise<TurnParts['tools']>;
   /** Absent: a run whose configuration has a compaction stays as it is here. */
   compaction?: CompactionDefinition;
+  guardrails?: ReadGuardrails;
 };
 
 /** How long a summary may take, and how long it may be. */
@@ -39,8 +41,10 @@ export function makeCompaction(parts: CompactionParts): Service {
     try {
       await scope.durable();
       if (scope.yielding.aborted) return;
-      const context = scope.context();
       const inherited = await scope.inherited();
+      if (parts.guardrails !== undefined) await judgeItems(scope, inherited, parts.guardrails);
+      if (scope.stop.isStopped || scope.yielding.aborted) return;
+      const context = scope.context();
       const { compaction } = parts;
       if (compaction === undefined)
         throw new EngineError('agent-invalid', 'The agent of this process has no `compaction`.');

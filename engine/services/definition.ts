@@ -1,7 +1,12 @@
 import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../../protocol/config.ts';
-import type { AnswerGuardrail, ToolInputGuardrail } from '../../protocol/guardrail.ts';
+import type {
+  AnswerGuardrail,
+  InputGuardrail,
+  ToolInputGuardrail,
+  ToolOutputGuardrail,
+} from '../../protocol/guardrail.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../../protocol/tool.ts';
@@ -87,7 +92,12 @@ export type AgentDefinition = {
   toolConcurrency: number;
   prepareTurn?: PrepareTurn;
   compaction?: CompactionDefinition;
-  guardrails: { answer: readonly AnswerGuardrail[]; toolInput: readonly ToolInputGuardrail[] };
+  guardrails: {
+    input: readonly InputGuardrail[];
+    toolInput: readonly ToolInputGuardrail[];
+    toolOutput: readonly ToolOutputGuardrail[];
+    answer: readonly AnswerGuardrail[];
+  };
   output?: OutputContract;
   /** Validates the run context that `start` is given; absent for an agent without one. */
   validateRunContext?: ((value: unknown) => Validation | Promise<Validation>) | undefined;

@@ -25,7 +25,7 @@ export function makeServices(
 ): Readonly<Record<ServiceName, Service>> {
   const format = omitUndefined({ output: output?.format, watchers });
   return {
-    compaction: makeCompaction({ ...turn, connectTools }),
+    compaction: makeCompaction({ ...turn, guardrails, connectTools }),
     modelTurn: makeModelTurn({ ...turn, ...format, guardrails, connectTools }),
     toolBatch: makeToolBatch({ connectTools, subAgents, concurrency, retryBaseMs: turn.retry.baseMs }),
     timer,

@@ -18,6 +18,7 @@ import type { Host } from '../host/host.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
 import type { AgentDefinition, CallerRetries, Retry } from './definition.ts';
 import { GuardrailUsage, judge } from './guardrails.ts';
+import { judgeItems } from './judge-items.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { type JudgeInput, makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
 import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
@@ -29,7 +30,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   callerRetries?: CallerRetries;
   watchers?: readonly DriveWatcher[];
   capture?: 'requests';
-  guardrails?: Pick<AgentDefinition['guardrails'], 'toolInput'>;
+  guardrails?: Pick<AgentDefinition['guardrails'], 'toolInput' | 'input' | 'toolOutput'>;
 };
 
 /** Makes exactly one adapter call. Rejects with an `EngineError`, and the run unchanged, if this process is not set up for it. */
@@ -41,9 +42,12 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
     try {
       await scope.durable();
       if (scope.yielding.aborted) return;
-      const context = scope.context();
-      const tools = toolsIn(await parts.connectTools(), context);
+      const connected = await parts.connectTools();
       const inherited = await scope.inherited();
+      if (parts.guardrails !== undefined) await judgeItems(scope, inherited, parts.guardrails);
+      if (scope.stop.isStopped || scope.yielding.aborted) return;
+      const context = scope.context();
+      const tools = toolsIn(connected, context);
       const newId = (kind: string) => scope.host.newId(kind);
       const ready = await prepareRequest({ ...parts, tools }, context, { inherited, newId });
       const prepared = { ...ready, inherited };

@@ -287,10 +287,12 @@ describe('the report of an exploration', () => {
       maxStates: 40_000,
     });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
-    // No person edits a call while the run works, nothing is compacted, it has no sub-agent, and no approval expires.
+    // No person edits a call while the run works, nothing is judged or compacted, it has no sub-agent, and no approval expires.
     expect(report.edges.missing).toEqual([
       '(any), call.edited [canEditCall] -> (record)',
+      'turn, items.judged [isCurrent] -> (record)',
       'deciding, always [{"type":"next","params":{"type":"compact"}}] -> compacting',
+      'compacting, items.judged [isCurrent] -> (record)',
       'compacting, transcript.compacted [isCurrent] -> deciding',
       'compacting, compaction.failed [isCurrent] -> deciding',
       'compacting, run.quarantined -> deciding',

@@ -167,7 +167,7 @@ function waysOn(
     );
     return [
       event.type,
-      abstractState(step.state, followReference(reference, event, step), 'chart'),
+      abstractState(step.state, followReference(reference, event, step), 'chart', environment.judges),
       effects.join(),
     ].join(' ');
   });

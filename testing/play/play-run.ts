@@ -84,7 +84,7 @@ async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
 /** Events that follow from the others and are not in a recording. */
 const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['run.started', 'run.claimed', 'run.noted', 'run.redacted', 'tool.late'] as const),
-  ...(['text.started', 'calls.started', 'tool.started'] as const),
+  ...(['text.started', 'calls.started', 'items.judged', 'tool.started'] as const),
 ]);
 
 function playedEvents(store: Store, runId: string): () => Promise<readonly string[]> {

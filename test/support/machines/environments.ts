@@ -23,6 +23,7 @@ export type WorldChange = {
   sticky?: boolean;
   edits?: boolean;
   breakpoints?: boolean;
+  judges?: boolean;
 };
 
 /**
@@ -34,6 +35,7 @@ export function makeEnvironment({
   sticky = false,
   edits = false,
   breakpoints = false,
+  judges = false,
 }: WorldChange = {}): Environment {
   const later = [[gatedCall()]];
   return {
@@ -53,6 +55,7 @@ export function makeEnvironment({
     sticky,
     edits,
     breakpoints,
+    judges,
     clientEvents: true,
     invalidEvents: true,
   };

@@ -55,10 +55,16 @@ export const WALKS: readonly Walk[] = [
     environment: PLAIN,
   },
   {
-    name: 'a transcript that is compacted',
+    name: 'a transcript that is judged and compacted',
     isBasic: true,
     config: { ...SMALL, onLimit: 'stop', compaction: { at: [10], keep: 'lastRound' } },
-    environment: makeEnvironment({ rounds: [[call({ sideEffect: 'once' })]], sticky: true }),
+    environment: makeEnvironment({ rounds: [[call({ sideEffect: 'once' })]], sticky: true, judges: true }),
+  },
+  {
+    name: 'guardrails of what the model reads',
+    isBasic: true,
+    config: { ...SMALL, onLimit: 'stop' },
+    environment: { ...PLAIN, judges: true },
   },
   { name: 'checks of the answer', config: { ...SMALL, checksAnswer: true }, environment: PLAIN },
   {
