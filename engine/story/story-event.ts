@@ -80,6 +80,8 @@ export type StoryEvent = { runId: string } /**
   /** A check of the answer changed its text, let through what readers had not seen, or blocked it. */
   | ({ type: 'answer.changed'; text: string } & FromEntry)
   | ({ type: 'answer.blocked'; reason: string } & FromEntry)
+  /** The run of a sub-agent, to which the conversation was handed, gave the answer. It follows what the run itself said. */
+  | ({ type: 'answer.taken'; agent: string; text: string } & FromEntry)
   /** The call needs someone outside the run, now or again. */
   | ({ type: 'call.asked'; open: JsonOpenCall } & FromEntry)
   /** `input`: the call was approved with another input. `sticky`: the decision also applies to later calls of the tool. */

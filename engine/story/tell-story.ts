@@ -81,6 +81,7 @@ export class StoryTeller {
     this.#tellState(event, from, around);
     this.#tellEntry(event, from, around);
     if (around.before !== null) this.#tellCalls(event, from, around);
+    if (around.before !== null) this.#tellAnswer(from, around.before, around.after);
     this.#tellEnd(from, around);
     if (!this.#told.some(told => 'seq' in told && told.type !== 'state'))
       this.#tell({ type: 'note', ...from, event });
@@ -154,7 +155,8 @@ export class StoryTeller {
         this.#discard('restarted');
         break;
       case 'answer.checked': {
-        const { turn, answer } = after.context;
+        const { turn, answer, answeredBy } = after.context;
+        if (answeredBy?.type === 'agent') return this.#tellTaken(from, after);
         const text = event.text ?? (turn.shown ? undefined : answer?.text);
         if (text !== undefined && text !== '')
           this.#tell({ type: 'answer.changed', ...from, text: filterText(text, this.#filters) });
@@ -376,6 +378,18 @@ export class StoryTeller {
     const approved = decision.type === 'approve';
     const how = omitUndefined({ reason, input, sticky, by });
     this.#tell({ type: 'call.decided', ...from, callId, approved, ...how });
+  }
+
+  /** An answer that is checked is told once it has passed. */
+  #tellAnswer(from: Entry, before: ChartState, after: ChartState): void {
+    const { answeredBy, config } = after.context;
+    if (answeredBy !== before.context.answeredBy && !config.checksAnswer) this.#tellTaken(from, after);
+  }
+
+  #tellTaken(from: Entry, { context: { answer, answeredBy } }: ChartState): void {
+    const text = filterText(answer?.text ?? '', this.#filters);
+    if (answeredBy?.type === 'agent' && text !== '')
+      this.#tell({ type: 'answer.taken', ...from, agent: answeredBy.agent, text });
   }
 
   #tellEnd(from: Entry, { before, after }: Around): void {

@@ -121,6 +121,8 @@ export class StoryWriter {
         message.content = told.text;
         return [this.#thread.snapshot];
       }
+      case 'answer.taken':
+        return this.#sayAnswer(told.text, { ...run, answerId: `answer_${told.runId}_${told.seq}` });
       case 'answer.blocked': {
         const { answerId = '' } = run;
         if (this.#thread.find(answerId) === undefined) return [];

@@ -138,6 +138,10 @@ export class MessageWriter {
         const answer = { type: 'text', key: CHANGED_ANSWER, text: event.text } as const;
         return this.#complete(this.#latest.turn, [...kept, answer]);
       }
+      case 'answer.taken': {
+        const answer = { type: 'text', key: CHANGED_ANSWER, text: event.text } as const;
+        return this.#complete(this.#latest.turn, [...this.#latest.shown, answer]);
+      }
       case 'answer.blocked':
         return this.#complete(this.#latest.turn, []);
       case 'call.asked':

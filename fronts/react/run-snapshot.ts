@@ -158,7 +158,7 @@ export class SnapshotStore<RunContext> {
   tell({ type, text = '' }: StoryTold): void {
     if (type === 'turn.opened') this.#isNewTurn = true;
     if (type === 'turn.discarded' || type === 'answer.blocked') this.change({ text: '' });
-    if (type === 'answer.changed') this.change({ text });
+    if (type === 'answer.changed' || type === 'answer.taken') this.change({ text });
     if (type !== 'text') return;
     this.change({ text: this.#isNewTurn ? text : this.#snapshot.text + text });
     this.#isNewTurn = false;

@@ -22,7 +22,15 @@ export type StoryLine =
  * time of the entry, in ms since the epoch.
  */
 export type StoryLineEvent =
-  | Told<'agent.opened' | 'state' | 'turn.opened' | 'turn.discarded' | 'answer.changed' | 'answer.blocked'>
+  | Told<
+      | 'agent.opened'
+      | 'state'
+      | 'turn.opened'
+      | 'turn.discarded'
+      | 'answer.changed'
+      | 'answer.taken'
+      | 'answer.blocked'
+    >
   | Told<'call.asked' | 'call.decided' | 'call.progress' | 'call.suspended'>
   | Omit<Told<'text' | 'reasoning'>, 'late' | 'refused'>
   | Omit<Told<'call.opened'>, 'late'>

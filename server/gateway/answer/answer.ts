@@ -234,6 +234,9 @@ export class GatewayAnswer {
         return this.#retry();
       case 'turn.closed':
         return this.#closeTurn(event, isMine);
+      case 'answer.taken':
+        if (isMine) this.#showAnswer(event.text);
+        return;
       case 'answer.changed':
         if (isMine && this.#isHeld()) this.#showAnswer(event.text);
         return;

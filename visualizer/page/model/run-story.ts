@@ -123,6 +123,8 @@ export class RunStory {
         if (reply !== undefined) reply.checked = told;
         return;
       }
+      case 'answer.taken':
+        return this.#addAside(told, `${told.agent} answered`, told.text);
       case 'answer.blocked':
         return this.#addAside(told, 'The answer was blocked', told.reason);
       case 'call.asked':
