@@ -10,6 +10,7 @@ import type { Host } from '../host/host.ts';
 import { beginFold, foldEntry, loadRun, readImage, standingOf, writerOf } from '../journal/load-run.ts';
 import { describeRestored, readPage, readStart, writerOfStart } from '../journal/read-journal.ts';
 import { beginDoubting } from '../run/forks/copy-journal.ts';
+import { toolsIn } from '../sub-agents/hand-back.ts';
 import { suspendedCalls } from '../sub-agents/sub-agent-runs.ts';
 import {
   compareAgents,
@@ -257,5 +258,6 @@ async function compareWith(store: Store, runId: string, present: PresentAgent): 
   const recorded = { agent, models: config.models, openCalls, ...omitUndefined({ tools }) };
   // A fork on another model uses that one, whatever the agent's own models are.
   const { models } = config.forkModel === undefined ? present : config;
-  return await compareAgents(runId, recorded, { ...present, models });
+  const own = toolsIn(present.tools, state.context);
+  return await compareAgents(runId, recorded, { ...present, models, tools: own });
 }

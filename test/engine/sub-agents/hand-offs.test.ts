@@ -283,3 +283,10 @@ describe('A hand-off', () => {
     expect(chars).toBeLessThan(20 * 10_000);
   });
 });
+
+test('A run that can be handed back is compatible with the agent that it was begun by', async () => {
+  const { agent, store } = makeDesk({ front: [calls(BILLING)], billing: [{ text: 'You owe 5.' }] });
+  await agent.run('What do I owe?');
+  for (const { runId } of (await store.list()).runs)
+    expect((await agent.check(runId)).differences).toEqual([]);
+});
