@@ -170,6 +170,38 @@ const held: CrashAgent = {
   },
 };
 
+/** Guardrails of every kind: they replace messages and results, gate a call, and block an answer. */
+const judged: CrashAgent = {
+  name: 'judged',
+  makeModels: () => [
+    scripted([
+      calls('read', 'pay'),
+      calls('put', 'pay'),
+      calls('read', 'pay'),
+      { text: 'no number' },
+      { text: 'number 7' },
+    ]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read', 'later') }),
+    makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+  ],
+  options: {
+    guardrails: {
+      input: message => ({ type: 'replace', value: message }),
+      toolOutput: output => ({ type: 'replace', value: `judged: ${JSON.stringify(output)}` }),
+      toolInput(_, { name, transcript }) {
+        return name === 'pay' && transcript.length > 3
+          ? { type: 'ask', reason: 'a second payment' }
+          : { type: 'pass' };
+      },
+      answer: text => (text.includes('7') ? { type: 'pass' } : { type: 'block', reason: 'give the number' }),
+    },
+  },
+  messages: [{ text: 'and be kind', when: { acts: 'put' }, elsewhere: true }],
+};
+
 /** Tools that act and then time out, or start slowly, many at once. */
 const slow: CrashAgent = {
   name: 'slow',
@@ -285,7 +317,7 @@ const UNCOUNTED = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTo
 
 export const AGENTS: readonly CrashAgent[] = [
   ...[batch, gates, clients, fallback, talk],
-  ...[doubt, held, slow, rounds, nested, compacted],
+  ...[doubt, held, judged, slow, rounds, nested, compacted],
 ];
 
 export function findAgent(name: string): CrashAgent {
