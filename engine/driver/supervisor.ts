@@ -96,8 +96,9 @@ export class Supervisor implements RunSupervisor {
   async settled(): Promise<Settled> {
     const yields = this.#yields;
     for (;;) {
-      if (this.#stage.type === 'driving') await this.#stage.done;
-      await this.refresh();
+      const outcome = this.#stage.type === 'driving' ? await this.#stage.done : null;
+      // Others may have continued a run that came to rest here: the caller gets the rest, and does not follow them.
+      if (outcome !== 'at-rest') await this.refresh();
       const settled = this.driver === null ? describeNow(this.#log.state, this.#options) : null;
       if (settled !== null) {
         const { context } = this.#log.state;
