@@ -2,11 +2,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { post, readAll, type Target } from '../gateway/client.ts';
 import { PROXY, SQLITE } from '../gateway/contenders.ts';
+import type { Spent } from '../gateway/server.ts';
 import { type ServerProcess, startServer } from '../gateway/start-server.ts';
+import { median } from '../statistics.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
 const TURNS = 200;
-const WARM_UP = 40;
+/** Sessions that are measured, after one that is not. */
+const SESSIONS = 5;
 /** On the wire that the stand-in speaks. */
 const MODEL = 'openai:stand-in';
 const MEASURED = [10, 50, 200];
@@ -56,18 +59,21 @@ export const session: Workload = {
     const server = await startServer(SQLITE, upstream.url);
     const clientOf = CLIENTS[contender];
     if (clientOf === undefined) throw new Error(`Unknown client "${contender}".`);
-    await playSession(server, await clientOf(server), upstream, WARM_UP);
-    upstream.bodies.length = 0;
-    const played = await playSession(server, await clientOf(server), upstream, TURNS);
+    const played: Session[] = [];
+    for (let at = 0; at <= SESSIONS; at += 1) {
+      upstream.bodies.length = 0;
+      played.push(await playSession(server, await clientOf(server), upstream));
+    }
     await server.stop();
     const proxied = await replay(await startServer(PROXY, upstream.url), upstream);
     await upstream.close();
     const metrics: Metrics = {};
     for (const turn of MEASURED) {
-      const { cpuMs = 0, stored = 0 } = played.turns.get(turn) ?? {};
-      metrics[`cpuMs${turn}`] = cpuMs - (proxied.get(turn) ?? 0);
+      const spent = played.slice(1).map(({ turns }) => turns.get(turn) ?? NOTHING);
+      const stored = median(spent.map(each => each.stored));
+      metrics[`cpuMs${turn}`] = median(spent.map(each => each.cpuMs)) - median(proxied.get(turn) ?? []);
       metrics[`stored${turn}`] = stored / 1024;
-      if (turn === TURNS) metrics.storedPerByte = stored / played.ownBytes;
+      if (turn === TURNS) metrics.storedPerByte = stored / (played[0]?.ownBytes ?? 1);
     }
     metrics.growth = (metrics[`cpuMs${TURNS}`] ?? 0) / (metrics.cpuMs10 ?? 1);
     return { requests: '', metrics };
@@ -78,13 +84,17 @@ export const session: Workload = {
 type Upstream = { url: string; bodies: string[]; promptEvery: number; close(): Promise<void> };
 
 /** Per turn: CPU time in ms, and what it adds to the database in bytes. `ownBytes`: what a turn says and is answered, without instructions. */
-async function playSession(server: ServerProcess, client: Client, upstream: Upstream, count: number) {
-  const turns = new Map<number, { cpuMs: number; stored: number }>();
+type Session = { turns: Map<number, Spent>; ownBytes: number };
+
+const NOTHING: Spent = { cpuMs: 0, stored: 0 };
+
+async function playSession(server: ServerProcess, client: Client, upstream: Upstream): Promise<Session> {
+  const turns = new Map<number, Spent>();
   const own: number[] = [];
   let answer: unknown;
   upstream.promptEvery = client.promptEvery;
   let before = await server.measure();
-  for (let turn = 1; turn <= count; turn += 1) {
+  for (let turn = 1; turn <= TURNS; turn += 1) {
     const isPrompt = (turn - 1) % client.promptEvery === 0;
     const say = isPrompt ? `Measure the parts of drawer ${turn}. ${RESULT}` : RESULT;
     const text = await readAll(await post(server, client.next(answer, say), client.path));
@@ -100,19 +110,20 @@ async function playSession(server: ServerProcess, client: Client, upstream: Upst
   return { turns, ownBytes: own.slice(-WINDOW).reduce((sum, bytes) => sum + bytes, 0) / WINDOW };
 }
 
-/** The CPU time of a proxy per turn, in ms, for the requests that the upstream got. */
-async function replay(server: ServerProcess, { bodies: sent }: Upstream): Promise<Map<number, number>> {
-  const turns = new Map<number, number>();
+/** The CPU times of a proxy per turn, in ms, one for each session, for the requests that the upstream got. */
+async function replay(server: ServerProcess, { bodies: sent }: Upstream): Promise<Map<number, number[]>> {
+  const turns = new Map<number, number[]>();
   const bodies = sent.slice();
-  for (const body of bodies.slice(0, WINDOW))
-    await readAll(await post(server, JSON.parse(body), '/v1/responses'));
-  let before = await server.measure();
-  for (const [at, body] of bodies.entries()) {
-    await readAll(await post(server, JSON.parse(body), '/v1/responses'));
-    if ((at + 1) % WINDOW !== 0) continue;
-    const after = await server.measure();
-    turns.set(at + 1, (after.cpuMs - before.cpuMs) / WINDOW);
-    before = await server.measure();
+  for (let session = 0; session <= SESSIONS; session += 1) {
+    let before = await server.measure();
+    for (const [at, body] of bodies.entries()) {
+      await readAll(await post(server, JSON.parse(body), '/v1/responses'));
+      if ((at + 1) % WINDOW !== 0) continue;
+      const after = await server.measure();
+      const known = turns.get(at + 1) ?? [];
+      if (session > 0) turns.set(at + 1, [...known, (after.cpuMs - before.cpuMs) / WINDOW]);
+      before = await server.measure();
+    }
   }
   await server.stop();
   return turns;

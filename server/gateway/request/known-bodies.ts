@@ -18,7 +18,7 @@ type End = { at: number; commas: number };
 
 type Known = List & { text: string; elements: readonly JsonValue[] };
 
-/** Shorter ones are parsed at once. */
+/** In characters. Shorter bodies are parsed at once; those with shorter lists are not kept. */
 const SHORTEST = 16 * 1024;
 const MOST_CHARS = 32 * 1024 * 1024;
 
@@ -60,14 +60,18 @@ export class KnownBodies {
   }
 
   #keep(sender: string, known: Known): void {
+    if ((known.ends.at(-1)?.at ?? 0) - known.begin < SHORTEST) return;
     this.#known.set(known, sender, known.text.length);
   }
 
   /** The body that has most in common with the text. Most often that is one of which the text has all elements. */
   #findLike(sender: string, text: string): [Known | undefined, number] {
     const own = [...this.#known.keys()].filter(known => this.#known.peek(known) === sender).reverse();
-    const whole = own.find(known => beginsWith(text, known, known.ends.length));
-    if (whole !== undefined && whole.ends.length > 0) return [whole, whole.ends.length];
+    const whole = own
+      .filter(known => mayBeginWith(text, known))
+      .slice(0, MOST_COMPARED)
+      .find(known => beginsWith(text, known, known.ends.length));
+    if (whole !== undefined) return [whole, whole.ends.length];
     let found: Known | undefined;
     let most = 0;
     for (const known of own.slice(0, MOST_COMPARED)) {
@@ -78,8 +82,15 @@ export class KnownBodies {
   }
 }
 
-/** How many bodies are compared with a text that continues none of them. */
+/** How many bodies are compared with a text as a whole. */
 const MOST_COMPARED = 16;
+const COMPARED_FIRST = 64;
+
+/** Whether the last characters of a known list stand in the text at their place. Cheaper than `beginsWith`. */
+function mayBeginWith(text: string, { text: known, ends }: Known): boolean {
+  const end = ends.at(-1)?.at ?? 0;
+  return text[end] === ',' && text.startsWith(known.slice(end - COMPARED_FIRST, end), end - COMPARED_FIRST);
+}
 
 /** Whether a text begins with so many elements of a known list, which have ended there. */
 function beginsWith(text: string, { text: known, begin, ends }: Known, count: number): boolean {

@@ -66,6 +66,15 @@ describe('known bodies', () => {
     expect(read('chat bob', elements)[1]).not.toBe(first[1]);
   });
 
+  test('a body whose list is short beside its instructions is not compared with later ones', () => {
+    const bodies = new KnownBodies();
+    const read = (parts: readonly string[]) => {
+      const text = `{"instructions":"${LONG}","messages":[${parts.join(',')}]}`;
+      return (bodies.parse('chat alice', text, LIMITS) as { messages: unknown[] }).messages;
+    };
+    expect(read(['{"a":1}'])[0]).not.toBe(read(['{"a":1}', '2'])[0]);
+  });
+
   test('a body that grows beyond the limits is refused as a whole', () => {
     const bodies = new KnownBodies();
     const values = Array.from({ length: 60_000 }, () => '1');
