@@ -24,6 +24,7 @@ export const providerFetch: typeof fetch = (input, { method = 'GET', headers, bo
     if (input instanceof Request || (typeof body !== 'string' && body != null))
       throw new TypeError('Only a text can be sent, to a URL.');
     const text = body ?? '';
+    const bytes = Buffer.byteLength(text);
     const url = new URL(input);
     const request = url.protocol === 'https:' ? requestHttps : requestHttp;
     const sent = request(url, {
@@ -31,7 +32,7 @@ export const providerFetch: typeof fetch = (input, { method = 'GET', headers, bo
       headers: {
         ...HEADERS,
         ...Object.fromEntries(new Headers(headers ?? {})),
-        'content-length': Buffer.byteLength(text),
+        'content-length': bytes,
       },
       ...(signal != null && { signal }),
     });
@@ -44,7 +45,8 @@ export const providerFetch: typeof fetch = (input, { method = 'GET', headers, bo
         reject(error);
       }
     });
-    sent.end(text);
+    // Node writes a long text four times as fast in this encoding, which for ASCII is the same.
+    sent.end(text, bytes === text.length ? 'latin1' : 'utf8');
   });
 
 function responseOf(incoming: IncomingMessage): Response {
