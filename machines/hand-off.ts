@@ -30,9 +30,10 @@ export function forwardMessages(context: Context): Context {
 }
 
 function forwardTo(context: Context, { runId: forwards, call: known }: HandedTo): Context {
-  const { inbox, runId, generation, now, transcript } = context;
+  const { inbox, generation, transcript } = context;
   if (inbox.length === 0 || context.open > 0 || context.cancelling !== null) return context;
-  const callId = `transfer_${digestId(runId)}${digestId(`${now} ${generation} ${runId}`)}`;
+  // The same in a fork, whose journal names it too.
+  const callId = `transfer_${digestId(forwards)}${digestId(`${generation} ${forwards}`)}`;
   const call: Call = { ...known, callId, status: 'ready', attempt: 0, forwards };
   const { name, input } = call;
   const item: ToolCallItem = { type: 'tool_call', callId, name, arguments: JSON.stringify(input) };

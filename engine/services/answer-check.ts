@@ -44,7 +44,9 @@ export function makeAnswerCheck(
         ...usage.spent,
       });
     else {
-      const format = 'output' in checked ? { output: checked.output } : {};
+      // Without a schema here, the output is that of the sub-agent that answered.
+      const known = output === undefined && !judged.isReplaced ? scope.context().answer?.output : undefined;
+      const format = 'output' in checked ? { output: checked.output } : omitUndefined({ output: known });
       scope.report({ type: 'answer.checked', ...passed, ...format, ...usage.spent });
     }
   };

@@ -3,7 +3,7 @@ import type { Call, CallResult } from '../../machines/context.ts';
 import { forwardedMessages } from '../../machines/hand-off.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
-import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
+import { EngineError, InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
@@ -347,7 +347,7 @@ class CallRun {
   async #askSubAgent(input: unknown): Promise<Outcome> {
     const { stop, yielding } = this.#scope;
     const { subAgents } = this.#parts;
-    const { callId, name, attempt } = this.#call;
+    const { callId, name, attempt, forwards } = this.#call;
     const signal = AbortSignal.any([stop.signal, yielding]);
     const parent = this.#scope.context();
     const runId = childRunIdOf(this.#key, parent.runId);
@@ -373,6 +373,10 @@ class CallRun {
       const answer = answerFor(this.#call, child.context, settled);
       // The parent's clock counts the time of its batch, so the child's time must not count again.
       return { type: 'answered', answer, spent: { ...spentBy(child.context), activeMs: 0 } };
+    } catch (error) {
+      if (!isThrown(error, EngineError) || error.code !== 'run-unknown' || forwards === undefined)
+        throw error;
+      return { type: 'refused', reason: `Not run: the conversation with ${name} was deleted.` };
     } finally {
       isAwaited = false;
     }

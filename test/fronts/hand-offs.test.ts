@@ -1,12 +1,19 @@
+import type { Task } from '@a2a-js/sdk';
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { createAgUiHandler } from '../../fronts/ag-ui/index.ts';
 import { toUIMessageResponse, toUIMessages } from '../../fronts/ai-sdk-ui/index.ts';
+import { localRun } from '../../fronts/react/local-run.ts';
 import { createResponsesHandler } from '../../server/index.ts';
 import { memory } from '../../stores/memory.ts';
 import { calls } from '../support/engine/agents.ts';
+import { a2aClient, a2aServer, seen, sending } from '../support/fronts/a2a.ts';
+import { closeAfterTests } from '../support/fronts/close-after-tests.ts';
+import { earlierClient, mcpServer, textOf as textOfResult } from '../support/fronts/mcp.ts';
+
+const used = closeAfterTests();
 
 /** The script of billing counts the turn of the front desk that it reads. */
 function makeDesk() {
@@ -64,11 +71,65 @@ test('a thread of AG-UI has it', async () => {
   expect(await ask('r2', 'Since when?')).toMatch(/TEXT_MESSAGE_CONTENT"[^}]*Since May\./);
 });
 
-test('a response of the gateway has it', async () => {
+/** Asks the gateway, and returns the response. */
+function askGateway() {
   const handle = createResponsesHandler(makeDesk() as never);
-  const body = JSON.stringify({ model: 'front_desk', input: 'What do I owe?' });
-  const headers = { 'content-type': 'application/json' };
-  const response = await handle(new Request('http://local/v1/responses', { method: 'POST', headers, body }));
-  const answer = (await response.json()) as { output: unknown[]; id: string };
-  expect(JSON.stringify(answer.output)).toContain('You owe 5.');
+  return async (path: string, body: object) => {
+    const headers = { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' };
+    const request = { method: 'POST', headers, body: JSON.stringify({ model: 'front_desk', ...body }) };
+    const response = await handle(new Request(`http://local/v1/${path}`, request));
+    return (await response.json()) as { id: string; output: unknown[] };
+  };
+}
+
+const user = (content: string) => ({ role: 'user', content });
+
+test('a response of the gateway has it, and so have those that continue it', async () => {
+  const ask = askGateway();
+  const first = await ask('responses', { input: 'What do I owe?' });
+  expect(JSON.stringify(first.output)).toContain('You owe 5.');
+  const second = await ask('responses', { input: 'Since when?', previous_response_id: first.id });
+  expect(JSON.stringify(second.output)).toContain('Since May.');
+});
+
+test.each(['responses', 'chat/completions', 'messages'])('%s has it', async path => {
+  const ask = askGateway();
+  const given = path === 'responses' ? 'input' : 'messages';
+  const first = await ask(path, { [given]: [user('What do I owe?')], max_tokens: 100 });
+  expect(JSON.stringify(first)).toContain('You owe 5.');
+});
+
+test('a task of A2A has it', async () => {
+  const client = await a2aClient(used(a2aServer([makeDesk() as never])), 'JSONRPC');
+  const first = (await client.sendMessage(sending({ text: 'What do I owe?' }))) as Task;
+  expect(seen(first).answer.at(-1)).toBe('You owe 5.');
+  const { contextId } = first;
+  const second = (await client.sendMessage(sending({ text: 'Since when?', contextId }))) as Task;
+  expect(seen(second).answer).toEqual(['Since May.']);
+});
+
+test('a tool of MCP has it', async () => {
+  const client = used(await earlierClient(used(mcpServer([makeDesk() as never]))));
+  const result = await client.callTool({ name: 'front_desk', arguments: { input: 'What do I owe?' } });
+  expect(textOfResult(result)).toBe('You owe 5.');
+});
+
+test('a page in React has it, while it is connected and afterwards', async () => {
+  const agent = makeDesk();
+  const run = (await agent.start('What do I owe?')) as Run<never>;
+  const observed = localRun(run as never);
+  const texts: string[] = [];
+  const ended = new Promise<void>(resolve => {
+    used(
+      Object.assign(
+        observed.subscribe(({ text, status }) => {
+          texts.push(text);
+          if (status === 'finished') resolve();
+        }),
+        { close: () => {} },
+      ),
+    );
+  });
+  await ended;
+  expect(texts.at(-1)).toBe('You owe 5.');
 });

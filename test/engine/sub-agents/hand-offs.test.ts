@@ -1,77 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
-import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import type { AgentOptions } from '../../../agent/agent-options.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
-import type { ModelAdapter } from '../../../protocol/adapter.ts';
-import type { Store } from '../../../protocol/store.ts';
-import type { ModelRequest } from '../../../protocol/turn.ts';
-import { memory } from '../../../stores/memory.ts';
 import { calls, countEvents, eventsOf, makeTool } from '../../support/engine/agents.ts';
-
-const BILLING = 'transfer_to_billing';
-const BACK = 'transfer_to_front_desk';
-
-/** A model that gives these turns, whatever it reads, and keeps its requests. */
-function heard(turns: ScriptedTurn[]): { model: ModelAdapter; requests: ModelRequest[] } {
-  const requests: ModelRequest[] = [];
-  const model = scripted([]);
-  return {
-    requests,
-    model: {
-      ...model,
-      stream(request, options) {
-        const turn = turns[requests.push(request) - 1];
-        return scripted(turn === undefined ? [] : [turn]).stream({ ...request, transcript: [] }, options);
-      },
-    },
-  };
-}
-
-type Parts = {
-  front: ScriptedTurn[];
-  billing: ScriptedTurn[];
-  store?: Store;
-  ofBilling?: Partial<AgentOptions>;
-  ofFront?: Partial<AgentOptions>;
-};
-
-function makeDesk({ front, billing, store = memory(), ofBilling = {}, ofFront = {} }: Parts) {
-  const desk = heard(front);
-  const clerk = heard(billing);
-  const below = createAgent({
-    name: 'billing',
-    description: 'Invoices and refunds.',
-    model: clerk.model,
-    instructions: 'You are billing.',
-    tools: [makeTool('look_up')],
-    ...(ofBilling as object),
-  });
-  const agent = createAgent({
-    name: 'front_desk',
-    model: desk.model,
-    instructions: 'You are the front desk.',
-    tools: [makeTool('hours')],
-    handoffs: [below],
-    store,
-    ...(ofFront as object),
-  });
-  return { agent, store, desk: desk.requests, clerk: clerk.requests };
-}
-
-/** What a request has, in words. */
-function wordsIn(request: ModelRequest | undefined): string[] {
-  return (request?.transcript ?? []).map(item => {
-    if (item.type === 'message')
-      return `${item.role}: ${item.content.map(part => (part.type === 'text' ? part.text : part.type)).join('')}`;
-    if (item.type === 'tool_call') return `call ${item.name}`;
-    return item.type === 'tool_result' ? `result ${JSON.stringify(item.output)}` : item.type;
-  });
-}
-
-const toolsOf = (request: ModelRequest | undefined) => request?.tools.map(({ name }) => name);
+import { BACK, BILLING, heard, makeDesk, toolsOf, wordsIn } from '../../support/engine/front-desk.ts';
 
 describe('A hand-off', () => {
   test('makes the answer of the sub-agent that of the run, without another model call', async () => {
@@ -264,6 +198,16 @@ describe('A hand-off', () => {
     });
     expect(await agent.run('What do I owe?')).toMatchObject({ agent: 'front_desk', text: 'You owe five.' });
     expect(wordsIn(desk[1]).at(-1)).toBe('developer: Write numbers as words.');
+  });
+
+  test('keeps the output of the sub-agent under guardrails of the caller that pass it', async () => {
+    const { agent } = makeDesk({
+      front: [calls(BILLING)],
+      billing: [{ text: '{"cents":500}' }],
+      ofBilling: { output: z.object({ cents: z.number() }) },
+      ofFront: { guardrails: { answer: () => ({ type: 'pass' }) } },
+    });
+    expect(await agent.run('What do I owe?')).toMatchObject({ agent: 'billing', output: { cents: 500 } });
   });
 
   test('does not copy the conversation: each run has only what is new', async () => {
