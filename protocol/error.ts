@@ -66,6 +66,10 @@ export function invalidInput(message: string): EngineError {
   return new EngineError('input-invalid', message);
 }
 
+export function invalidAgent(message: string): EngineError {
+  return new EngineError('agent-invalid', message);
+}
+
 /** Codes for a process that is not set up for the provider: no request was sent. */
 const SETUP_CODES = ['model-unknown', 'key-missing', 'base-url-invalid'] as const;
 type SetupCode = (typeof SETUP_CODES)[number];
