@@ -51,6 +51,7 @@ export function abstractState(
     context.paused ? context.steps : 'runs',
     context.people.senders.length,
     abstractBreakpoints(context),
+    context.answeredBy?.type,
     [context.answerChecked, context.timer !== null, judges && context.judgedTo < context.transcript.length],
     abstractCompaction(context),
     [context.edited && endsWithAnswer(context), context.edited, context.resultsAt !== null],
@@ -132,8 +133,9 @@ function nameCall({ name, input, edited, result }: Call): string {
 
 function abstractStatus(call: Call, { now }: Context): string {
   if (call.status === 'settled') return 'settled';
-  if (call.status === 'ready' && call.attempt > 0) return `again ${riskOf(call)}`;
-  const by = call.executedBy === 'client' ? 'client' : riskOf(call);
+  const kind = `${riskOf(call)}${answersOf(call)}`;
+  if (call.status === 'ready' && call.attempt > 0) return `again ${kind}`;
+  const by = call.executedBy === 'client' ? 'client' : kind;
   const duties = hasDuties(call) ? ` ${JSON.stringify([dutiesOf(call), call.approvedBy])}` : '';
   return call.status === 'gated'
     ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}${duties}`
@@ -143,6 +145,12 @@ function abstractStatus(call: Call, { now }: Context): string {
 function abstractExpiry({ expiresAt }: Call, now: number): string {
   if (expiresAt === undefined) return 'open';
   return expiresAt <= now ? 'expired' : 'expires';
+}
+
+/** How the call answers for the run, and whether no model made it. */
+function answersOf({ answers, forwards }: Call): string {
+  if (answers === undefined) return '';
+  return forwards === undefined ? ` answers ${answers}` : ' forwards';
 }
 
 function riskOf({ sideEffect, reconcilable }: Call): string {

@@ -173,6 +173,15 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     return turns > allowed && fromElsewhere === 0 && `${turns} turns of ${limits.turns}`;
   },
 
+  'the answer of a sub-agent that has the conversation is the answer of the run, unless it is sent back': ({
+    after,
+    reference: { spokeOver, answeredBy },
+  }) => {
+    if (spokeOver) return 'the model was called again';
+    const isAnswered = statePath(after) === 'finished' && after.context.answeredBy !== null;
+    return isAnswered && answeredBy === null && 'the run ended with an answer that no sub-agent gave';
+  },
+
   'a paused run starts only what its requested steps allow': ({ after, reference }) => {
     if (reference.unpaid.length > 0) return `${reference.unpaid.join()} was started while paused`;
     const { paused, steps } = after.context;

@@ -31,6 +31,8 @@ export type ExploredTool = {
   reconcilable: boolean;
   executedBy: 'engine' | 'client';
   isSubAgent: boolean;
+  /** Its answer is the run's. */
+  answers?: 'directly';
   attempts: number;
   /** For `function` both answers are explored; `pure` functions are called. */
   approval: 'never' | 'always' | 'function' | 'pure';
@@ -142,6 +144,7 @@ function describeTool(
     reconcilable: tool.reconcile !== undefined,
     executedBy: tool.run === undefined && tool.subAgent === undefined ? 'client' : 'engine',
     isSubAgent: tool.subAgent !== undefined,
+    ...(tool.answers === 'directly' && { answers: 'directly' as const }),
     attempts: sideEffect === 'once' ? 1 : retries + 1,
     approval: nameApproval(tool, answered),
     calls: answered.map(({ call }) => call),

@@ -1,5 +1,5 @@
 import type { QualifiedCall } from '../protocol/event.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 import { asksForPeople, type ExploredAgent, type ExploredTool, type GateSample } from './describe-agent.ts';
 
@@ -126,12 +126,12 @@ export function firstCalls(agent: ExploredAgent): CallTemplate[] {
 export function listKinds(agent: ExploredAgent): CallTemplate[] {
   const kinds = new Map<string, CallTemplate>();
   for (const call of listCalls(agent)) {
-    const { sideEffect, reconcilable, executedBy, gate, expiresInMs, by, not, quorum } = call;
+    const { sideEffect, reconcilable, executedBy, gate, expiresInMs, by, not, quorum, answers } = call;
     const tool = agent.tools.find(({ name }) => name === call.name);
     const kind = JSON.stringify([
       ...[sideEffect === 'once' && reconcilable, sideEffect === 'once', executedBy],
       ...[gate, gate && expiresInMs !== undefined, tool?.isSubAgent, (tool?.attempts ?? 1) > 1],
-      ...[by, not, quorum],
+      ...[by, not, quorum, answers],
     ]);
     if (!kinds.has(kind)) kinds.set(kind, call);
   }
@@ -188,6 +188,6 @@ function isForced(round: Round, { config, tools }: ExploredAgent): boolean {
 }
 
 function makeTemplate(tool: ExploredTool, input: CallTemplate['input'], gate: GateSample): CallTemplate {
-  const { name, sideEffect, reconcilable, executedBy } = tool;
-  return { name, input, sideEffect, reconcilable, executedBy, ...gate };
+  const { name, sideEffect, reconcilable, executedBy, answers } = tool;
+  return { name, input, sideEffect, reconcilable, executedBy, ...gate, ...omitUndefined({ answers }) };
 }

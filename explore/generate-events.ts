@@ -174,6 +174,7 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
   return [
     ...when(mayStart || (invalidEvents && !isRunning), starting(callId, attempt + 1)),
     ...when(isActing, ...outputs.map(output => settlingWith(callId, output))),
+    ...when(isActing, ...listAnswers(call, settled)),
     ...when(isActing, settling(callId, { output: 'it broke', isError: true })),
     ...when(!isActing && invalidEvents, settled),
     ...when(isActing && environment.doubts(call), doubting(callId, 'unknown outcome')),
@@ -187,7 +188,17 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
   ];
 }
 
-function settlingWith(callId: string, output: JsonValue): UntimedEvent {
+/** How the run of a sub-agent whose answer is the run's may end: it answers, or hands the conversation back. */
+function listAnswers<Event extends object>({ callId, answers, name }: Call, settled: Event) {
+  if (answers !== 'directly') return [];
+  const answered = { agent: name, runId: `child_${callId}` };
+  return [
+    { ...settled, answered },
+    { ...settled, answered: { ...answered, handedBack: true as const } },
+  ];
+}
+
+function settlingWith(callId: string, output: JsonValue): UntimedOf<'tool.settled'> {
   return { type: 'tool.settled', callId, output, isError: false };
 }
 
@@ -348,6 +359,7 @@ function listDecisions(context: Context, call: Call, environment: Environment): 
     ...when(
       isWaiting && !isClients,
       { ...receiving(callId, 'found out'), ...ofChild },
+      ...listAnswers(call, { ...receiving(callId, 'answered'), ...ofChild }),
       { ...receiving(callId, 'it failed'), ...ofChild, isError: true },
     ),
     ...forPeople(

@@ -56,6 +56,14 @@ export type ReferenceModel = {
   /** Whether the last attempt of the turn did not complete, so that the next one continues it. */
   unfinished: boolean;
   continuation: JsonValue | null;
+  /** How the call that has just settled answers for the run: with it, the agent that has the conversation. */
+  taken: QualifiedCall | 'back' | null;
+  /** The call that reaches the sub-agent whose answer is the run's, or `back` for words that hand the conversation back. */
+  answeredBy: QualifiedCall | 'back' | null;
+  /** Whether the model has to answer again. */
+  isSentBack: boolean;
+  /** Whether the latest step calls the model although a sub-agent has answered for the run. */
+  spokeOver: boolean;
   /** The `once` calls that settled and were not refused; `isPast`: before the latest compaction. */
   deeds: readonly ReferenceDeed[];
   /** What the latest completed turn read, and what the turn under way reads. */
@@ -177,6 +185,10 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     shown: false,
     unfinished: false,
     continuation: null,
+    taken: null,
+    answeredBy: null,
+    isSentBack: false,
+    spokeOver: false,
     deeds: [],
     read: null,
     reading: null,
@@ -202,11 +214,14 @@ export function followReference(before: ReferenceModel, event: ChartEvent, step:
     unpaid: [],
     unheld: [],
     ungrown: [],
+    taken: null,
+    spokeOver: false,
     continued: event.type === 'run.unpaused',
   };
   if (isWritten(event, before)) model.writers = [...model.writers, ...names([event.by ?? null])];
   expectationOf(event).follow?.(model, event, step);
   closeRound(model);
+  followAnswer(model, step);
   followEffects(model, step.effects);
   followRequest(model, step);
   return model;
@@ -365,6 +380,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       hasStage(model, callId, 'waiting') && find(model, callId)?.childRunId === childRunId,
     follow(model, event) {
       addSpent(model, event);
+      takeAnswer(model, event);
       settle(model, event.callId, event);
     },
   },
@@ -516,6 +532,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       endActivity(model, at);
       addSpent(model, event);
       if (digest !== undefined) countOutcome(model, digest, isError);
+      takeAnswer(model, event);
       settle(model, callId, event);
     },
   },
@@ -557,6 +574,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       const { reason: text } = event;
       addSpent(model, event);
       model.latest = null;
+      model.isSentBack = true;
       const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text }] };
       model.transcript = [...model.transcript, message];
     },
@@ -619,6 +637,38 @@ function settle(model: ReferenceModel, callId: string, outcome: CallResult): voi
   }
   const result = { output, isError, ...omitUndefined({ shown, blob }) };
   change(model, callId, { stage: 'settled', result });
+}
+
+function takeAnswer(
+  model: ReferenceModel,
+  { callId, isError, answered }: Of<'tool.settled'> | Of<'result.received'>,
+): void {
+  const call = find(model, callId)?.call;
+  if (call?.answers === undefined || isError) return;
+  if (call.answers === 'back') model.taken = 'back';
+  else if (answered !== undefined && answered.handedBack !== true) model.taken = call;
+}
+
+/** While the conversation is with a sub-agent, a call that no model made hands it the unread messages. */
+function followAnswer(model: ReferenceModel, { state: { context } }: Step): void {
+  if (model.taken !== null) model.answeredBy = model.taken;
+  const { answeredBy, inbox, cancelling, calls, transcript } = model;
+  if (answeredBy === null || answeredBy === 'back') return;
+  if (inbox.length === 0 || cancelling || calls.length > 0) return;
+  const callId = context.calls[0]?.callId ?? 'none';
+  const { gate: _, by, not, quorum, expiresAt, reason, ...call } = answeredBy;
+  const { name, input } = call;
+  model.transcript = [
+    ...transcript,
+    ...inbox,
+    { type: 'tool_call', callId, name, arguments: JSON.stringify(input) },
+  ];
+  model.inbox = [];
+  model.calls = [newEntry({ ...call, callId, gate: false })].map(entry => ({ ...entry, stage: 'ready' }));
+  model.spending.toolCalls += 1;
+  model.answeredBy = null;
+  model.latest = null;
+  model.continuation = null;
 }
 
 function refuseCalls({ calls }: ReferenceModel, which: (call: ReferenceCall) => boolean): void {
@@ -717,6 +767,7 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
     const entry = newEntry(call);
     const refused: ReferenceCall = { ...entry, stage: 'settled' };
     if (refusesAll || call.error !== undefined) return refused;
+    if (call.answers !== undefined && calls.length > 1) return refused;
     if (call.executedBy === 'engine') {
       if (spending.toolCalls >= config.limits.toolCalls) {
         spending.denied += 1;
@@ -825,6 +876,8 @@ function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void
     return result === undefined ? keptOf(model, call) : [{ ...newEntry(call), stage: 'settled', result }];
   });
   model.latest = null;
+  model.answeredBy = null;
+  model.isSentBack = false;
   model.resultsAt = place === 0 || place === items.length ? null : place;
   model.shown = false;
   model.unfinished = false;
@@ -849,6 +902,7 @@ function followTurnEdit(model: ReferenceModel, { calls, items }: Of<'turn.edited
   model.transcript = [...transcript.slice(0, latest.from), ...(isDraft(model, calls) ? [] : items)];
   model.calls = kept;
   model.latest = { ...latest, calls: calls.length };
+  model.answeredBy = null;
   model.resultsAt = null;
   model.continuation = null;
   admit(model, calls);
@@ -944,6 +998,9 @@ function beginTurn(model: ReferenceModel, decided: NextAction): void {
   else if (reached !== null && config.onLimit === 'stop')
     model.overruns.push(`a closing call was made although ${reached} and onLimit is "stop"`);
   else if (closing === 'begun' && !unfinished) model.overruns.push('a second closing call was started');
+  if (model.answeredBy !== null && !model.isSentBack) model.spokeOver = true;
+  model.answeredBy = null;
+  model.isSentBack = false;
   model.transcript = [...model.transcript, ...model.inbox];
   model.inbox = [];
   model.shown = false;

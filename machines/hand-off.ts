@@ -3,7 +3,7 @@ import type { Item, ToolCallItem } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { findCall, openRound } from './calls.ts';
 import { digestId } from './compaction.ts';
-import { type Call, type Context, createContext } from './context.ts';
+import { type Call, type Context, createContext, type LastTurn } from './context.ts';
 
 /*
  * Hand-offs: a sub-agent's run that gives the answer of the run that called it.
@@ -30,7 +30,7 @@ export function forwardMessages(context: Context): Context {
 }
 
 function forwardTo(context: Context, { runId: forwards, call: known }: HandedTo): Context {
-  const { inbox, generation, transcript } = context;
+  const { inbox, generation, transcript, lastTurn } = context;
   if (inbox.length === 0 || context.open > 0 || context.cancelling !== null) return context;
   // The same in a fork, whose journal names it too.
   const callId = `transfer_${digestId(forwards)}${digestId(`${generation} ${forwards}`)}`;
@@ -43,11 +43,18 @@ function forwardTo(context: Context, { runId: forwards, call: known }: HandedTo)
     transcript: [...transcript, ...inbox, item],
     toolCalls: context.toolCalls + 1,
     continuation: null,
+    // An edit of the turn before the messages would drop them.
+    lastTurn: lastTurn && fixed(lastTurn),
     answer: null,
     answeredBy: null,
     answerChecked: false,
   };
   return openRound(handedOn, [call]);
+}
+
+/** The turn as it stays: it cannot be edited any more. */
+function fixed({ from: _, ...lastTurn }: LastTurn): LastTurn {
+  return lastTurn;
 }
 
 /** The messages that such a call hands on: those right before it. */

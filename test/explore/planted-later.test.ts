@@ -29,6 +29,9 @@ const refund = tool({
 
 const agent = createAgent({ name: 'planted', tools: [lookup, refund] });
 
+const billing = createAgent({ name: 'billing' });
+const desk = createAgent({ name: 'desk', handoffs: [billing], onMessage: 'queue' });
+
 type Record = (context: Context, event: ChartEvent) => Context;
 
 const recording = (record: Record) =>
@@ -55,6 +58,7 @@ const LET_THROUGH = /needs approval never proceeds without one/;
 const AS_PROPOSED = /runs with its proposed input/;
 const ONE_RESULT = /exactly one result/;
 const MESSAGES = /no message is lost/;
+const HANDED_OVER = /the answer of a sub-agent that has the conversation/;
 
 const hasResult = (context: Context, pattern: RegExp): boolean =>
   context.transcript.some(item => item.type === 'tool_result' && pattern.test(String(item.output)));
@@ -170,14 +174,46 @@ const PLANTED: Planted[] = [
     ),
     MESSAGES,
   ],
+  [
+    'that asks the model again after the answer of a sub-agent',
+    recording((context, event) => {
+      const after = fold(context, event);
+      return event.type === 'tool.settled' ? { ...after, answeredBy: null } : after;
+    }),
+    HANDED_OVER,
+  ],
+  [
+    'that takes what hands a conversation back for an answer',
+    recording((context, event) => {
+      const isHandedBack = event.type === 'tool.settled' && event.answered?.handedBack === true;
+      if (!isHandedBack || event.answered === undefined) return fold(context, event);
+      const { handedBack: _, ...answered } = event.answered;
+      return fold(context, { ...event, answered });
+    }),
+    HANDED_OVER,
+  ],
+  [
+    'that loses the messages that it hands on',
+    recording((context, event) => {
+      const after = fold(context, event);
+      const isHandedOn =
+        after.inbox.length === 0 && after.calls.some(({ forwards }) => forwards !== undefined);
+      if (!isHandedOn) return after;
+      return { ...after, transcript: after.transcript.filter(item => !context.inbox.includes(item)) };
+    }),
+    MESSAGES,
+  ],
 ];
+
+const OF_HAND_OFFS: readonly string[] = PLANTED.slice(-3).map(([name]) => name);
 
 /** `npm test` plants a twelfth of the defects of each kind. */
 const SAMPLED = sampledByKind(PLANTED, 12, ([, , breaks]) => breaks.source);
 
 describe('explore finds a defect', () => {
-  it.each(SAMPLED)('%s', (_, machine, breaks, maxStates = 500) => {
-    const { breaches, complete } = explore(agent, { machine, maxStates });
+  it.each(SAMPLED)('%s', (name, machine, breaks, maxStates = 500) => {
+    const explored = OF_HAND_OFFS.includes(name) ? desk : agent;
+    const { breaches, complete } = explore(explored, { machine, maxStates });
     const breach = breaches.find(({ invariant }) => breaks.test(invariant));
     expect(breach, breaches.map(({ invariant }) => invariant).join('\n')).toBeDefined();
     expect(breach?.path.length).toBeLessThan(15);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { loadRun } from '../../../engine/journal/load-run.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
 import { readExport } from '../../../engine/replay/read-export.ts';
 import { replayExport } from '../../../engine/replay/replay-export.ts';
@@ -67,6 +68,26 @@ describe('A conversation that was handed over', () => {
       text: 'Front again.',
     });
     expect((await replayRun(store, fork.id, () => {})).equal).toBe(true);
+  });
+
+  test('keeps the messages that wait for the sub-agent when the turn before them is edited', async () => {
+    const { agent, store } = makeDesk({
+      front: [calls(BILLING)],
+      billing: [{ text: OWED }, { text: 'Since May.' }],
+      ofFront: { guardrails: { answer: () => ({ type: 'pass' }) } },
+    });
+    const run = await agent.start('What do I owe?', { paused: true });
+    for (let steps = 0; steps < 2; steps += 1) {
+      await run.step();
+      await run.settled();
+    }
+    await run.send('Since when?');
+    const { context } = (await loadRun(store, run.id)).state;
+    expect(context.calls).toMatchObject([{ name: BILLING, status: 'ready' }]);
+    const edited = await run.editTurn({ text: 'Never.' });
+    expect(edited.accepted).toBe(false);
+    await run.unpause();
+    expect(await run.settled()).toMatchObject({ agent: 'billing', text: 'Since May.' });
   });
 
   test('is shown to the sub-agent without what was redacted since', async () => {

@@ -15,6 +15,11 @@ const SMALL = { limits: { turns: 2, toolCalls: 3 }, attempts: 1 } as const;
 const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
 const THREE = [call(), call({ sideEffect: 'once' }), gatedCall()];
 const PLAIN = makeEnvironment();
+const HAND_OFFS = [
+  [call({ name: 'transfer', answers: 'directly' })],
+  [gatedCall({ name: 'transfer', sideEffect: 'none', answers: 'directly' })],
+  [call({ name: 'transfer_back', answers: 'back' })],
+];
 
 export const WALKS: readonly Walk[] = [
   {
@@ -65,6 +70,16 @@ export const WALKS: readonly Walk[] = [
     isBasic: true,
     config: { ...SMALL, onLimit: 'stop' },
     environment: { ...PLAIN, judges: true },
+  },
+  {
+    name: 'a conversation that is handed over',
+    config: { ...SMALL, onLimit: 'stop', onMessage: 'queue', checksAnswer: true },
+    environment: makeEnvironment({ rounds: HAND_OFFS, edits: true }),
+  },
+  {
+    name: 'a conversation that is handed over, and messages that replace open calls',
+    config: { ...SMALL, onLimit: 'stop' },
+    environment: makeEnvironment({ rounds: HAND_OFFS }),
   },
   { name: 'checks of the answer', config: { ...SMALL, checksAnswer: true }, environment: PLAIN },
   {
