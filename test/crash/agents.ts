@@ -284,6 +284,37 @@ const nested: CrashAgent = {
   },
 };
 
+/** A conversation that is handed over, answered twice by the sub-agent, and handed back. */
+const handed: CrashAgent = {
+  name: 'handed',
+  decidesBelow: true,
+  // Scripts count every turn that their model reads, those of the other agent too.
+  makeModels: () => [scripted([calls('pay', 'read'), calls('transfer_to_clerk'), ...[DONE, DONE, DONE]])],
+  makeTools: world => {
+    const pay = makeTool('pay', { run: actIn(world, 'pay') });
+    const refund = makeTool('refund', { approval: true, run: actIn(world, 'refund') });
+    const clerk = createAgent({
+      name: 'clerk',
+      model: scripted([
+        ...[{}, {}, calls('refund', 'ask'), { text: 'refunded' }, calls('pay')],
+        calls('transfer_to_handed'),
+      ]),
+      tools: [pay, refund, makeAsk(world)],
+    });
+    return [
+      ...[pay, makeTool('read', { sideEffect: 'none', run: actIn(world, 'read', 'later') })],
+      clerk.asTool({
+        name: 'transfer_to_clerk',
+        description: 'Refunds.',
+        answers: 'directly',
+        sees: 'transcript',
+      }),
+    ];
+  },
+  options: { onMessage: 'queue' },
+  messages: [{ text: 'and pay ann', when: { acts: 'refund' }, elsewhere: true }],
+};
+
 const LAST_TURN = 8;
 
 /** The calls of a turn: a payment of its own, and at the end one that was done before. */
@@ -317,7 +348,7 @@ const UNCOUNTED = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTo
 
 export const AGENTS: readonly CrashAgent[] = [
   ...[batch, gates, clients, fallback, talk],
-  ...[doubt, held, judged, slow, rounds, nested, compacted],
+  ...[doubt, held, judged, slow, rounds, nested, handed, compacted],
 ];
 
 export function findAgent(name: string): CrashAgent {

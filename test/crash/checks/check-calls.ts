@@ -22,6 +22,8 @@ export function checkCalls(run: Evidence, all: readonly Evidence[]): string[] {
   return run.state.context.transcript.flatMap(item => {
     if (item.type !== 'tool_call') return [];
     const { callId, name } = item;
+    // It acts on nothing but the conversation.
+    if (name === `transfer_to_${run.state.context.handedBy}`) return [];
     const call = `${callId} of ${run.runId} (${name})`;
     const children = all.filter(({ state: { context } }) => isMadeBy(context.parent, run.runId, callId));
     if (children.length > 1) return [`${call} has ${children.length} runs`];

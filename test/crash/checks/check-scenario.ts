@@ -1,5 +1,7 @@
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
+import type { Context } from '../../../machines/context.ts';
+import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { RUN } from '../drive-chart.ts';
 import { openStore } from '../open-store.ts';
@@ -76,7 +78,7 @@ async function findLost(store: Store, { acts, acknowledged }: Outside): Promise<
     ...evidence.flatMap(({ runId, state }) =>
       state.value === 'finished' ? [] : [`${runId} is ${JSON.stringify(state.value)}`],
     ),
-    ...evidence.flatMap(({ state }) => checkTranscript(state.context.transcript)),
+    ...evidence.flatMap(({ state }) => checkTranscript(ownItems(state.context))),
     ...replays.flat(),
     ...evidence.flatMap(run => checkCalls(run, evidence)),
     ...evidence.flatMap(checkLedger),
@@ -86,6 +88,12 @@ async function findLost(store: Store, { acts, acknowledged }: Outside): Promise<
       return about === undefined ? [`${JSON.stringify(line)}: of no run`] : checkAcknowledged(line, about);
     }),
   ];
+}
+
+/** A run that sees the conversation so far begins with the result of the call that handed it over. */
+function ownItems({ handedBy, transcript }: Context): readonly Item[] {
+  const isHanded = handedBy !== undefined && transcript[0]?.type === 'tool_result';
+  return isHanded ? transcript.slice(1) : transcript;
 }
 
 async function checkReplay(store: Store, runId: string): Promise<string[]> {
