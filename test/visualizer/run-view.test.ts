@@ -82,6 +82,13 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       ]),
       compaction: { at: 2000, summarize: () => 'They looked twice.' },
     });
+    const billing = createAgent({ name: 'billing', model: scripted([{}, { text: 'You owe **5**.' }]) });
+    const desk = createAgent({
+      name: 'front_desk',
+      store,
+      model: scripted([{ text: 'One moment.', ...calls('transfer_to_billing') }]),
+      handoffs: [billing],
+    });
     const completion = { choices: [{ message: { content: 'Kept.' }, finish_reason: 'stop' }] };
     const captured = createAgent({
       name: 'captured',
@@ -101,6 +108,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       captured,
       breaking,
       compacting,
+      desk,
     ]);
   });
   const open: WatchedPage[] = [];
@@ -175,6 +183,16 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await inspector.getByText(told).waitFor();
     await inspector.getByText('0 cached', { exact: true }).waitFor();
     await page.getByText('32,000 → 800 tokens · 0 cached').waitFor();
+  });
+
+  test('the answer of the agent to which a conversation was handed has its name, and leads to its run', async () => {
+    const page = await visit(await rest('front_desk'));
+    const answer = page.locator('.block', { hasText: 'handed over' });
+    expect(await answer.locator('.who strong').innerText()).toBe('billing');
+    expect(await answer.locator('.prose strong, strong').last().innerText()).toBe('5');
+    await page.getByText('front_desk → billing').waitFor();
+    await answer.getByRole('link', { name: 'Its run' }).click();
+    await page.getByText('sub-agent of').waitFor();
   });
 
   test('a compaction is a row of the waterfall, its summary can be read, and so can what it replaced', async () => {

@@ -45,6 +45,8 @@ type Content =
       checked: { seq: number; text: string } | null;
       replacedAt?: number;
     }
+  /** The answer of another agent, to which the conversation was handed: from its run. */
+  | { kind: 'taken'; agent: string; text: string; runId: string }
   | { kind: 'reasoning'; text: string }
   | { kind: 'aside'; title: string; text: string }
   | { kind: 'edit'; title: string; before: string; after: string }
@@ -124,7 +126,7 @@ export class RunStory {
         return;
       }
       case 'answer.taken':
-        return this.#addAside(told, `${told.agent} answered`, told.text);
+        return this.#addTaken(told, after.context);
       case 'answer.blocked':
         return this.#addAside(told, 'The answer was blocked', told.reason);
       case 'call.asked':
@@ -167,6 +169,12 @@ export class RunStory {
   /** `index`: the place among the blocks of one kind and entry. */
   #push({ seq, at }: From, content: Content, index = 0): void {
     this.blocks.push({ key: `${seq}.${index}`, seq, at, ...content });
+  }
+
+  #addTaken(told: Told<'answer.taken'>, { answeredBy }: Context): void {
+    if (answeredBy?.type !== 'agent') return;
+    const { agent, text } = told;
+    this.#push(told, { kind: 'taken', agent, text, runId: answeredBy.runId });
   }
 
   #addAside(from: From, title: string, text: string): void {

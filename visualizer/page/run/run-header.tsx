@@ -35,7 +35,7 @@ export function RunHeader() {
         <h1 tabIndex={-1}>
           <Safe text={view?.title || model.runId} class={view === null ? 'mono' : ''} />
         </h1>
-        {view && <Safe text={view.agent} class="agent" />}
+        {view && <Safe text={speakersIn(view)} class="agent" />}
         {view && <StatusBadge status={view.status} />}
         <p class="facts">{view && describeSpent(view, timeLine.value.restMs)}</p>
         <span class="space" />
@@ -51,6 +51,12 @@ export function RunHeader() {
       </p>
     </header>
   );
+}
+
+/** The agent of the run, and the one that has the conversation, if it was handed over. */
+function speakersIn({ agent, settled }: RunView): string {
+  const speaker = settled?.status === 'finished' ? settled.agent : agent;
+  return speaker === agent ? agent : `${agent} → ${speaker}`;
 }
 
 function describeConnection(connection: RunConnection): string {

@@ -108,7 +108,7 @@ export function ConversationPane() {
 }
 
 function BlockView({ block }: { block: Block }) {
-  const { model } = useDesk();
+  const { model, source } = useDesk();
   switch (block.kind) {
     case 'message': {
       const { item, by = 'user', at } = block;
@@ -145,6 +145,18 @@ function BlockView({ block }: { block: Block }) {
         </div>
       );
     }
+    case 'taken':
+      return (
+        <div class="block reply">
+          <Who name={block.agent} at={block.at} mark="handed over" />
+          <Markdown text={block.text} />
+          {source.live && (
+            <p class="muted">
+              <a href={runPath(block.runId)}>Its run</a>
+            </p>
+          )}
+        </div>
+      );
     case 'edit':
       return (
         <div class="block aside">
