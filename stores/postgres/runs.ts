@@ -5,13 +5,13 @@ import type { Kinship, Waiting } from '../plan-deletion.ts';
 import { missingRun } from '../run-record.ts';
 import { sumOfSnapshot } from '../sql/checksum.ts';
 import {
-  type Condition,
   divideBlob,
   escapeText,
   hasDeadOwner,
   joinParts,
   type Row,
   rangesOf,
+  type SqlCondition,
   startOfPart,
   type Transaction,
   toRecord,
@@ -46,7 +46,7 @@ export function recordOfRow(now: string): string {
 export async function findRuns(query: Transaction, wanted: ListQuery, now: number): Promise<Row[]> {
   const { status, agent, parent, labels, order, limit } = wanted;
   const conditions = Object.entries(omitUndefined({ status, agent, parent })).map(
-    ([column, value]): Condition => ({ where: `r.${column} = ?`, values: [escapeText(value)] }),
+    ([column, value]): SqlCondition => ({ where: `r.${column} = ?`, values: [escapeText(value)] }),
   );
   if (Object.keys(labels).length > 0)
     conditions.push({ where: 'r.labels @> ?::jsonb', values: [JSON.stringify(labels)] });

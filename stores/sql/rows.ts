@@ -153,15 +153,15 @@ export function toRunList(found: readonly Row[], query: ListQuery, filter: ListF
 }
 
 /** SQL with a `?` for each of its values. */
-export type Condition = { where: string; values: readonly (string | number)[] };
+export type SqlCondition = { where: string; values: readonly (string | number)[] };
 
 /** The conditions of a list that no index answers alone. `key` is the table of the list's order, `found` finds the text. */
 export function rangesOf(
   { since, before, after, order, text }: ListQuery,
   key: string,
   found: string,
-): Condition[] {
-  const ranges: Condition[] = [];
+): SqlCondition[] {
+  const ranges: SqlCondition[] = [];
   if (since !== undefined) ranges.push({ where: `${key}.created_at >= ?`, values: [since] });
   if (before !== undefined) ranges.push({ where: `${key}.created_at < ?`, values: [before] });
   if (after !== undefined) {

@@ -8,7 +8,6 @@ import type { Kinship } from '../plan-deletion.ts';
 import { assertUnredacted, existingRun, followChain, missingRun } from '../run-record.ts';
 import { sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import {
-  type Condition,
   columnsOf,
   divideBlob,
   escapeText,
@@ -17,6 +16,7 @@ import {
   type NewRun,
   type Row,
   rangesOf,
+  type SqlCondition,
   startOfPart,
   toLease,
   toLinks,
@@ -192,7 +192,7 @@ export function chooseWork(sql: Statements, candidates: readonly Row[], request:
 }
 
 /** An index with the runs of one condition in the order of the list. `key` has `created_at` and `run_id`. */
-type Path = Condition & { from: string; join: string; key: 'runs' | 'found' };
+type Path = SqlCondition & { from: string; join: string; key: 'runs' | 'found' };
 
 const BY_AGE: Path = {
   from: 'runs INDEXED BY runs_by_age',
@@ -257,7 +257,7 @@ function narrowest(sql: Statements, paths: readonly Path[]): Path {
   return best.path;
 }
 
-function asCondition({ key, where, values }: Path): Condition {
+function asCondition({ key, where, values }: Path): SqlCondition {
   if (key === 'runs') return { where, values };
   return {
     where: `EXISTS (SELECT 1 FROM labels AS other WHERE other.run = runs.run AND ${where.replaceAll('found.', 'other.')})`,
