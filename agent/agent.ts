@@ -396,7 +396,11 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       showText: text => filterText(text, this.#definition.textFilters),
       subAgents: this.#subAgents,
       watchers: () => [...(this.#options.watchers ?? []), ...this.#listeners.watchers()],
-      ...omitUndefined({ openParent, makeSupervisor: this.#options.makeSupervisor }),
+      ...omitUndefined({
+        openParent,
+        output: this.#definition.output,
+        makeSupervisor: this.#options.makeSupervisor,
+      }),
     };
   }
 }

@@ -1,13 +1,14 @@
 import { createInterface, type Interface } from 'node:readline/promises';
 import { systemHost } from '../engine/host/host.ts';
-import type { Open, OpenCall, Settled } from '../engine/log/settled.ts';
+import type { Open, Settled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
+import type { OpenItem } from '../protocol/run-view.ts';
 import type { Sender } from './options.ts';
 import { type Output, yellow } from './render/output.ts';
-import { HEADINGS, showCall } from './render/show-open.ts';
+import { HEADINGS, showOpen } from './render/show-open.ts';
 
 type Asking = { run: Run; output: Output; sender: Sender; after: number };
 type Waiting = Extract<Settled, { status: 'waiting' }>;
@@ -68,6 +69,14 @@ async function ask(terminal: Questions, open: Open): Promise<Answer> {
       const reason = await terminal.ask('reason for the model (optional): ');
       return { type: 'reject', ...(reason !== '' && { reason }) };
     }
+    case 'review': {
+      const choices = ['approve', 'edit', 'send back', 'yes'];
+      const choice = await terminal.choose('[a]pprove  [e]dit  [s]end back  [q]uit', choices);
+      if (choice === 'edit') return { type: 'approve', answer: await terminal.ask('answer in its place: ') };
+      if (choice !== 'send back') return { type: 'approve' };
+      const reason = await terminal.ask('remark for the model (optional): ');
+      return { type: 'reject', ...(reason !== '' && { reason }) };
+    }
     case 'doubt': {
       const choices = ['try again', 'happened', 'failed'];
       const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', choices);
@@ -103,8 +112,8 @@ class Questions {
     this.#abort.abort();
   }
 
-  show(call: OpenCall, heading: string): void {
-    showCall(this.#output, call, heading, systemHost.now());
+  show(open: OpenItem, heading: string): void {
+    showOpen(this.#output, open, heading, systemHost.now());
   }
 
   async ask(question: string): Promise<string> {

@@ -14,7 +14,7 @@ import { EXIT, exitCodeOfRun } from './exit-codes.ts';
 import { readSender, type Sender } from './options.ts';
 import { watchInterrupts } from './process-end.ts';
 import { cyan, type Output, yellow } from './render/output.ts';
-import { showCall, showStatus, showWaiting } from './render/show-open.ts';
+import { showOpen, showStatus, showWaiting } from './render/show-open.ts';
 import { makeView, type View } from './render/terminal-view.ts';
 import type { OpenedStore } from './store.ts';
 
@@ -151,7 +151,7 @@ async function decide(
   }
   let accepted = false;
   for (const call of settled.approvals) {
-    showCall(output, call, 'approved by --yes', systemHost.now());
+    showOpen(output, call, 'approved by --yes', systemHost.now());
     const result = await run.submit([{ ...commandFor(call, { type: 'approve' }), ...sender }]);
     if (!result.accepted) output.problem(result.message);
     accepted ||= result.accepted;

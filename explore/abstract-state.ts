@@ -47,7 +47,12 @@ export function abstractState(
       context.deniedCalls > 0,
       context.closing !== null,
     ],
-    [Math.min(context.blocks, context.config.answerBlocks + 1), context.sentBack !== null],
+    [
+      Math.min(context.blocks, context.config.answerBlocks + 1),
+      context.sentBack !== null,
+      context.sentBack?.reviewed,
+    ],
+    abstractReview(context),
     context.paused ? context.steps : 'runs',
     context.people.senders.length,
     abstractBreakpoints(context),
@@ -69,6 +74,12 @@ function abstractCompaction(context: Context): string {
   return [isDue, compaction.from === null, [...new Set(done)].sort(), Object.keys(ledger.past).sort()].join(
     ' ',
   );
+}
+
+function abstractReview({ review, now }: Context): string {
+  if (review === null) return '';
+  const duties = hasDuties(review) ? JSON.stringify([dutiesOf(review), review.approvedBy]) : '';
+  return `${abstractExpiry(review, now)} ${review.edited === true} ${duties}`;
 }
 
 function abstractBreakpoints({ breakpoints, passed, turn }: Context): string {
@@ -142,7 +153,7 @@ function abstractStatus(call: Call, { now }: Context): string {
     : `${call.status} ${by}${duties}`;
 }
 
-function abstractExpiry({ expiresAt }: Call, now: number): string {
+function abstractExpiry({ expiresAt }: Pick<Call, 'expiresAt'>, now: number): string {
   if (expiresAt === undefined) return 'open';
   return expiresAt <= now ? 'expired' : 'expires';
 }

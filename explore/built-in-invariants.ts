@@ -11,6 +11,7 @@ import {
   type Expected,
   find,
   findIntruder,
+  isForAnyone,
   type ReferenceModel,
 } from './reference-model.ts';
 
@@ -121,6 +122,18 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
         return `${name} (${callId}) may run before its start is on disk`;
     }
     return null;
+  },
+
+  'an answer under review is given only with the decisions that it needs': ({ after, reference }) => {
+    const { review } = after.context;
+    const expected = reference.review;
+    if (expected === null)
+      return review !== null && `${review.id} is under review, although it was decided or replaced`;
+    if (review === null) return `${expected.id} is not under review any more, and nobody decided`;
+    if (statePath(after) === 'finished') return `the run finished while ${expected.id} is open`;
+    const actual = JSON.stringify([review.digest, review.approvedBy ?? []]);
+    const wanted = JSON.stringify([expected.digest, isForAnyone(expected.duties) ? [] : expected.approvals]);
+    return actual !== wanted && `expected the review to stand at ${wanted}, got ${actual}`;
   },
 
   'an interrupted once call is reconciled or in doubt': ({ event, after, reference }) => {
@@ -277,6 +290,10 @@ function isResult(item: Expected): boolean {
 function fits(expected: Expected | undefined, actual: Item | undefined): boolean {
   if (expected === undefined || actual === undefined) return expected === actual;
   if ('framed' in expected) return isFramed(actual, expected.framed);
+  if ('noted' in expected)
+    return (
+      actual.type === 'message' && actual.role === 'developer' && textOf(actual).includes(expected.noted)
+    );
   if (!('refused' in expected)) return isSame(expected, actual);
   if (actual.type !== 'tool_result' || actual.callId !== expected.refused) return false;
   return actual.isError && typeof actual.output === 'string' && actual.output !== '';
@@ -361,7 +378,7 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
     return active.length > 0 && !expected && `${active.length} calls are in no batch`;
   },
 
-  'a run rests only for open calls, a pause or a cancellation': ({ after }) => {
+  'a run rests only for open calls, a review, a pause or a cancellation': ({ after }) => {
     if (!after.hasTag('rest')) return null;
     const { calls, paused, cancelling } = after.context;
     const waits = (status: CallStatus) => calls.some(call => call.status === status);
@@ -370,6 +387,8 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
         return (!waits('doubted') || waits('ready')) && 'no call is in doubt';
       case 'resting.awaitingApproval':
         return (!waits('gated') || waits('doubted') || waits('ready')) && 'no call needs approval';
+      case 'resting.awaitingReview':
+        return (after.context.review === null || calls.length > 0) && 'no answer waits for a review';
       case 'resting.awaitingResults':
         return (!waits('waiting') || waits('gated') || waits('doubted')) && 'no call waits for a result';
       default:

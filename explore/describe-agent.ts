@@ -47,6 +47,8 @@ export type ExploredAgent = {
   runContext?: JsonValue;
   /** Guardrails judge what the model reads. */
   judges?: true;
+  /** Guardrails of the answer may ask for a review. */
+  asks?: true;
   tools: ExploredTool[];
   /** The parts that exploration skips, with reasons. */
   notes: string[];
@@ -104,6 +106,7 @@ export function describeAgent(
     ...omitUndefined({ version, runContext: context }),
     config: { ...config, models },
     ...(judgesItems(definition) && { judges: true as const }),
+    ...(definition.guardrails.answer.length > 0 && { asks: true as const }),
     tools: explored,
     notes,
   };

@@ -1,10 +1,13 @@
-import type { QualifiedCall } from '../protocol/event.ts';
+import type { Duties, QualifiedCall } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 import { asksForPeople, type ExploredAgent, type ExploredTool, type GateSample } from './describe-agent.ts';
 
 /** A call that the model may make. Its id, digest and expiry are added when it is made. */
 export type CallTemplate = Omit<QualifiedCall, 'callId' | 'digest' | 'expiresAt'> & { expiresInMs?: number };
+
+/** A review that guardrails of the answer may ask for. */
+export type ReviewTemplate = { duties?: Duties; expiresInMs?: number };
 
 export type Round = readonly CallTemplate[];
 
@@ -39,6 +42,8 @@ export type Environment = {
   people?: boolean;
   /** Whether guardrails judge what the model reads. Default: `false`. */
   judges?: boolean;
+  /** The reviews that the check of the answer may ask for. Default: none. */
+  reviews?: readonly ReviewTemplate[];
   /** Whether decisions may also apply to later calls. */
   sticky: boolean;
   /** Whether the transcript (once per turn) and the parameters are edited. */
@@ -70,6 +75,9 @@ const FREE: Usage = {
   cacheWriteTokens: null,
   reasoningTokens: null,
 };
+
+/** With everything that can become of a review. The duties are what a guardrail says, and are not explored. */
+const REVIEWS: readonly ReviewTemplate[] = [{ expiresInMs: 60_000 }];
 
 /** Up to this many tools, rounds of two calls combine every tool; above it, one tool of each kind. */
 const FEW_TOOLS = 5;
@@ -104,6 +112,7 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
     sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
     people: asksForPeople(agent),
     judges: agent.judges === true,
+    reviews: agent.asks === true ? REVIEWS : [],
     edits: false,
     clientEvents: true,
     invalidEvents: true,

@@ -317,6 +317,7 @@ const ALL_CHECKS = [...SAFETY_CHECKS, ...Object.entries(INTERNAL_INVARIANTS)];
 
 const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
   'approval.decided',
+  'review.decided',
   'result.received',
   'doubt.resolved',
 ]);

@@ -3,13 +3,13 @@ import type { Call, Context } from '../machines/context.ts';
 import { hasDuties } from '../machines/duties.ts';
 import { limitsOf, limitsUsage } from '../machines/limits.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
-import { digestCall } from '../protocol/content/digest.ts';
+import { digestCall, digestOf } from '../protocol/content/digest.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { ChartEvent, QualifiedCall, Spent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
-import type { Environment, Round } from './environment.ts';
+import type { Environment, ReviewTemplate, Round } from './environment.ts';
 import { EXPLORED, exploredRequest } from './explored-request.ts';
 import {
   answering,
@@ -34,6 +34,7 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
   const events = [
     ...(isOpen ? listReports(place, context, environment) : listFinalReports(place, context)),
     ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, environment)) : []),
+    ...(isOpen ? listReviews(context, environment) : []),
     ...(clientEvents
       ? listClientEvents(context, environment)
       : when(context.paused && isOpen, { type: 'run.unpaused' })),
@@ -76,6 +77,7 @@ function listReports(place: string, context: Context, environment: Environment):
       { type: 'answer.checked' },
       { type: 'answer.checked', text: 'checked', output: { checked: true } },
       { type: 'answer.blocked', reason: `again, after ${turns}` },
+      ...(environment.reviews ?? []).map(one => requestReview(context, one)),
     );
   else if (timer !== null)
     reports.push(
@@ -404,6 +406,46 @@ function listApprovals({ now, sticky }: Context, call: Call, environment: Enviro
   ];
 }
 
+function requestReview(
+  { turn, answer, now }: Context,
+  { duties, expiresInMs }: ReviewTemplate,
+): UntimedOf<'review.requested'> {
+  const expiresAt = expiresInMs === undefined ? undefined : now + 1 + expiresInMs;
+  return {
+    type: 'review.requested',
+    reviewId: `review_${turn.number}`,
+    digest: digestOf(answer?.text ?? ''),
+    reason: 'someone has to see it',
+    ...omitUndefined({ duties, expiresAt }),
+  };
+}
+
+/** The decisions about the answer under review: by those who may decide it, and by others. */
+function listReviews({ review, now }: Context, { invalidEvents }: Environment): UntimedEvent[] {
+  if (review === null) return [];
+  const { id: reviewId, digest, expiresAt, by: groups = [], quorum = 1 } = review;
+  const decided = { type: 'review.decided', reviewId, digest } as const;
+  const text = 'another answer';
+  const approved = { ...decided, decision: { type: 'approve' } } as const;
+  const decisions: UntimedOf<'review.decided'>[] = [
+    approved,
+    { ...decided, decision: { type: 'approve', text, editDigest: digestOf(text), output: text } },
+    { ...decided, decision: { type: 'reject', reason: 'say it better' } },
+  ];
+  const withdrawal: UntimedEvent = { ...decided, decision: { type: 'withdraw' } };
+  const late = { ...approved, at: Math.max(expiresAt ?? 0, now + 1) };
+  const others = [
+    { ...approved, digest: 'of something else' },
+    { ...approved, reviewId: 'another' },
+  ];
+  const tried = [...when(expiresAt !== undefined, late), ...when(invalidEvents, ...others)];
+  if (!hasDuties(review)) return [...decisions, ...tried];
+  const named = (by: string) => ({ by, ...(groups.length > 0 && { groups }) });
+  const people = Array.from({ length: Math.min(quorum, 3) }, (_, index) => `decider ${index + 1}`);
+  const signed = [...people, STARTER, WRITER].flatMap(by => decisions.map(one => ({ ...one, ...named(by) })));
+  return [...signed, withdrawal, ...decisions, ...tried];
+}
+
 /** For a call with duties: by someone whom they allow, by who started the run, and without a name. */
 function forPeople(call: Call, events: UntimedEvent[]): UntimedEvent[] {
   if (!hasDuties(call)) return events;
@@ -500,6 +542,7 @@ function listInvalidEvents(
     { type: 'timer.fired' },
     { type: 'answer.checked' },
     { type: 'answer.blocked', reason: 'stale' },
+    { type: 'review.requested', reviewId: 'stale', digest: 'stale', reason: 'stale' },
     { ...compactionFailing(0) },
   ];
   const unknown = { callId: 'unknown', digest: 'unknown' };
@@ -507,6 +550,7 @@ function listInvalidEvents(
     ...reports.map(report => ({ ...report, generation: generation - 1 })),
     ...reports.filter(({ type }) => !belongs(type, place)),
     { type: 'approval.decided', ...unknown, decision: { type: 'approve' } },
+    { type: 'review.decided', reviewId: 'unknown', digest: 'unknown', decision: { type: 'reject' } },
     receiving('unknown', 'stale'),
     { type: 'doubt.resolved', callId: 'unknown', resolution: { type: 'retry' } },
     { type: paused ? 'pause.requested' : 'run.unpaused' },
@@ -519,7 +563,7 @@ function listInvalidEvents(
 function belongs(type: UntimedEvent['type'], place: string): boolean {
   if (type.startsWith('tool.')) return place === 'executingTools';
   if (type === 'items.judged') return /^(turn|compacting)/.test(place);
-  if (type.startsWith('answer.')) return place === 'finishing';
+  if (type.startsWith('answer.') || type === 'review.requested') return place === 'finishing';
   if (type === 'transcript.compacted' || type === 'compaction.failed') return place === 'compacting';
   if (type === 'timer.fired') return place === 'backingOff' || place.startsWith('resting');
   return place.startsWith('turn');

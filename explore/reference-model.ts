@@ -4,7 +4,7 @@ import type { ChartState, Step } from '../machines/step.ts';
 import type { Limits, RunConfig } from '../protocol/config.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { Effect, NextAction, ServiceInput, ServiceName } from '../protocol/effect.ts';
-import type { ChartEvent, QualifiedCall, RunStarted, Spent } from '../protocol/event.ts';
+import type { ChartEvent, Duties, QualifiedCall, RunStarted, Spent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
@@ -30,6 +30,8 @@ export type ReferenceModel = {
   breakpoints: readonly Breakpoint[];
   /** Whether one of them holds the run. The next start passes it, and removes those that match once. */
   held: boolean;
+  /** The answer under review, and its text if a person changed it. */
+  review: ReferenceReview | null;
   /** The latest turn, while it may be edited: where it begins in the transcript, and how many calls it made. */
   latest: { from: number; calls: number } | null;
   transcript: readonly Expected[];
@@ -93,6 +95,15 @@ type ReferenceDeed = {
   isPast: boolean;
 };
 
+type ReferenceReview = {
+  id: string;
+  digest: string;
+  duties: Duties;
+  expiresAt: number;
+  approvals: readonly string[];
+  text?: string;
+};
+
 export type ReferenceCall = {
   call: QualifiedCall;
   /** The status that the events imply. */
@@ -114,8 +125,11 @@ export type ReferenceCall = {
   result: CallResult | null;
 };
 
-/** An item that must be in the transcript. The chart chooses the text of a refusal, and the frame of what a compaction made. */
-export type Expected = Item | { refused: string } | { framed: string };
+/**
+ * An item that must be in the transcript. The chart chooses the text of a refusal, the frame of what a compaction made, and
+ * the words around what is noted about a review.
+ */
+export type Expected = Item | { refused: string } | { framed: string } | { noted: string };
 
 export type Spending = {
   turns: number;
@@ -156,6 +170,7 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     continued: false,
     breakpoints: [],
     held: false,
+    review: null,
     latest: null,
     transcript: started.input,
     judged: 0,
@@ -317,14 +332,14 @@ function sortedJson(call: QualifiedCall): string {
   return JSON.stringify(Object.entries(call).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-function isForAnyone({ by, not, quorum }: QualifiedCall): boolean {
+export function isForAnyone({ by, not, quorum }: Duties): boolean {
   return by === undefined && not === undefined && quorum === undefined;
 }
 
 type Who = { by?: string; groups?: readonly string[] };
 
 /** Whether the call is for this person to decide: everyone, if it asks for nobody in particular. */
-function isFor(call: QualifiedCall, { by: name, groups = [] }: Who, model: ReferenceModel): boolean {
+function isFor(call: Duties, { by: name, groups = [] }: Who, model: ReferenceModel): boolean {
   if (isForAnyone(call)) return true;
   const { starters, writers } = model;
   const excluded: readonly string[] = { none: [], starter: starters, sender: writers }[call.not ?? 'none'];
@@ -336,16 +351,25 @@ function isFor(call: QualifiedCall, { by: name, groups = [] }: Who, model: Refer
   );
 }
 
-/** Whom an accepted decision about the call should have been refused; `null` if nobody. */
+/** Whom an accepted decision should have been refused; `null` if nobody. */
 export function findIntruder(event: ChartEvent, model: ReferenceModel): string | null {
+  if (event.type === 'review.decided') {
+    const { review } = model;
+    const isAnyones = review === null || event.decision.type === 'withdraw';
+    return isAnyones || isFor(review.duties, event, model) ? null : nameOf(event);
+  }
   if (event.type !== 'approval.decided' && event.type !== 'doubt.resolved') return null;
   const call = find(model, event.callId)?.call;
-  if (call === undefined || isFor(call, event, model)) return null;
-  return event.by ?? 'someone without a name';
+  return call === undefined || isFor(call, event, model) ? null : nameOf(event);
+}
+
+function nameOf({ by }: Who): string {
+  return by ?? 'someone without a name';
 }
 
 /** Whether the calls that an edit changes are for this person to decide. */
 function mayEdit(event: Of<'transcript.edited'> | Of<'turn.edited'>, model: ReferenceModel): boolean {
+  if (model.review !== null && !isFor(model.review.duties, event, model)) return false;
   const answered = 'results' in event ? (event.results ?? []).map(({ callId }) => callId) : [];
   return model.calls.every(({ call, stage, digest }) => {
     const isKept = event.calls.some(one => one.callId === call.callId && one.digest === digest);
@@ -358,7 +382,10 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     follow(model, { items }) {
       model.inbox = [...model.inbox, ...items];
       model.messages = [...model.messages, ...items];
-      if (model.config.onMessage === 'supersede') refuseCalls(model, ({ stage }) => stage === 'gated');
+      if (model.config.onMessage !== 'supersede') return;
+      refuseCalls(model, ({ stage }) => stage === 'gated');
+      if (model.review !== null) note(model, '');
+      model.review = null;
     },
   },
   'approval.decided': {
@@ -374,6 +401,17 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       return decision.type === 'reject' || decision.input !== undefined || !approvals.includes(by);
     },
     follow: followDecision,
+  },
+  'review.decided': {
+    isEnabled(event, { review, ...model }) {
+      if (review?.id !== event.reviewId) return false;
+      const { decision, digest, at, by = '' } = event;
+      if (decision.type === 'withdraw') return true;
+      const isCurrent = digest === review.digest && at < review.expiresAt;
+      if (!isCurrent || !isFor(review.duties, event, { review, ...model })) return false;
+      return decision.type === 'reject' || decision.text !== undefined || !review.approvals.includes(by);
+    },
+    follow: followReview,
   },
   'result.received': {
     isEnabled: ({ callId, childRunId }, model) =>
@@ -561,13 +599,23 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
   },
   'timer.fired': {
     isEnabled: reportOf('timer'),
-    follow: model =>
+    follow(model) {
       refuseCalls(
         model,
         ({ stage, call }) => stage === 'gated' && call.expiresAt !== undefined && call.expiresAt <= model.now,
-      ),
+      );
+      if (model.review !== null && model.review.expiresAt <= model.now) sendBack(model, '');
+    },
   },
   'answer.checked': { isEnabled: reportOf('answerCheck'), follow: addSpent },
+  'review.requested': {
+    isEnabled: reportOf('answerCheck'),
+    follow(model, event) {
+      const { reviewId: id, digest, duties = {}, expiresAt = Number.POSITIVE_INFINITY } = event;
+      addSpent(model, event);
+      model.review = { id, digest, duties, expiresAt, approvals: [] };
+    },
+  },
   'answer.blocked': {
     isEnabled: reportOf('answerCheck'),
     follow(model, event) {
@@ -580,6 +628,33 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
   },
 };
+
+/** The model reads what became of the answer. */
+function sendBack(model: ReferenceModel, noted: string): void {
+  model.review = null;
+  model.latest = null;
+  note(model, noted);
+}
+
+function note(model: ReferenceModel, noted: string): void {
+  model.transcript = [...model.transcript, { noted }];
+}
+
+function followReview(model: ReferenceModel, event: Of<'review.decided'>): void {
+  const { review } = model;
+  const { decision, by } = event;
+  if (review === null) return;
+  if (decision.type === 'withdraw') model.review = { ...review, approvals: [] };
+  else if (decision.type === 'reject') sendBack(model, decision.reason ?? '');
+  else {
+    const isEdit = decision.text !== undefined;
+    const approvals = [...(isEdit ? [] : review.approvals), ...(by === undefined ? [] : [by])];
+    const { text = review.text, editDigest: digest = review.digest } = decision;
+    const isEnough = isForAnyone(review.duties) || new Set(approvals).size >= (review.duties.quorum ?? 1);
+    model.review = isEnough ? null : { ...review, digest, approvals, ...omitUndefined({ text }) };
+    if (isEnough && text !== undefined) note(model, text);
+  }
+}
 
 function expectationOf(event: ChartEvent): Expectation<ChartEvent> {
   return EXPECTED[event.type] as Expectation<ChartEvent>;
@@ -859,6 +934,7 @@ function newEntry(call: QualifiedCall) {
 
 function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void {
   const { items, calls, results = [] } = event;
+  model.review = null;
   const ids = new Set(calls.map(({ callId }) => callId));
   const place = items.findLastIndex(item => item.type === 'tool_call' && ids.has(item.callId)) + 1;
   const outcomes = new Map(results.map(result => [result.callId, result]));
@@ -892,6 +968,7 @@ function keptOf(model: ReferenceModel, { callId, digest }: QualifiedCall): Refer
 
 /** Applies an edit of the latest turn. Calls that it replaces no longer count. */
 function followTurnEdit(model: ReferenceModel, { calls, items }: Of<'turn.edited'>): void {
+  model.review = null;
   const { latest, spending, transcript } = model;
   if (latest === null) return;
   const kept = calls.flatMap(call => keptOf(model, call));

@@ -11,6 +11,7 @@ import { type Context, replaces } from './context.ts';
 import { chooseFailureWay, decideNextAction, type FailureWay } from './decide-next-action.ts';
 import { fold, takes } from './fold.ts';
 import { beginContext } from './hand-off.ts';
+import { endsReview } from './review.ts';
 import {
   describeCancel,
   describeCancelled,
@@ -83,6 +84,7 @@ export const agentMachine = setup({
       (is.check === undefined || (context.next.type === 'finish' && context.next.check === is.check)),
     isCurrent: takesIt,
     canDecide: takesIt,
+    canReview: takesIt,
     isWaitedFor: takesIt,
     isInDoubt: takesIt,
     canEdit: takesIt,
@@ -105,8 +107,10 @@ export const agentMachine = setup({
       if (context.failure === null || !context.turn.shown) return;
       enqueue.emit({ type: 'text.discarded', turn: context.turn.number, attempt: context.turn.attempt });
     }),
-    takeBackText: enqueueActions(({ context: { turn, config }, enqueue }) => {
-      if (config.finalAnswer === 'held') return;
+    takeBackText: enqueueActions(({ context, event, enqueue }) => {
+      const { turn, config } = context;
+      const isTaken = event.type === 'answer.blocked' || endsReview(context, event);
+      if (!isTaken || config.finalAnswer === 'held') return;
       enqueue.emit({ type: 'text.discarded', turn: turn.number, attempt: turn.attempt });
     }),
     beginTurn: assign(becomes(beginTurn)),
@@ -181,6 +185,7 @@ export const agentMachine = setup({
         leadsTo('executeTools', 'executingTools'),
         leadsTo('backOff', 'backingOff'),
         leadsTo('interruptForApproval', 'resting.awaitingApproval'),
+        leadsTo('awaitReview', 'resting.awaitingReview'),
         leadsTo('awaitResults', 'resting.awaitingResults'),
         leadsTo('resolveDoubt', 'resting.inDoubt'),
         leadsTo('pause', 'resting.paused'),
@@ -231,6 +236,7 @@ export const agentMachine = setup({
         'message.received': decides,
         'answer.checked': { guard: 'isCurrent', ...decides },
         'answer.blocked': { guard: 'isCurrent', target: 'deciding', actions: ['takeBackText', 'record'] },
+        'review.requested': { guard: 'isCurrent', ...decides },
         'run.quarantined': decides,
       },
     },
@@ -241,8 +247,9 @@ export const agentMachine = setup({
       entry: ['beginRest', 'startExpiryTimer'],
       exit: ['stopExpiryTimer', 'endWait'],
       on: {
-        'message.received': decides,
+        'message.received': { target: 'deciding', actions: ['takeBackText', 'record'] },
         'approval.decided': { guard: 'canDecide', ...decides },
+        'review.decided': { guard: 'canReview', target: 'deciding', actions: ['takeBackText', 'record'] },
         'result.received': { guard: 'isWaitedFor', ...decides },
         'doubt.resolved': { guard: 'isInDoubt', ...decides },
         'pause.requested': { guard: 'isRunning', ...decides },
@@ -253,10 +260,11 @@ export const agentMachine = setup({
         'call.edited': { guard: 'canEditCall', ...decides },
         'breakpoints.set': decides,
         'run.unpaused': { guard: 'isPaused', ...decides },
-        'timer.fired': { guard: 'isCurrent', ...decides },
+        'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: ['takeBackText', 'record'] },
       },
       states: {
         awaitingApproval: { description: 'A person must decide about a call.' },
+        awaitingReview: { description: 'A person must decide about the answer.' },
         awaitingResults: { description: 'A client or a sub-agent runs a call.' },
         inDoubt: { description: 'The outcome of a call is unknown; a person must resolve it.' },
         paused: { description: 'Paused before the next action that spends.' },
@@ -340,11 +348,11 @@ function beginBackOff(context: Context): Context {
   return { ...context, generation: context.generation + 1, timer: until };
 }
 
-/** Sets a timer for the earliest expiry of an open approval, unless the run is being cancelled. */
+/** Sets a timer for the earliest expiry of an open approval or review, unless the run is being cancelled. */
 function beginRest(context: Context): Context {
   if (context.cancelling !== null) return { ...context, timer: null };
-  const due = callsWith(context, 'gated')
-    .map(call => call.expiresAt)
+  const due = [...callsWith(context, 'gated'), context.review]
+    .map(gate => gate?.expiresAt)
     .filter(expiresAt => expiresAt !== undefined);
   const timer = due.length === 0 ? null : Math.min(...due);
   return { ...context, generation: timer === null ? context.generation : context.generation + 1, timer };

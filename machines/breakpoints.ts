@@ -64,6 +64,7 @@ export function spends(next: NextAction): boolean {
     case 'finish':
       return next.check;
     case 'interruptForApproval':
+    case 'awaitReview':
     case 'awaitResults':
     case 'resolveDoubt':
     case 'backOff':

@@ -1,7 +1,15 @@
 import type { RunConfig, RunParams } from '../protocol/config.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { NextAction } from '../protocol/effect.ts';
-import type { Failure, HandedTo, Ledger, People, QualifiedCall, RunStarted } from '../protocol/event.ts';
+import type {
+  Duties,
+  Failure,
+  HandedTo,
+  Ledger,
+  People,
+  QualifiedCall,
+  RunStarted,
+} from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
@@ -44,6 +52,19 @@ export type Call = QualifiedCall & {
   /** Not made by the model: it hands new messages to the agent of this run, with which the conversation is. */
   forwards?: string;
   result?: CallResult;
+};
+
+/** The answer waits for people. `digest`: of its text, which is in `answer`. */
+type Review = Duties & {
+  id: string;
+  digest: string;
+  reason: string;
+  expiresAt?: number;
+  /** With duties: who has approved the answer as it is. */
+  approvedBy?: string[];
+  /** A guardrail has changed the answer, or a person. */
+  replaced?: true;
+  edited?: true;
 };
 
 type Continuation = { provider: string; model: string; instructions: string; token: JsonValue };
@@ -171,10 +192,11 @@ export type Context = {
   /** Who gave the answer, if not a turn of this run. `back`: it is no answer, the conversation is handed back. */
   answeredBy: ({ type: 'agent'; agent: string; incomplete?: string } & HandedTo) | { type: 'back' } | null;
   answerChecked: boolean;
-  /** How often the answer was blocked. */
+  review: Review | null;
+  /** How often guardrails or the schema blocked the answer, or its review expired. */
   blocks: number;
-  /** Why the answer was blocked, until the next model call. */
-  sentBack: { code: string; reason: string } | null;
+  /** Why the answer was sent back to the model, until the next model call. `reviewed`: a person did. */
+  sentBack: { code: string; reason: string; reviewed?: true } | null;
   /** When the running timer fires; `null` without a timer. */
   timer: number | null;
   next: NextAction | null;
@@ -258,6 +280,7 @@ export function createContext(started: RunStarted): Context {
     answer: null,
     answeredBy: null,
     answerChecked: false,
+    review: null,
     blocks: 0,
     sentBack: null,
     timer: null,

@@ -38,6 +38,8 @@ export function chooseAction(context: Context): NextAction {
   if (context.config.compaction?.only === true) return compactOnce(context);
   if (context.failure !== null) return afterFailure(context);
   if (context.open > 0) return withOpenCalls(context);
+  if (context.review !== null)
+    return { type: 'awaitReview', why: `the answer needs a review: ${context.review.reason}` };
   return betweenRounds(context);
 }
 
@@ -128,9 +130,11 @@ function betweenRounds(context: Context): NextAction {
   return finish(context, incompleteReason(context));
 
   function reasonToCall({ sentBack }: Context): string | null {
+    if (sentBack?.reviewed === true) return 'a person sent the answer back';
     if (sentBack !== null && context.blocks <= config.answerBlocks)
       return `the answer was sent back, ${context.blocks} of ${config.answerBlocks}`;
-    if (context.edited) return endsWithAnswer(context) ? null : 'the transcript was edited';
+    if (context.edited && !context.answerChecked)
+      return endsWithAnswer(context) ? null : 'the transcript was edited';
     if (lastTurn === null || lastTurn.final) return null;
     if (lastTurn.calls > 0 && lastTurn.finishReason !== 'content_filter') {
       return lastTurn.calls === 1 ? '1 call has its result' : `${lastTurn.calls} calls have their results`;
@@ -176,7 +180,8 @@ function callWithinLimits(
 function finish(context: Context, reason: string | undefined): NextAction {
   const { config, answerChecked, blocks, sentBack } = context;
   if (sentBack !== null) {
-    const message = `the answer was sent back ${plural(blocks, 'time')}, at last: ${sentBack.reason}`;
+    const often = sentBack.reviewed === true ? '' : ` ${plural(blocks, 'time')}, at last`;
+    const message = `the answer was sent back${often}: ${sentBack.reason}`;
     return { type: 'fail', code: sentBack.code, message, why: message };
   }
   return {

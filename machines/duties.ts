@@ -2,19 +2,25 @@ import type { Duties, People, RunStarted } from '../protocol/event.ts';
 import { isRedaction } from '../protocol/redaction.ts';
 
 /*
- * Who may decide a gated call.
+ * Who may decide a gated call, or the answer under review.
  *
- * D1 A call with duties (`by`, `not`, `quorum`) is decided only by people whom all of them allow. What is unknown is
+ * D1 A call or answer with duties (`by`, `not`, `quorum`) is decided only by people whom all of them allow. What is unknown is
  *    not allowed: a person without a name, and everybody if a starter or sender that `not` excludes has no name, or one
  *    that was redacted.
  * D2 Starters are who started the run, those that it continues, its original and its parent. Senders are the starters
  *    and all who wrote in it. Neither list ever gets shorter.
- * D3 One person counts once towards a quorum. Changed arguments begin it again, under the duties of these arguments.
+ * D3 One person counts once towards a quorum. Changed arguments begin it again, under the duties of these arguments, and
+ *    so does a changed answer.
  * D4 No sticky rule decides a call with duties, and no edit drops, changes or answers it for someone it does not allow.
  */
 
+/** What a person decides. `digest`: of what is decided; a decision names it. `approvedBy`: set with duties only. */
+export type Decidable = Duties & { digest: string; expiresAt?: number; approvedBy?: readonly string[] };
+
 /** Who gives a decision, as its event names them. */
 type Decider = { by?: string; groups?: readonly string[] };
+
+type Decision = Decider & { at: number; digest: string };
 
 /** The duties of an open call. `excluded`: the people whom `not` excludes. */
 type OpenDuties = Duties & { excluded?: People['starters']; approvedBy?: readonly string[] };
@@ -60,6 +66,30 @@ export function findBar(duties: Duties, people: People, { by: name, groups = [] 
   const excluded = not === 'starter' ? people.starters : people.senders;
   if (excluded.includes(name)) return not;
   return excluded.some(one => one === null || isRedaction(one)) ? `nameless-${not}` : null;
+}
+
+/** Whether the decision is about the gate as it is, and in time. */
+export function fitsGate({ digest, expiresAt }: Decidable, decision: Decision): boolean {
+  return digest === decision.digest && (expiresAt === undefined || decision.at < expiresAt);
+}
+
+/** Whether this person has approved the gate as it is. */
+export function isApprovedBy({ approvedBy }: Decidable, { by = '' }: Decider): boolean {
+  return approvedBy?.includes(by) === true;
+}
+
+/** Who has approved the gate, with this person, and whether these are enough. */
+export function countApproval(
+  gate: Decidable,
+  people: People,
+  decider: Decider,
+): { approvedBy?: string[]; isEnough: boolean } {
+  if (!hasDuties(gate)) return { isEnough: true };
+  const { by } = decider;
+  const before = gate.approvedBy ?? [];
+  const isCounted = by !== undefined && findBar(gate, people, decider) === null;
+  const approvedBy = isCounted ? [...before, by] : [...before];
+  return { approvedBy, isEnough: approvedBy.length >= (gate.quorum ?? 1) };
 }
 
 /** Why this person may not decide an open call, which knows whom its duties exclude; `null` if they may. */

@@ -18,10 +18,20 @@ import {
 import { compactTranscript, failCompaction, isWhole, measureTurn } from './compaction.ts';
 import type { Call, CallStatus, Context, LastTurn } from './context.ts';
 import { chooseAction, isAnswer } from './decide-next-action.ts';
-import { type Bar, findBar, hasDuties, withSender } from './duties.ts';
+import { type Bar, countApproval, findBar, fitsGate, hasDuties, isApprovedBy, withSender } from './duties.ts';
 import { forwardMessages, takeAnswer } from './hand-off.ts';
 import { gateRepetition } from './ledger.ts';
 import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
+import {
+  blockAnswer,
+  canReview,
+  decideReview,
+  expireReview,
+  findReviewBar,
+  passAnswer,
+  requestReview,
+  withdrawReview,
+} from './review.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
@@ -34,6 +44,7 @@ type Folded<Type extends ChartEvent['type']> = {
 const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   'message.received': { fold: receiveMessage },
   'approval.decided': { takes: canDecide, fold: decideApproval },
+  'review.decided': { takes: canReview, fold: decideReview },
   'result.received': {
     takes: (context, { callId, childRunId }) => {
       const call = findCall(context, callId);
@@ -117,6 +128,7 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   'timer.fired': { fold: fireTimer },
   'answer.checked': { fold: passAnswer },
   'answer.blocked': { fold: blockAnswer },
+  'review.requested': { fold: requestReview },
 };
 
 /** Returns the context after an event. Pure; the guards have already checked that the event is allowed. */
@@ -153,13 +165,16 @@ function continueFrom(context: Context): Context {
   return passBreakpoint(context, chooseAction(context));
 }
 
-/** A message waits for gated calls; with `onMessage: 'supersede'` it rejects them. */
+/** A message waits for gated calls and a review; with `onMessage: 'supersede'` it rejects and withdraws them. */
 function receiveMessage(context: Context, event: Of<'message.received'>): Context {
   const received = { ...wroteIn(context, event), inbox: [...context.inbox, ...event.items] };
   if (context.config.onMessage === 'queue') return forwardMessages(received);
-  return forwardMessages(
-    refuseCalls(received, callsWith(received, 'gated'), 'Not run: superseded by a new message.'),
+  const refused = refuseCalls(
+    received,
+    callsWith(received, 'gated'),
+    'Not run: superseded by a new message.',
   );
+  return forwardMessages(withdrawReview(refused));
 }
 
 function wroteIn(context: Context, { by }: { by?: string }): Context {
@@ -275,30 +290,10 @@ function fireTimer(context: Context): Context {
     ({ expiresAt }) => expiresAt !== undefined && expiresAt <= waited.now,
   );
   return refuseCalls(
-    { ...waited, timer: null },
+    expireReview({ ...waited, timer: null }),
     expired,
     'Not run: the approval expired without a decision.',
   );
-}
-
-function passAnswer(context: Context, event: Of<'answer.checked'>): Context {
-  const text = event.text ?? context.answer?.text ?? '';
-  return {
-    ...addSpent(context, event.spent),
-    answerChecked: true,
-    answer: { text, ...omitUndefined({ output: event.output }) },
-  };
-}
-
-/** Sends the reason to the model as a message; `decideNextAction` limits how often. */
-function blockAnswer(context: Context, { reason, code, spent }: Of<'answer.blocked'>): Context {
-  const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: reason }] };
-  return {
-    ...addSpent(context, spent),
-    blocks: context.blocks + 1,
-    sentBack: { code: code ?? 'answer-blocked', reason },
-    transcript: [...context.transcript, message],
-  };
 }
 
 /** Active time counts only while a call runs, so the time in which no process drove the run does not count. */
@@ -455,12 +450,8 @@ function approveCall(
 /** The call after this person's approval: it may run once the quorum is reached. */
 function approvedBy({ people }: Context, call: Call, decider: Of<'approval.decided'>) {
   const status = call.executedBy === 'client' ? ('waiting' as const) : ('ready' as const);
-  if (!hasDuties(call)) return { status };
-  const { by } = decider;
-  const before = call.approvedBy ?? [];
-  const isCounted = by !== undefined && findBar(call, people, decider) === null;
-  const names = isCounted ? [...before, by] : before;
-  return { approvedBy: names, ...(names.length >= (call.quorum ?? 1) ? { status } : {}) };
+  const { isEnough, ...counted } = countApproval(call, people, decider);
+  return { ...counted, ...(isEnough && { status }) };
 }
 
 function withoutDuties(context: Context, callId: string): Context {
@@ -517,6 +508,7 @@ function editTranscript(before: Context, event: Of<'transcript.edited'>): Contex
     sent: sentBefore(context, items),
     failure: null,
     sentBack: null,
+    review: null,
     answerChecked: false,
     answer: last !== undefined && isAnswer(last) ? { text: textOf(last) } : null,
     answeredBy: null,
@@ -589,6 +581,7 @@ function editTurn(before: Context, event: Of<'turn.edited'>): Context {
     open: kept.length,
     resultsAt: null,
     continuation: null,
+    review: null,
     answerChecked: false,
     toolCalls: context.toolCalls - dropped.filter(wasCounted).length,
     edits: context.edits.filter(({ callId }) => dropped.every(call => call.callId !== callId)),
@@ -643,9 +636,8 @@ function editCall(earlier: Context, event: Of<'call.edited'>): Context {
 /** Whether the call is gated, has not expired, has the digest that the decision refers to, and is this person's to decide. */
 export function canDecide(context: Context, event: Of<'approval.decided'>): boolean {
   const call = findCall(context, event.callId);
-  if (call?.status !== 'gated' || call.digest !== event.digest) return false;
-  if (call.expiresAt !== undefined && event.at >= call.expiresAt) return false;
-  return !hasDuties(call) || findDutyFault(context, call, event) === null;
+  if (call?.status !== 'gated' || !fitsGate(call, event)) return false;
+  return findDutyFault(context, call, event) === null;
 }
 
 /** Why a decision about a gated call with duties does not count: a person's bar, or what no one can do; `null` if it does. */
@@ -657,11 +649,11 @@ export function findDutyFault(
   if (!hasDuties(call)) return null;
   const bar = findBar(call, people, event);
   if (bar !== null) return bar;
-  const { decision, sticky, by = '' } = event;
+  const { decision, sticky } = event;
   if (sticky === true) return 'sticky';
   if (decision.type === 'answer') return (call.quorum ?? 1) > 1 ? 'answer' : null;
   if (decision.type !== 'approve' || decision.input !== undefined) return null;
-  return call.approvedBy?.includes(by) ? 'repeated' : null;
+  return isApprovedBy(call, event) ? 'repeated' : null;
 }
 
 type Editor = { by?: string; groups?: readonly string[] };
@@ -696,6 +688,7 @@ export function canEdit(
   event: Editor & Pick<Of<'transcript.edited'>, 'calls' | 'results'>,
 ): boolean {
   if (context.batch > 0 || findBarredEdit(context, event) !== undefined) return false;
+  if (findReviewBar(context, event) !== null) return false;
   const digests = new Map(event.calls.map(({ callId, digest }) => [callId, digest]));
   return context.calls.every(
     ({ callId, status, digest }) => FREE.has(status) || digests.get(callId) === digest,
@@ -712,7 +705,7 @@ export function canEditTurn(
   if (lastTurn?.from === undefined || turn !== context.turn.number) return false;
   if (failure !== null || sentBack !== null || batch > 0) return false;
   if (lastTurn.final && calls.length > 0) return false;
-  if (findBarredEdit(context, event) !== undefined) return false;
+  if (findBarredEdit(context, event) !== undefined || findReviewBar(context, event) !== null) return false;
   if (context.calls.length === 0) return lastTurn.calls === 0;
   return context.calls.every(({ status, attempt }) => FREE.has(status) && attempt === 0);
 }

@@ -8,6 +8,7 @@ import type {
   JsonOpenCall,
   Open,
   OpenCallKind,
+  OpenReview,
   RunView,
   Settled,
 } from '../protocol/run-view.ts';
@@ -78,11 +79,12 @@ export function describeCancel(
   return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by }) };
 }
 
-export function partsOf(open: Open[]): Pick<In<'waiting'>, 'open' | 'approvals' | 'doubts'> {
+export function partsOf(open: Open[]): Pick<In<'waiting'>, 'open' | 'approvals' | 'doubts' | 'reviews'> {
   return {
     open,
     approvals: open.filter(one => one.kind === 'approval'),
     doubts: open.filter(one => one.kind === 'doubt'),
+    reviews: open.filter(one => one.kind === 'review'),
   };
 }
 
@@ -97,6 +99,7 @@ export const OPEN_KINDS: Partial<Record<CallStatus, OpenCallKind>> = {
 export function listOpen(context: Context): RunView['open'] {
   const { runId, paused, quarantined, calls } = context;
   const open: RunView['open'] = calls.flatMap(call => describeOpen(context, call) ?? []);
+  open.push(...describeReview(context));
   if (!paused) return open;
   return [
     ...open,
@@ -109,6 +112,16 @@ export function describeOpen({ runId, people }: Context, call: Call): JsonOpenCa
   const kind = OPEN_KINDS[call.status];
   if (kind === undefined || call.childRunId !== undefined) return null;
   return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId, people) };
+}
+
+/** The review that is open; nothing without one. */
+export function describeReview({ runId, people, review, answer }: Context): OpenReview[] {
+  if (review === null) return [];
+  const { id: callId, digest, reason, expiresAt, by, not, quorum, approvedBy } = review;
+  const duties = { by, not, excluded: excludedBy(review, people), quorum, approvedBy };
+  const facts = { id: `review:${runId}:${callId}`, kind: 'review', runId, callId, digest, reason } as const;
+  const { text = '', output } = answer ?? {};
+  return [{ ...facts, answer: text, ...omitUndefined({ output, expiresAt, ...duties }) }];
 }
 
 export function openCallsOf(context: Context, kind: OpenCallKind): JsonOpenCall[] {

@@ -11,6 +11,8 @@ export type NextAction = { why: string } & (
   | { type: 'compact' }
   | { type: 'executeTools'; calls: string[] }
   | { type: 'interruptForApproval'; calls: string[] }
+  /** The answer waits for a person. */
+  | { type: 'awaitReview' }
   | { type: 'awaitResults'; calls: string[] }
   | { type: 'resolveDoubt'; calls: string[] }
   | { type: 'backOff'; until: number }

@@ -58,7 +58,7 @@ const duties = {
   quorum: lazySchema(() => z.exactOptional(z.int().check(z.positive()))),
 };
 const dutiesSchema = lazyObject(() => duties);
-/** Who may decide a call; without any, everyone who may decide. */
+/** Who may decide a call or an answer; without any, everyone who may decide. */
 export type Duties = z.infer<typeof dutiesSchema>;
 
 /** How the name of who decides is known: from a token, from the app, or only said. */
@@ -273,6 +273,25 @@ export const inputEventSchema = lazyUnion(() => [
     sticky: z.exactOptional(z.boolean()),
     ...decider,
   }),
+  /** `digest`: of the answer that was reviewed. */
+  input('review.decided', {
+    reviewId: text,
+    digest: text,
+    decision: z.discriminatedUnion('type', [
+      /** `text` is the edited answer, `editDigest` its digest, and `output` its value by the output schema. */
+      z.object({
+        type: z.literal('approve'),
+        text: optionalContent,
+        output: z.exactOptional(contentJson),
+        editDigest: optionalText,
+      }),
+      /** The model reads the reason. */
+      z.object({ type: z.literal('reject'), reason: optionalContent }),
+      /** In a fork: earlier approvals were about the original's answer. */
+      z.object({ type: z.literal('withdraw') }),
+    ]),
+    ...decider,
+  }),
   input('result.received', {
     callId: text,
     output: contentJson,
@@ -448,6 +467,18 @@ export const reportEventSchema = lazyUnion(() => [
   }),
   /** The model reads the reason. `code`: the failure code of the run if the answer is blocked too often. */
   report('answer.blocked', { reason: contentText, code: optionalText, spent: z.exactOptional(spentSchema) }),
+  /** The answer passed but for the decision of people. `digest`: of its text; the others as in `answer.checked`. */
+  report('review.requested', {
+    reviewId: text,
+    digest: text,
+    reason: contentText,
+    duties: z.exactOptional(dutiesSchema),
+    /** ms since the epoch. */
+    expiresAt: z.exactOptional(z.number()),
+    text: optionalContent,
+    output: z.exactOptional(contentJson),
+    spent: z.exactOptional(spentSchema),
+  }),
 ]);
 export type ReportEvent = z.infer<typeof reportEventSchema>;
 

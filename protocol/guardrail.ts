@@ -37,7 +37,7 @@ export type AnswerContext<RunContext = unknown> = GuardrailContext<RunContext> &
   wholeOutput(result: Pick<ToolResult, 'output' | 'blob'>): Promise<JsonValue>;
 };
 
-/** Makes a call wait for an approval; the members are those of `Approval`. */
+/** Makes a call wait for an approval, or an answer for its review; the members are those of `Approval`. */
 export type AskVerdict = { type: 'ask'; reason: string } & Omit<
   Extract<Approval, object>,
   'required' | 'reason'
@@ -78,7 +78,7 @@ export type ToolOutputContext<RunContext = unknown> = ToolInputContext<RunContex
 export type ToolOutputGuardrail<RunContext = unknown> = Guardrail<JsonValue, ToolOutputContext<RunContext>>;
 
 /** Judges the text of the answer before it is final. */
-export type AnswerGuardrail<RunContext = unknown> = Guardrail<string, AnswerContext<RunContext>>;
+export type AnswerGuardrail<RunContext = unknown> = Guardrail<string, AnswerContext<RunContext>, AskVerdict>;
 
 /**
  * The guardrails of an agent, by what they judge: one for each, or several, of which each gets the value as the one
@@ -91,7 +91,9 @@ export type AnswerGuardrail<RunContext = unknown> = Guardrail<string, AnswerCont
  *   call, the model reads the reason as the result. A replaced input must be valid; the model reads with the result that
  *   it was changed. `ask` makes the call wait for an approval, also if its tool needs none.
  * - `answer`: the text of the answer, before the `output` schema is applied to it. A blocked answer is sent back to the
- *   model with the reason, up to twice; then the run fails with `answer-blocked`.
+ *   model with the reason, up to twice; then the run fails with `answer-blocked`. `ask` opens a review of what all of them
+ *   and the schema left: a person gives the answer, gives another in its place, which is not judged again, or sends it
+ *   back to the model with a remark. A review that expires blocks the answer.
  */
 export type Guardrails<RunContext = unknown> = {
   input?: InputGuardrail<RunContext> | readonly InputGuardrail<RunContext>[];

@@ -58,11 +58,13 @@ type CallOptions = CommandOptions & { runId?: string };
 export type ContinueOptions = CommandOptions & { runId?: string };
 
 /**
- * Options of `run.approve`. `input`: replaces the call's input. `digest`: of the call that was reviewed (default:
- * the current one). `sticky`: applies the decision to later calls of the same tool too.
+ * Options of `run.approve`. `input`: replaces the call's input. `answer`, of a review: replaces the text of the answer; of
+ * an agent with an `output` schema, also its value. `digest`: of the call or answer that was reviewed (default: the
+ * current one). `sticky`: applies the decision to later calls of the same tool too.
  */
 export type ApproveOptions<Input = unknown> = CallOptions & {
   input?: Input;
+  answer?: unknown;
   digest?: string;
   sticky?: boolean;
 };
@@ -125,7 +127,7 @@ const OF_CALL = { ...OF_RUN, callId: true } as const;
 export const COMMAND_MEMBERS: {
   readonly [Type in RunCommand['type']]: Omit<NamesOf<Extract<RunCommand, { type: Type }>>, 'type'>;
 } = {
-  approve: { ...OF_CALL, input: true, digest: true, sticky: true },
+  approve: { ...OF_CALL, input: true, answer: true, digest: true, sticky: true },
   reject: { ...OF_CALL, reason: true, digest: true, sticky: true },
   answer: { ...OF_CALL, output: true, isError: true, digest: true, to: true },
   resolve: { ...OF_CALL, retry: true, force: true, happened: true, output: true, failed: true },

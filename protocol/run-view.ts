@@ -7,15 +7,13 @@ import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { ToolResultOf } from './tool-result.ts';
 import type { Usage } from './turn.ts';
 
-interface CallFacts<Name extends string, Input> {
+interface GateFacts {
+  /** Names what is decided, in commands: a call, or a review. */
   callId: string;
-  /** The run that takes the decision: for a call of a sub-agent, the sub-agent's run. */
+  /** The run that takes the decision: for a call or an answer of a sub-agent, the sub-agent's run. */
   runId: string;
-  name: Name;
-  input: Input;
   digest: string;
-  sideEffect: SideEffect;
-  /** Why the call needs approval, or why its outcome is unknown. */
+  /** Why it needs a decision, or why the outcome of a call is unknown. */
   reason?: string;
   /** ms since the epoch. */
   expiresAt?: number;
@@ -27,8 +25,14 @@ interface CallFacts<Name extends string, Input> {
   excluded?: (string | null)[];
   /** How many people must approve. */
   quorum?: number;
-  /** Who has approved the call, if `by`, `not` or `quorum` is set. */
+  /** Who has approved it, if `by`, `not` or `quorum` is set. */
   approvedBy?: string[];
+}
+
+interface CallFacts<Name extends string, Input> extends GateFacts {
+  name: Name;
+  input: Input;
+  sideEffect: SideEffect;
 }
 
 /** What an open call needs: a decision whether it runs, the result of a client's tool, or whether it happened. */
@@ -48,6 +52,17 @@ export interface OpenCall<
   readonly '~answer'?: Answer;
 }
 
+/** An answer that is given once people have approved it. */
+export interface OpenReview extends GateFacts {
+  /** As that of an open call. */
+  id: string;
+  kind: 'review';
+  /** The text, before text filters. */
+  answer: string;
+  /** Its value, for an agent with an `output` schema. */
+  output?: JsonValue;
+}
+
 /** A paused run, which continues with `run.unpause()` or `run.step()`. */
 export interface OpenPause {
   id: string;
@@ -58,10 +73,10 @@ export interface OpenPause {
 }
 
 /**
- * What a run waits for from outside: its own calls and those of its sub-agents. A call that waits for a sub-agent's run
+ * What a run waits for from outside: its own calls and answer, and those of its sub-agents. A call that waits for a sub-agent's run
  * is none: what that run waits for is.
  */
-export type Open<Tools = AgentTool> = OpenCallOf<OpenCallKind, Tools> | OpenPause;
+export type Open<Tools = AgentTool> = OpenCallOf<OpenCallKind, Tools> | OpenReview | OpenPause;
 
 /** A call without a result, in whatever state it is. */
 export interface UnsettledCall<Name extends string = string, Input = unknown> extends CallFacts<Name, Input> {
@@ -73,6 +88,11 @@ export interface UnsettledCall<Name extends string = string, Input = unknown> ex
 export type JsonCall = UnsettledCall<string, JsonValue>;
 
 export type JsonOpenCall = OpenCall<string, JsonValue>;
+
+/** What people and clients answer: everything that is open but a pause. */
+export type OpenItem = OpenCall | OpenReview;
+
+export type JsonOpenItem = JsonOpenCall | OpenReview;
 
 type OpenCallOf<Kind extends OpenCallKind, Tools> =
   Tools extends Tool<infer Name, infer Input, infer Output>
@@ -131,11 +151,12 @@ interface FinishedFacts<Tools> extends Spent {
 /** A run that waits for decisions, results or an unpause. */
 export interface WaitingRun<Tools = AgentTool> extends Spent {
   status: 'waiting';
-  /** Everything that the run waits for: its calls in their order, then those of its sub-agents. */
+  /** Everything that the run waits for: its calls in their order or its answer, then those of its sub-agents. */
   open: Open<Tools>[];
   /** The parts of `open` of these kinds. */
   approvals: OpenCallOf<'approval', Tools>[];
   doubts: OpenCallOf<'doubt', Tools>[];
+  reviews: OpenReview[];
   results: ToolResultOf<Tools>[];
   paused: boolean;
 }
@@ -178,8 +199,8 @@ export type RunView = RunSummary & {
   usage: Usage | null;
   /** `null` while the run has something to do. Includes what the runs of its sub-agents wait for. */
   settled: Settled | null;
-  /** What the run waits for, also while it does something else: its own calls, then those of its sub-agents. */
-  open: (JsonOpenCall | OpenPause)[];
+  /** What the run waits for, also while it does something else: its own calls or answer, then those of its sub-agents. */
+  open: (JsonOpenItem | OpenPause)[];
   /** This run's own calls without a result. */
   calls: JsonCall[];
   /** The process that drives the run, and the end of its lease (ms since the epoch). */
@@ -204,7 +225,7 @@ export type Stranding = {
 };
 
 export type InboxItem = {
-  kind: OpenCallKind;
+  kind: OpenItem['kind'];
   /** The run that takes the decision. */
   runId: string;
   /** The topmost run of its family; the run itself if it has no parent. */
@@ -212,7 +233,7 @@ export type InboxItem = {
   agent: string;
   /** The title of the topmost run. */
   title: string;
-  /** When the call began to wait as it does now, in ms since the epoch. */
+  /** When it began to wait as it does now, in ms since the epoch. */
   since: number;
-  call: JsonOpenCall;
+  call: JsonOpenItem;
 };

@@ -32,11 +32,11 @@ export const progressSchema = lazyObject(() => ({
   state: z.string(),
   /** Why the chart decided so, in words. */
   why: z.exactOptional(z.string()),
-  /** The calls that a waiting run waits for: the first 20. */
+  /** What a waiting run waits for: the first 20 calls, or the review of its answer, whose `callId` is its id. */
   waitsFor: z.exactOptional(
     z.array(
       z.object({
-        type: z.enum(['approval', 'result', 'doubt']),
+        type: z.enum(['approval', 'result', 'doubt', 'review']),
         callId: z.string(),
         name: z.string(),
         /** The sub-agent's run that provides the result. */

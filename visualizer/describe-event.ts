@@ -44,6 +44,8 @@ function describeContent(event: RunEvent, format: EventFormat): string {
       return describeItems(event.items, format);
     case 'approval.decided':
       return `${describeDecision(event, format)}${event.sticky === true ? ', including later calls' : ''}`;
+    case 'review.decided':
+      return describeReview(event, format);
     case 'result.received':
       return `${event.isError ? 'error ' : ''}${value(event.output)}`;
     case 'doubt.resolved':
@@ -98,6 +100,7 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'answer.checked':
       return event.text === undefined ? '' : short(event.text);
     case 'answer.blocked':
+    case 'review.requested':
       return short(event.reason);
     case 'run.claimed': {
       const before = event.replaces === undefined ? '' : `, replaces ${shortenOwnerName(event.replaces)}`;
@@ -243,6 +246,17 @@ function describeDecision({ decision }: Of<'approval.decided'>, format: EventFor
         : `rejected: ${format.shorten(decision.reason, SHORT)}`;
     case 'answer':
       return `answered ${describeValue(decision.output, format)}`;
+  }
+}
+
+function describeReview({ decision }: Of<'review.decided'>, { shorten }: EventFormat): string {
+  switch (decision.type) {
+    case 'approve':
+      return decision.text === undefined ? 'approved' : `approved as ${shorten(decision.text, SHORT)}`;
+    case 'reject':
+      return decision.reason === undefined ? 'sent back' : `sent back: ${shorten(decision.reason, SHORT)}`;
+    case 'withdraw':
+      return "the original's approvals do not count";
   }
 }
 

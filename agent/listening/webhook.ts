@@ -7,6 +7,7 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { listRunEventTypes, type RunEvent } from '../../protocol/event.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import type { OpenReview } from '../../protocol/run-view.ts';
 import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
 import type { DeliveryContext, JournaledEvent, LastingListener } from './agent-listeners.ts';
 
@@ -227,7 +228,13 @@ async function describeWaits(store: Store, runId: string): Promise<{ data: JsonO
 function describeOpen({ reason, ...open }: Open): JsonObject {
   const why = omitUndefined({ reason: reason?.slice(0, LONGEST_REASON) });
   if (open.kind === 'pause') return { ...open, ...why };
+  if (open.kind === 'review') return describeReview(open, why);
   const { input, '~answer': _, ...facts } = open;
   const isLong = JSON.stringify(input).length > LONGEST_INPUT;
   return { ...facts, ...why, ...(isLong ? { inputOmitted: true } : { input: toJson(input) }) };
+}
+
+function describeReview({ answer, output, reason: _, ...facts }: OpenReview, why: JsonObject): JsonObject {
+  if (answer.length > LONGEST_INPUT) return { ...facts, ...why, answerOmitted: true };
+  return { ...facts, ...why, answer, ...omitUndefined({ output }) };
 }

@@ -23,8 +23,12 @@ import { type FoundRun, findRun, type OnRun, withRun } from '../store.ts';
 
 type Change = (run: Run, sender: Sender) => Promise<CommandResult>;
 
-export const approve: Action<'approve'> = ({ input, digest, sticky, ...given }) =>
-  decide(given, { kind: 'approval', digest }, { type: 'approve', ...omitUndefined({ input, sticky }) });
+export const approve: Action<'approve'> = ({ input, answer, answerJson, digest, sticky, ...given }) => {
+  const isAnswer = answer !== undefined || answerJson !== undefined;
+  if (isAnswer) assertOneOf({ '--answer': answer, '--answer-json': answerJson, '--input': input });
+  const edit = omitUndefined({ input, answer: answer ?? answerJson, sticky });
+  return decide(given, { kind: 'approval', digest }, { type: 'approve', ...edit });
+};
 
 export const reject: Action<'reject'> = ({ reason, ...given }) =>
   decide(given, { kind: 'approval' }, { type: 'reject', ...omitUndefined({ reason }) });

@@ -11,7 +11,7 @@ import { storeFile } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { plural } from '../render/format.ts';
 import { bold, cyan, dim, Output, yellow } from '../render/output.ts';
-import { HEADINGS, showCall } from '../render/show-open.ts';
+import { HEADINGS, showOpen } from '../render/show-open.ts';
 import { withRun } from '../store.ts';
 import { isFile, readExportFile } from './read-export-file.ts';
 
@@ -108,7 +108,7 @@ function showPlace(
     if (calls.length === 0) output.line(`  attempt ${attempt} of turn ${number}`);
   } else if (settled.status === 'waiting') {
     for (const open of settled.open)
-      if (open.kind !== 'pause') showCall(output, open, HEADINGS[open.kind], context.now);
+      if (open.kind !== 'pause') showOpen(output, open, HEADINGS[open.kind], context.now);
     if (settled.paused) output.line(yellow('The run is paused.'));
   } else fact('status', settled.status);
   if (entries === of) return;

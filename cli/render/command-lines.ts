@@ -1,4 +1,4 @@
-import type { OpenCall } from '../../engine/log/settled.ts';
+import type { OpenItem } from '../../protocol/run-view.ts';
 import { DEFAULT_STORE } from '../options.ts';
 import { formatPath, formatStore, isDatabase } from './format.ts';
 
@@ -12,12 +12,17 @@ export class CommandLines {
     this.#store = isKnown ? [] : ['--db', isDatabase(file) ? formatStore(file) : file];
   }
 
-  /** Returns the commands that decide an open call. An approval is bound to the call's digest. */
-  decide({ kind, runId, callId, digest }: OpenCall): string[] {
+  /** Returns the commands that decide an open call or review. An approval is bound to the digest. */
+  decide({ kind, runId, callId, digest }: OpenItem): string[] {
     switch (kind) {
       case 'approval':
         return [
           this.of('approve', runId, callId, '--digest', digest),
+          `${this.of('reject', runId, callId)} --reason TEXT`,
+        ];
+      case 'review':
+        return [
+          `${this.of('approve', runId, callId, '--digest', digest)} [--answer TEXT]`,
           `${this.of('reject', runId, callId)} --reason TEXT`,
         ];
       case 'result':

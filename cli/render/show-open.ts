@@ -1,8 +1,9 @@
-import { listUnsettled, type OpenCall, type Settled } from '../../engine/log/settled.ts';
+import { listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import type { Context } from '../../machines/context.ts';
 import { describeApprovals, describeDuties, hasDuties } from '../../machines/duties.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import type { OpenItem } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import type { CommandLines } from './command-lines.ts';
 import { describeUsage, formatDistance, formatValue, shortenCell } from './format.ts';
@@ -10,27 +11,30 @@ import { cyan, dim, type Output, red, type Style, yellow } from './output.ts';
 
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
-/** Prints a call with all facts that a decision needs. Its input is printed in full. */
-export function showCall(output: Output, call: OpenCall, heading: string, now: number): void {
+/** Prints a call or a review with all facts that a decision needs. The input or the answer is printed in full. */
+export function showOpen(output: Output, open: OpenItem, heading: string, now: number): void {
   const fact = (label: string, text: string) => output.line(dim(`  ${label.padEnd(12)}`), text);
-  output.line(yellow(call.name), ` ${heading}`);
-  fact('call', call.callId);
-  fact('side effect', call.sideEffect);
-  if (call.reason !== undefined) fact('reason', call.reason);
-  if (call.kind !== 'result' && hasDuties(call)) fact('needs', describeDuties(call));
-  if (call.approvedBy !== undefined) fact('so far', describeApprovals(call));
-  if (call.expiresAt !== undefined) {
-    fact('expires', `${new Date(call.expiresAt).toISOString()} (${formatDistance(call.expiresAt, now)})`);
+  const isReview = open.kind === 'review';
+  output.line(yellow(isReview ? 'the answer' : open.name), ` ${heading}`);
+  fact(isReview ? 'review' : 'call', open.callId);
+  if (!isReview) fact('side effect', open.sideEffect);
+  if (open.reason !== undefined) fact('reason', open.reason);
+  if (open.kind !== 'result' && hasDuties(open)) fact('needs', describeDuties(open));
+  if (open.approvedBy !== undefined) fact('so far', describeApprovals(open));
+  if (open.expiresAt !== undefined) {
+    fact('expires', `${new Date(open.expiresAt).toISOString()} (${formatDistance(open.expiresAt, now)})`);
   }
-  fact('digest', call.digest);
-  output.line(dim('  input'));
-  for (const line of formatValue(call.input as JsonValue, '    ')) output.line(line);
+  fact('digest', open.digest);
+  output.line(dim(isReview ? '  answer' : '  input'));
+  const value = isReview ? (open.output ?? open.answer) : (open.input as JsonValue);
+  for (const line of formatValue(value, '    ')) output.line(line);
 }
 
 export const HEADINGS = {
   approval: 'waits for approval',
   result: 'waits for its result',
   doubt: 'is in doubt: it may or may not have happened',
+  review: 'waits for a review',
 } as const;
 
 /** Prints what a run waits for, with the commands that resolve it. `now` is in ms since the epoch. */
@@ -45,7 +49,7 @@ export function showWaiting(
   const command = (text: string) => output.line('  ', cyan(text));
   for (const open of settled.open) {
     if (open.kind === 'pause') continue;
-    showCall(output, open, HEADINGS[open.kind], now);
+    showOpen(output, open, HEADINGS[open.kind], now);
     for (const line of commands.decide(open)) command(line);
   }
   for (const { name, waitsFor } of listUnsettled(context)) {

@@ -15,6 +15,7 @@ import type { MakeCommand } from '../log/command.ts';
 import type { AppendOutcome, SubmitResult } from '../log/refusal.ts';
 import type { RunLog } from '../log/run-log.ts';
 import type { Settled } from '../log/settled.ts';
+import type { OutputContract } from '../services/definition.ts';
 import type { MissingModel } from '../services/prepare-request.ts';
 import type { Service } from '../services/service.ts';
 import type { Children } from '../sub-agents/children.ts';
@@ -36,6 +37,8 @@ export type RunOptions = {
   /** Why this process has no model for the run's next turn; `undefined` if it has one. */
   explainMissingModel(context: Context): MissingModel | undefined;
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
+  /** Of an agent with an output schema. */
+  output?: OutputContract;
   /** The transcript of the chain of runs up to `continues`; empty for `null`. */
   loadInherited(continued: Continued): Promise<readonly Item[]>;
   textFilters: readonly (() => TextFilter)[];

@@ -1,6 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
-import { digestCall } from '../../protocol/content/digest.ts';
+import { digestCall, digestOf } from '../../protocol/content/digest.ts';
 import { callsOf, type QualifiedCall, type RunEvent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
@@ -19,9 +19,30 @@ export function checkDigests(state: ChartState | null, event: RunEvent): string 
     }
     case 'approval.decided':
       return checkDecision(state, event);
+    case 'review.requested':
+    case 'review.decided':
+      return checkReview(state, event);
     default:
       return null;
   }
+}
+
+/** A review that is not open any more is no longer compared. */
+function checkReview(
+  state: ChartState | null,
+  event: Extract<RunEvent, { type: 'review.requested' | 'review.decided' }>,
+): string | null {
+  const { answer, review } = state?.context ?? {};
+  const before = answer?.text ?? '';
+  const isRequest = event.type === 'review.requested';
+  const reviewed = isRequest ? (event.text ?? before) : before;
+  if (!isRequest && review?.id !== event.reviewId) return null;
+  if (event.digest !== digestOf(reviewed) && !isRedacted(reviewed))
+    return `has review ${event.reviewId} with a digest that does not match the answer`;
+  if (isRequest || event.decision.type !== 'approve') return null;
+  const { text, editDigest } = event.decision;
+  if (text === undefined || editDigest === digestOf(text) || isRedacted(text)) return null;
+  return `changes the answer of review ${event.reviewId} with a digest that does not match it`;
 }
 
 type Decided = Extract<RunEvent, { type: 'approval.decided' }>;

@@ -255,7 +255,8 @@ export function progressOf(state: ChartState): Progress {
   if (usage !== null && usage.cachedInputTokens !== null)
     progress.cached = { tokens: usage.cachedInputTokens, of: usage.inputTokens };
   if (next !== null) progress.why = next.why.slice(0, LONGEST_WHY);
-  if (state.hasTag('rest') && context.open > 0) progress.waitsFor = listAwaited(context);
+  if (state.hasTag('rest') && (context.open > 0 || context.review !== null))
+    progress.waitsFor = listAwaited(context);
   if (state.status === 'active') return progress;
   progress.endedAt = context.now;
   if (next?.type === 'fail') progress.errorCode = next.code;
@@ -263,7 +264,8 @@ export function progressOf(state: ChartState): Progress {
   return progress;
 }
 
-function listAwaited({ calls }: Context): NonNullable<Progress['waitsFor']> {
+function listAwaited({ calls, review }: Context): NonNullable<Progress['waitsFor']> {
+  if (review !== null) return [{ type: 'review', callId: review.id, name: 'answer' }];
   const awaited = calls.flatMap(({ callId, name, childRunId, status }) => {
     const type = OPEN_KINDS[status];
     if (type === undefined) return [];

@@ -1,4 +1,5 @@
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { OpenItem } from '../../protocol/run-view.ts';
 import {
   type FeedEntry,
   listAll,
@@ -216,9 +217,9 @@ export async function countFollowedRuns(store: Store): Promise<Record<RunStatus,
   return counts;
 }
 
-/** Returns how many calls wait for a person or a client, without those that wait for the run of a sub-agent. */
-export async function countWaits(store: Store): Promise<Record<'approval' | 'result' | 'doubt', number>> {
-  const counts = { approval: 0, result: 0, doubt: 0 };
+/** Returns how many calls and answers wait for a person or a client, without those that wait for the run of a sub-agent. */
+export async function countWaits(store: Store): Promise<Record<OpenItem['kind'], number>> {
+  const counts = { approval: 0, result: 0, doubt: 0, review: 0 };
   let seen = 0;
   for await (const { waitsFor } of listAll(store, { status: 'waiting', onDamaged: () => {} })) {
     for (const { type, runId } of waitsFor ?? []) if (runId === undefined) counts[type] += 1;

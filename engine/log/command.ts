@@ -62,7 +62,12 @@ export async function makeDecision(
   const decided = { type: 'approval.decided', callId, digest, ...decider } as const;
   switch (command.type) {
     case 'approve': {
-      const { input, sticky } = command;
+      const { input, answer, sticky } = command;
+      if (answer !== undefined)
+        return refuse(
+          'input-invalid',
+          `${callId} names a call: expected "input", which replaces its input, and not "answer".`,
+        );
       const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools, judge);
       if (edit !== undefined && 'accepted' in edit) return edit;
       return { ...decided, decision: { type: 'approve', ...edit }, ...omitUndefined({ sticky }) };
@@ -149,6 +154,13 @@ export function repeatCommand(event: CommandInput): RunCommand {
       if (decision.type === 'reject')
         return { type: 'reject', ...options, ...omitUndefined({ reason: decision.reason }), ...sender };
       return { type: 'answer', callId, output: decision.output, ...sender };
+    }
+    case 'review.decided': {
+      const { reviewId: callId, decision } = event;
+      if (decision.type === 'reject')
+        return { type: 'reject', callId, ...omitUndefined({ reason: decision.reason }), ...sender };
+      const answer = decision.type === 'approve' ? decision.text : undefined;
+      return { type: 'approve', callId, ...omitUndefined({ answer }), ...sender };
     }
     case 'result.received': {
       const { callId, output, isError } = event;
@@ -301,11 +313,13 @@ export function findFault(event: ChartEvent): Refusal | null {
   return refuse('input-invalid', `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`);
 }
 
-/** The reason for a rejection or a failure, which the model reads as the call's result; empty without one. */
+/** The reason for a rejection or a failure, which the model reads; empty without one. */
 function reasonOf(event: ChartEvent): string {
-  if (event.type === 'approval.decided' && event.decision.type === 'reject')
-    return event.decision.reason ?? '';
-  return event.type === 'doubt.resolved' && event.resolution.type === 'failed' ? event.resolution.reason : '';
+  if (event.type !== 'approval.decided' && event.type !== 'review.decided')
+    return event.type === 'doubt.resolved' && event.resolution.type === 'failed'
+      ? event.resolution.reason
+      : '';
+  return event.decision.type === 'reject' ? (event.decision.reason ?? '') : '';
 }
 
 /** The command, with an output that is too large for the journal stored as a blob. */

@@ -1,11 +1,18 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
-import { describeBar, describeDuties, findBar } from '../../machines/duties.ts';
+import { type Decidable, describeBar, describeDuties, findBar } from '../../machines/duties.ts';
 import { findBarredEdit, findDutyFault } from '../../machines/fold.ts';
+import { findReviewBar, findReviewFault } from '../../machines/review.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
-import { type ChartEvent, type CommandEvent, callsOf, type JournalEntry } from '../../protocol/event.ts';
+import {
+  type ChartEvent,
+  type CommandEvent,
+  callsOf,
+  type JournalEntry,
+  type People,
+} from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Stranding } from '../../protocol/run-view.ts';
 
@@ -63,12 +70,20 @@ export function findRefusal(
 
 function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly JournalEntry[]): Refusal {
   const { runId } = state.context;
-  if ('callId' in event) return explainCallRefusal(state, event, journal);
+  if (event.type === 'review.decided') return explainReviewRefusal(state, event.reviewId, event, journal);
+  if ('callId' in event) {
+    const { callId } = event;
+    return hasReview(journal, callId)
+      ? explainReviewRefusal(state, callId, null, journal)
+      : explainCallRefusal(state, event, journal);
+  }
   if (hasEnded(state)) return refuseEnded(runId);
   switch (event.type) {
     case 'transcript.edited': {
       const barred = findBarredEdit(state.context, event);
       if (barred !== undefined) return refuseBarred(state.context, barred, event);
+      const kept = refuseReviewEdit(state.context, event);
+      if (kept !== null) return kept;
       return refuse(
         'refused',
         `Run ${runId} cannot be edited now. Pause it, wait until it rests between turns, and keep every call that was started.`,
@@ -77,6 +92,8 @@ function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly 
     case 'turn.edited': {
       const barred = findBarredEdit(state.context, event);
       if (barred !== undefined) return refuseBarred(state.context, barred, event);
+      const kept = refuseReviewEdit(state.context, event);
+      if (kept !== null) return kept;
       return refuse(
         'refused',
         `Turn ${event.turn} of run ${runId} cannot be edited now. Pause the run before the calls of its latest turn start. The closing turn takes no calls.`,
@@ -94,8 +111,71 @@ function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly 
   }
 }
 
+/** An edit replaces the answer under review; only those who may decide it make one. */
+function refuseReviewEdit(context: Context, editor: Decider): Refusal | null {
+  const { review, people } = context;
+  if (review === null || findReviewBar(context, editor) === null) return null;
+  return refuseGate(`Review ${review.id}`, review, people, editor);
+}
+
 function refuseEnded(runId: string): Refusal {
   return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
+}
+
+/** Whether an event asked for a review of this id. */
+function hasReview(journal: readonly JournalEntry[], id: string): boolean {
+  return journal.some(({ event }) => event.type === 'review.requested' && event.reviewId === id);
+}
+
+/** Why a decision about an answer is refused. `event`: `null` for one about a call with the id of a review that is over. */
+function explainReviewRefusal(
+  state: ChartState,
+  id: string,
+  event: Extract<ChartEvent, { type: 'review.decided' }> | null,
+  journal: readonly JournalEntry[],
+): Refusal {
+  const { context } = state;
+  const { review, people, runId } = context;
+  if (review?.id !== id || event === null || hasEnded(state)) {
+    const decided = journal.flatMap(({ event: its }) =>
+      its.type === 'review.decided' && its.reviewId === id && its.decision.type !== 'withdraw' ? [its] : [],
+    );
+    const last = decided.at(-1);
+    if (last !== undefined) {
+      const who = last.by === undefined ? '' : ` by ${last.by}`;
+      const what = last.decision.type === 'reject' ? 'sent back' : 'approved';
+      const when = new Date(last.at).toISOString();
+      return refuse(
+        'already-decided',
+        `Review ${id} was already decided: the answer was ${what}${who} at ${when}.`,
+        last.by,
+      );
+    }
+    if (hasEnded(state)) return refuseEnded(runId);
+    if (!hasReview(journal, id))
+      return refuse('call-unknown', `Run ${runId} has no review ${id}. Look at what it waits for.`);
+    return refuse(
+      'call-not-open',
+      `Review ${id} is over: its answer expired or was replaced. Look at what the run waits for.`,
+    );
+  }
+  if (review.digest !== event.digest)
+    return refuse(
+      'wrong-digest',
+      `Review ${id} is not of the answer that was reviewed: its digest is ${review.digest}. Review it and decide again.`,
+    );
+  if (review.expiresAt !== undefined && event.at >= review.expiresAt)
+    return refuse('expired', `Review ${id} has expired: it had to be decided earlier.`);
+  const fault = findReviewFault(context, event);
+  if (fault === 'repeated') {
+    const { quorum, approvedBy = [] } = review;
+    return refuse(
+      'already-decided',
+      `The answer of review ${id} was already approved by ${event.by}. It needs ${quorum} people; ${approvedBy.length} of them have approved it.`,
+      event.by,
+    );
+  }
+  return refuseGate(`Review ${id}`, review, people, event);
 }
 
 type CallEvent = Extract<ChartEvent, { callId: string }>;
@@ -173,13 +253,19 @@ function explainBar(context: Context, call: Call, event: CallEvent): Refusal | n
   return isOpen && findBar(call, context.people, event) !== null ? refuseBarred(context, call, event) : null;
 }
 
-function refuseBarred({ people }: Context, call: Call, decider: { by?: string; groups?: string[] }): Refusal {
-  const bar = findBar(call, people, decider);
+function refuseBarred({ people }: Context, call: Call, decider: Decider): Refusal {
+  return refuseGate(`Call ${call.callId}`, call, people, decider);
+}
+
+type Decider = { by?: string; groups?: string[] };
+
+function refuseGate(what: string, gate: Decidable, people: People, decider: Decider): Refusal {
+  const bar = findBar(gate, people, decider);
   const why = bar === null ? '' : describeBar(bar, decider.by ?? '');
   return refuse(
     'not-allowed',
-    `Call ${call.callId} is not for ${decider.by ?? 'someone without a name'} to decide: ${why}. It needs ${describeDuties(call)}.`,
-    call.by ?? [],
+    `${what} is not for ${decider.by ?? 'someone without a name'} to decide: ${why}. It needs ${describeDuties(gate)}.`,
+    gate.by ?? [],
   );
 }
 

@@ -187,7 +187,15 @@ export class RunLog {
     else this.#follower.onInput(effects);
     const outcome = await settled;
     host.reach?.('input.after');
+    if (outcome === 'appended' && this.#follower === null) this.#takeBackText(effects);
     return outcome;
+  }
+
+  /** An input at rest, such as a decision about the answer, takes back text that readers have; no driver tells them. */
+  #takeBackText(effects: readonly Effect[]): void {
+    for (const effect of effects)
+      if (effect.type === 'publish' && effect.notice.type === 'text.discarded')
+        this.#events.publishDelta(effect.notice);
   }
 
   report(event: ReportEvent): readonly Effect[] | null {

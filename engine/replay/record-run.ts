@@ -38,6 +38,7 @@ const REPORTS = [
   'timer.fired',
   'answer.checked',
   'answer.blocked',
+  'review.requested',
   'transcript.compacted',
   'compaction.failed',
 ] as const;

@@ -1,6 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { CallStatus, Context } from '../../machines/context.ts';
-import { callsOf } from '../../protocol/event.ts';
+import { callsOf, type RunEvent } from '../../protocol/event.ts';
 import type { CallCommand, RunCommand } from '../../protocol/run-command.ts';
 import { type JournalStore, readJournal } from '../journal/read-journal.ts';
 import { type Refusal, refuse } from '../log/refusal.ts';
@@ -79,6 +79,7 @@ export class CallRouter {
 
   #isOwn(command: CallCommand, context: Context): boolean {
     if (command.runId !== undefined) return command.runId === this.#runId;
+    if (isReview(context, command)) return true;
     const call = findCall(context, command.callId);
     if (call === undefined || !APPLIES_TO[command.type].includes(call.status)) return false;
     return call.childRunId === undefined || ('digest' in command && call.digest === command.digest);
@@ -108,6 +109,7 @@ export class CallRouter {
     const find = (digest?: string) =>
       this.#findBelow(context, child => {
         if (runId !== undefined) return child.id === runId;
+        if (isReview(child.context, command)) return true;
         const call = findCall(child.context, callId);
         if (call === undefined || !APPLIES_TO[type].includes(call.status)) return false;
         return digest === undefined || call.digest === digest;
@@ -125,14 +127,14 @@ export class CallRouter {
     return found;
   }
 
-  /** A child that once made this call, whatever its outcome. */
+  /** A child that once made this call, or asked for this review, whatever its outcome. */
   async #findPast({ callId, runId }: CallCommand, context: Context): Promise<RunHandle[]> {
     for (const { event } of await readJournal(this.#store, this.#runId)) {
       if (event.type !== 'tool.suspended' || (runId ?? event.childRunId) !== event.childRunId) continue;
       const child = await this.#children.openOwn(context, event);
       const journal = child === undefined ? [] : await readJournal(this.#store, event.childRunId);
-      const made = journal.flatMap(({ event: its }) => callsOf(its));
-      if (child !== undefined && made.some(call => call.callId === callId)) return [child];
+      const made = journal.flatMap(({ event: its }) => namesIn(its));
+      if (child !== undefined && made.includes(callId)) return [child];
     }
     return [];
   }
@@ -144,4 +146,14 @@ export class CallRouter {
       ({ event }) => DECISIONS.includes(event.type) && 'callId' in event && event.callId === callId,
     );
   }
+}
+
+function isReview({ review }: Context, { callId }: CallCommand): boolean {
+  return review?.id === callId;
+}
+
+/** What the event opens for decisions. */
+function namesIn(event: RunEvent): string[] {
+  if (event.type === 'review.requested') return [event.reviewId];
+  return callsOf(event).map(({ callId }) => callId);
 }

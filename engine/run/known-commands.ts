@@ -15,7 +15,7 @@ import {
   type RunCommand,
   type YieldOptions,
 } from '../../protocol/run-command.ts';
-import type { OpenCall } from '../../protocol/run-view.ts';
+import type { OpenCall, OpenReview } from '../../protocol/run-view.ts';
 import { settingsSchema } from '../../protocol/turn.ts';
 import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
@@ -100,13 +100,16 @@ function refuse(of: string, given: unknown, known: object): void {
 }
 
 /**
- * The call that a decision is about: its id, or the open call itself. With the call, the types of `input` and `output`
- * are those of its tool, or of its tools if it can be of several, and the decision names the call's run and digest.
+ * The call or review that a decision is about: its id, or itself, as in `settled.open`. With a call, the types of `input` and `output`
+ * are those of its tool, or of its tools if it can be of several, and the decision names the run and digest.
  */
-export type CallReference = string | OpenCall;
+export type CallReference = string | OpenCall | OpenReview;
 
-export type InputOf<Call extends CallReference> =
-  Call extends OpenCall<string, infer Input> ? Input : unknown;
+export type InputOf<Call extends CallReference> = Call extends OpenReview
+  ? never
+  : Call extends OpenCall<string, infer Input>
+    ? Input
+    : unknown;
 
 export type AnswerOf<Call extends CallReference> =
   Call extends OpenCall<string, unknown, infer Answer> ? Answer : unknown;
@@ -117,7 +120,7 @@ export function referTo(call: CallReference): { callId: string; runId?: string; 
   if (typeof call !== 'object' || call === null || typeof call.callId !== 'string')
     throw new EngineError(
       'input-invalid',
-      `Expected an open call or its id, got ${JSON.stringify(call)}. The open calls of a run are in settled.open.`,
+      `Expected an open call or review, or its id, got ${JSON.stringify(call)}. Those of a run are in settled.open.`,
     );
   const { callId, runId, digest } = call;
   return { callId, runId, digest };

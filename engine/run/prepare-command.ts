@@ -19,8 +19,12 @@ import { becameOnce } from '../services/tool-batch.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
 import type { CallRouter } from './call-router.ts';
 import { editCall, editTurn, requalify } from './edits.ts';
+import { makeReviewDecision } from './review-command.ts';
 
-type Surroundings = Pick<RunOptions, 'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'> & {
+type Surroundings = Pick<
+  RunOptions,
+  'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools' | 'output'
+> & {
   store: CommandStore;
 };
 
@@ -53,6 +57,7 @@ async function decide(
   if (command.type === 'edit-turn') return await editTurn(command, { ...surroundings, context });
   const { callId } = command;
   if (command.type === 'edit-call') return await editCall(callId, command, { ...surroundings, context });
+  if (context.review?.id === callId) return await makeReviewDecision(command, context, surroundings.output);
   const call = findCall(context, callId);
   const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
   const refusal = isRetry && call?.status === 'doubted' ? await refuseSecondRun(call, surroundings) : null;

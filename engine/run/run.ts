@@ -249,7 +249,10 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return textsIn(this.story());
   }
 
-  /** Allows a gated call to run, with another input if `input` is given. Example: see `settled`. */
+  /**
+   * Allows a gated call to run, with another input if `input` is given. Or gives an answer under review, or `answer` in its
+   * place. Example: see `settled`.
+   */
   async approve<Call extends CallReference>(
     call: Call,
     options: ApproveOptions<InputOf<Call>> = {},
@@ -257,7 +260,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return await this.#submitOne(commandOf({ type: 'approve', ...referTo(call) }, options));
   }
 
-  /** Refuses a gated call. The model reads the reason as the call's result. */
+  /** Refuses a gated call, or sends an answer under review back. The model reads the reason. */
   async reject(call: CallReference, options: RejectOptions = {}): Promise<CommandResult> {
     return await this.#submitOne(commandOf({ type: 'reject', ...referTo(call) }, options));
   }
@@ -278,7 +281,10 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return await this.#submitOne(commandOf({ type: 'resolve', ...referTo(call) }, resolution));
   }
 
-  /** Queues a message for the next turn; gated calls keep waiting. If the agent's `onMessage` is `supersede`, rejects them. */
+  /**
+   * Queues a message for the next turn; gated calls and a review keep waiting. If the agent's `onMessage` is `supersede`,
+   * rejects the calls and takes the answer back.
+   */
   async send(message: string | readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
     return await this.#submitOne(commandOf({ type: 'send', message }, options));
   }

@@ -1,4 +1,6 @@
+import { dutiesOf, hasDuties } from '../../machines/duties.ts';
 import { toolResults } from '../../machines/tool-results.ts';
+import { digestOf } from '../../protocol/content/digest.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { AnswerContext, AnswerGuardrail } from '../../protocol/guardrail.ts';
 import { DEEPEST_JSON, isTooDeep, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
@@ -7,11 +9,11 @@ import type { OutputContract } from './definition.ts';
 import { GuardrailUsage, judge } from './guardrails.ts';
 import type { Service, ServiceScope } from './service.ts';
 
-/** The longest answer that a guardrail may give, in bytes of UTF-8. */
-const LONGEST_ANSWER_BYTES = 1_048_576;
+/** The longest answer that a guardrail or a person may give, in bytes of UTF-8. */
+export const LONGEST_ANSWER_BYTES = 1_048_576;
 
 /**
- * Applies the guardrails of the answer, then the output schema. An incomplete answer with an invalid format ends the run
+ * Applies the guardrails of the answer, then the output schema. If one of them asks, the answer waits for people. An incomplete answer with an invalid format ends the run
  * without an output.
  */
 export function makeAnswerCheck(
@@ -27,6 +29,7 @@ export function makeAnswerCheck(
       scope.context().answer?.text ?? '',
       await contextOf(scope, usage),
       readAnswer,
+      { mayAsk: true },
     );
     if (scope.stop.isStopped) return;
     if (judged.type === 'blocked')
@@ -47,7 +50,20 @@ export function makeAnswerCheck(
       // Without a schema here, the output is that of the sub-agent that answered.
       const known = output === undefined && !judged.isReplaced ? scope.context().answer?.output : undefined;
       const format = 'output' in checked ? { output: checked.output } : omitUndefined({ output: known });
-      scope.report({ type: 'answer.checked', ...passed, ...format, ...usage.spent });
+      const shared = { ...passed, ...format, ...usage.spent };
+      const { asked } = judged;
+      if (asked === undefined) return void scope.report({ type: 'answer.checked', ...shared });
+      const { reason = '', expiresInMs } = asked;
+      const duties = hasDuties(asked) ? dutiesOf(asked) : undefined;
+      const expiresAt = expiresInMs === undefined ? undefined : scope.host.now() + expiresInMs;
+      const reviewId = scope.host.newId('review');
+      const gate = {
+        reviewId,
+        digest: digestOf(judged.value),
+        reason,
+        ...omitUndefined({ duties, expiresAt }),
+      };
+      scope.report({ type: 'review.requested', ...gate, ...shared });
     }
   };
 }

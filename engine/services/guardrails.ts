@@ -37,7 +37,8 @@ export async function judge<Value, Context, Other extends AskVerdict = never>(
       if (verdict.type === 'block') return { type: 'blocked', reason: verdict.reason };
       if (verdict.type === 'pass') continue;
       if (verdict.type === 'ask') {
-        if (!mayAsk) throw new Error("its guardrail gave an 'ask', which only toolInput may");
+        if (!mayAsk)
+          throw new Error("its guardrail gave an 'ask', which only those of toolInput and answer may");
         asked = combineApprovals(asked, verdict.approval);
         continue;
       }

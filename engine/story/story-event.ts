@@ -2,7 +2,14 @@ import type { Call } from '../../machines/context.ts';
 import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { Item, MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { CancelledRun, FailedRun, FinishedRun, JsonOpenCall, RunView } from '../../protocol/run-view.ts';
+import type {
+  CancelledRun,
+  FailedRun,
+  FinishedRun,
+  JsonOpenCall,
+  OpenReview,
+  RunView,
+} from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 
 /** An attempt of a turn: the chart's numbers, from 1. */
@@ -77,9 +84,21 @@ export type StoryEvent = { runId: string } /**
       completed: Of<'turn.completed'>;
     } & Place &
       FromEntry)
-  /** A check of the answer changed its text, let through what readers had not seen, or blocked it. */
+  /** A check or a person changed the text of the answer, or let through what readers had not seen. */
   | ({ type: 'answer.changed'; text: string } & FromEntry)
+  /** What readers have of the answer does not count: a check blocked it, or its review ended without it. */
   | ({ type: 'answer.blocked'; reason: string } & FromEntry)
+  /** The answer waits for people, now or again. Readers may have its text, which is not final. */
+  | ({ type: 'review.asked'; open: OpenReview } & FromEntry)
+  /** `edited`: the answer was approved with another text. */
+  | ({
+      type: 'review.decided';
+      reviewId: string;
+      approved: boolean;
+      edited?: true;
+      reason?: string;
+      by?: string;
+    } & FromEntry)
   /** The run of a sub-agent, to which the conversation was handed, gave the answer. It follows what the run itself said. */
   | ({ type: 'answer.taken'; agent: string; text: string } & FromEntry)
   /** The call needs someone outside the run, now or again. */

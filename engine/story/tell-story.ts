@@ -1,6 +1,8 @@
 import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
-import { describeIncomplete, describeOpen, listOpen } from '../../machines/settled.ts';
+import { isOfChart } from '../../machines/fold.ts';
+import { endsReview } from '../../machines/review.ts';
+import { describeIncomplete, describeOpen, describeReview, listOpen } from '../../machines/settled.ts';
 import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
@@ -81,7 +83,10 @@ export class StoryTeller {
     this.#tellState(event, from, around);
     this.#tellEntry(event, from, around);
     if (around.before !== null) this.#tellCalls(event, from, around);
-    if (around.before !== null) this.#tellAnswer(from, around.before, around.after);
+    if (around.before !== null) {
+      this.#tellReview(event, from, around.before, around.after);
+      this.#tellAnswer(from, around.before, around.after);
+    }
     this.#tellEnd(from, around);
     if (!this.#told.some(told => 'seq' in told && told.type !== 'state'))
       this.#tell({ type: 'note', ...from, event });
@@ -154,14 +159,11 @@ export class StoryTeller {
       case 'run.quarantined':
         this.#discard('restarted');
         break;
-      case 'answer.checked': {
-        const { turn, answer, answeredBy } = after.context;
-        if (answeredBy?.type === 'agent') return this.#tellTaken(from, after);
-        const text = event.text ?? (turn.shown ? undefined : answer?.text);
-        if (text !== undefined && text !== '')
-          this.#tell({ type: 'answer.changed', ...from, text: filterText(text, this.#filters) });
+      case 'answer.checked':
+        return this.#tellPassed(from, after, event.text !== undefined);
+      case 'review.decided':
+        this.#tellReviewed(event, from, { before, after });
         return;
-      }
       case 'answer.blocked':
         return this.#tell({ type: 'answer.blocked', ...from, reason: event.reason });
       case 'tool.started': {
@@ -178,11 +180,12 @@ export class StoryTeller {
       case 'text.started':
       case 'calls.started':
       case 'timer.fired':
+      case 'review.requested':
       case 'tool.settled':
       case 'approval.decided':
       case 'result.received':
       case 'doubt.resolved':
-        // Told by what it changes in its call.
+        // Told by what it changes in its call, or in the answer.
         return;
       default:
     }
@@ -384,6 +387,47 @@ export class StoryTeller {
   #tellAnswer(from: Entry, before: ChartState, after: ChartState): void {
     const { answeredBy, config } = after.context;
     if (answeredBy !== before.context.answeredBy && !config.checksAnswer) this.#tellTaken(from, after);
+  }
+
+  /** The answer has passed. `isChanged`: a check or a person changed the text that the model wrote. */
+  #tellPassed(from: Entry, after: ChartState, isChanged: boolean): void {
+    const { turn, answer, answeredBy } = after.context;
+    if (answeredBy?.type === 'agent') return this.#tellTaken(from, after);
+    const text = isChanged || !turn.shown ? filterText(answer?.text ?? '', this.#filters) : '';
+    if (text !== '') this.#tell({ type: 'answer.changed', ...from, text });
+  }
+
+  #tellReviewed(
+    { reviewId, decision, by }: Of<'review.decided'>,
+    from: Entry,
+    { before, after }: Around,
+  ): void {
+    if (decision.type === 'withdraw') return;
+    const approved = decision.type === 'approve';
+    const edited = approved && decision.text !== undefined ? (true as const) : undefined;
+    const reason = decision.type === 'reject' ? decision.reason : undefined;
+    this.#tell({
+      type: 'review.decided',
+      ...from,
+      reviewId,
+      approved,
+      ...omitUndefined({ edited, reason, by }),
+    });
+    const review = before?.context.review;
+    if (!approved || after.context.review !== null || review === null) return;
+    this.#tellPassed(from, after, edited === true || review?.edited === true || review?.replaced === true);
+  }
+
+  /** A review that begins, is about another answer, or ends without the answer. */
+  #tellReview(event: RunEvent, from: Entry, { context: was }: ChartState, { context: is }: ChartState): void {
+    const [open] = describeReview(is);
+    if (open !== undefined && was.review?.digest !== open.digest)
+      this.#tell({ type: 'review.asked', ...from, open });
+    if (isOfChart(event) && endsReview(was, event)) {
+      const last = is.transcript.at(-1);
+      const reason = is.sentBack?.reason ?? (last?.type === 'message' ? textOf(last) : '');
+      this.#tell({ type: 'answer.blocked', ...from, reason });
+    }
   }
 
   #tellTaken(from: Entry, { context: { answer, answeredBy } }: ChartState): void {

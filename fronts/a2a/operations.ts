@@ -12,7 +12,7 @@ import { chatLabels, chatOf } from '../../protocol/listing/label.ts';
 import { textOf } from '../../protocol/message.ts';
 import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import type { FinishedRun, OpenCall, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { FinishedRun, OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import { MOST_LISTED, type RunRecord, type RunStatus } from '../../protocol/store.ts';
 import { ApiError } from '../../server/error-envelope.ts';
 import { type Hold, settledNow, unlessAborted, whileHeld } from '../../server/runs/run-registry.ts';
@@ -275,6 +275,7 @@ const decisionSchema = z.object({
   callId: z.exactOptional(z.string()),
   approved: z.exactOptional(z.boolean()),
   input: z.exactOptional(z.json()),
+  answer: z.exactOptional(z.json()),
   reason: z.exactOptional(z.string()),
   output: z.exactOptional(z.json()),
   isError: z.exactOptional(z.boolean()),
@@ -286,7 +287,7 @@ type Decision = z.infer<typeof decisionSchema>;
 
 const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
 
-/** With one open call, a text answers a client tool, and `approve` and `reject` decide an approval. Throws `invalid-params`. */
+/** With one open call, a text answers a client tool, and `approve` and `reject` decide an approval or a review. Throws `invalid-params`. */
 function readCommands(parts: readonly GivenPart[], open: OpenCalls): RunCommand[] {
   const read = parts.map(part => ({ part, found: readDecision(part) }));
   const decisions = read.flatMap(({ found }) => found);
@@ -318,12 +319,12 @@ function readDecision({ data }: GivenPart): Decision[] {
   return [decision.data];
 }
 
-function decisionOfText(parts: readonly GivenPart[], kind: OpenCallKind): Decision | null {
+function decisionOfText(parts: readonly GivenPart[], kind: OpenItem['kind']): Decision | null {
   const text = parts.map(part => part.text ?? '').join('\n');
   if (parts.some(part => part.text === undefined)) return null;
   if (kind === 'result') return { output: text };
   const word = text.trim().toLowerCase();
-  if (kind !== 'approval' || (word !== 'approve' && word !== 'reject')) return null;
+  if ((kind !== 'approval' && kind !== 'review') || (word !== 'approve' && word !== 'reject')) return null;
   return { approved: word === 'approve' };
 }
 
@@ -421,19 +422,19 @@ function askParts(runId: string, settled: WaitingRun): WirePart[] {
   ];
 }
 
-const NEEDS: Readonly<Record<OpenCallKind, string>> = {
+const NEEDS: Readonly<Record<OpenItem['kind'], string>> = {
   approval: 'Needs approval',
   result: 'Needs a result',
   doubt: 'May have happened',
+  review: 'Needs a review',
 };
 
-function describeOpen([callId, call]: [string, OpenCall]): JsonObject {
-  const { kind, name, input, reason, expiresAt } = call;
+function describeOpen([callId, open]: [string, OpenItem]): JsonObject {
+  const { kind, reason, expiresAt } = open;
   return {
     callId,
     kind,
-    tool: name,
-    input: toJson(input),
+    ...(open.kind === 'review' ? { answer: open.answer } : { tool: open.name, input: toJson(open.input) }),
     ...omitUndefined({
       reason,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),

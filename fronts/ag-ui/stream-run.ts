@@ -19,7 +19,7 @@ import {
   type OpenReference,
 } from '../../protocol/open/answer.ts';
 import { ANSWER_SCHEMAS, readAnswer } from '../../protocol/open/answer-form.ts';
-import type { Open, OpenCall, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { Open, OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { filterText } from '../../text/text-filter.ts';
@@ -37,7 +37,7 @@ import type {
 import { StoryWriter } from './write-story.ts';
 
 type Kind = Open['kind'];
-const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'pause'];
+const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'review', 'pause'];
 
 /** The answers' schemas. AG-UI calls the input of an approval `editedArgs`. */
 const { approved, input, ...others } = ANSWER_SCHEMAS.approval.properties;
@@ -50,10 +50,11 @@ const REASONS: Readonly<Record<Kind, string>> = {
   approval: 'tool_call',
   result: 'input_required',
   doubt: 'agentchart:in_doubt',
+  review: 'agentchart:review',
   pause: 'agentchart:paused',
 };
 
-/** Returns the interrupts of a waiting run: one for each open call, and one for a pause or if nothing else is open. */
+/** Returns the interrupts of a waiting run: one for each open call or review, and one for a pause or if nothing else is open. */
 function interruptsOf(
   runId: string,
   { open, paused }: Pick<WaitingRun, 'open' | 'paused'>,
@@ -73,16 +74,16 @@ function interruptsOf(
   ];
 }
 
-function interruptOf(call: OpenCall, ownId: string): Interrupt {
-  const { kind, callId, runId, name, input, digest, sideEffect, reason, expiresAt } = call;
+function interruptOf(open: OpenItem, ownId: string): Interrupt {
+  const { kind, callId, runId, digest, reason, expiresAt } = open;
   const subagentRunId = runId === ownId ? undefined : runId;
   return {
     id: idOf(kind, runId, callId),
     reason: REASONS[kind],
-    message: messageOf(call),
-    toolCallId: callIdFor(ownId, call),
+    message: messageOf(open),
+    ...(open.kind !== 'review' && { toolCallId: callIdFor(ownId, open) }),
     responseSchema: SCHEMAS[kind],
-    metadata: { agentchart: { runId, name, input, digest, sideEffect, ...omitUndefined({ reason }) } },
+    metadata: { agentchart: { runId, ...factsOf(open), digest, ...omitUndefined({ reason }) } },
     ...omitUndefined({
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
       subagentRunId,
@@ -90,15 +91,23 @@ function interruptOf(call: OpenCall, ownId: string): Interrupt {
   };
 }
 
-function messageOf({ kind, name, reason }: OpenCall): string {
-  const why = reason === undefined ? '' : ` ${reason}`;
-  switch (kind) {
+function factsOf(open: OpenItem) {
+  if (open.kind === 'review') return { answer: open.answer, ...omitUndefined({ output: open.output }) };
+  const { name, input, sideEffect } = open;
+  return { name, input, sideEffect };
+}
+
+function messageOf(open: OpenItem): string {
+  const why = open.reason === undefined ? '' : ` ${open.reason}`;
+  switch (open.kind) {
     case 'approval':
-      return `Run ${name}?${why}`;
+      return `Run ${open.name}?${why}`;
     case 'result':
-      return `${name} needs a result from you.${why}`;
+      return `${open.name} needs a result from you.${why}`;
     case 'doubt':
-      return `It is unknown whether ${name} happened.${why}`;
+      return `It is unknown whether ${open.name} happened.${why}`;
+    case 'review':
+      return `Give this answer?${why}`;
   }
 }
 
@@ -137,15 +146,17 @@ export function resumeCommandOf({
   const given: JsonObject = isJsonObject(payload) ? payload : {};
   const answer = readAnswer(open.kind, formOf(open.kind, given, payload));
   if (answer === null) return null;
-  const digest = open.kind === 'approval' && typeof given.digest === 'string' ? given.digest : undefined;
+  const isBound = open.kind === 'approval' || open.kind === 'review';
+  const digest = isBound && typeof given.digest === 'string' ? given.digest : undefined;
   return commandFor({ ...open, ...omitUndefined({ digest }) }, answer);
 }
 
-/** The answers that a cancelled interrupt gives. A call in doubt stays in doubt and a paused run stays paused. */
+/** The answers that a cancelled interrupt gives. A call in doubt stays in doubt, a review open, and a paused run paused. */
 const CANCELLED: Readonly<Record<Kind, Answer | null>> = {
   approval: { type: 'reject' },
   result: { type: 'result', output: 'Cancelled by the user.', isError: true },
   doubt: null,
+  review: null,
   pause: null,
 };
 
@@ -255,8 +266,8 @@ async function* followPlan(
   yield [...events, ...shared.finish(), end];
 }
 
-/** A call that others than the caller decide: `waitsFor` has the words for who. */
-type Elsewhere = { toolCallId: string; name: string; waitsFor: string; by?: string[]; reason?: string };
+/** A call or review that others than the caller decide: `waitsFor` has the words for who. */
+type Elsewhere = { toolCallId?: string; name: string; waitsFor: string; by?: string[]; reason?: string };
 
 /** By the ids of what is open. Nobody can resume them, so they are no interrupts. */
 function decidedElsewhere(run: Run, { open }: WaitingRun, caller: Caller): ReadonlyMap<string, Elsewhere> {
@@ -265,8 +276,10 @@ function decidedElsewhere(run: Run, { open }: WaitingRun, caller: Caller): Reado
     open.flatMap(one => {
       const waitsFor = one.kind === 'pause' ? undefined : describeOthers(caller, people, one);
       if (one.kind === 'pause' || waitsFor === undefined) return [];
-      const { id, name, by, reason } = one;
-      const value = { toolCallId: callIdFor(run.id, one), name, waitsFor, ...omitUndefined({ by, reason }) };
+      const { id, by, reason } = one;
+      const call =
+        one.kind === 'review' ? { name: 'answer' } : { toolCallId: callIdFor(run.id, one), name: one.name };
+      const value = { ...call, waitsFor, ...omitUndefined({ by, reason }) };
       return [[id, value] as const];
     }),
   );

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
-import type { OpenCall } from '../../protocol/run-view.ts';
+import type { OpenItem } from '../../protocol/run-view.ts';
 
 /*
  * The messages of `useChat` (ai@7): those that this folder makes, and those that a page posts. The types are defined
@@ -85,7 +85,7 @@ export type UIError = { type: 'run' | 'tool'; code: string; message: string; too
 export type DescribeError = (error: UIError) => string;
 
 /** Who decides a gated call, if the reader of the message may not; `undefined` asks the reader. */
-export type OthersFor = (call: OpenCall) => string | undefined;
+export type OthersFor = (open: OpenItem) => string | undefined;
 
 /** The default texts for failures: what failed and its code, without messages of providers and tools. */
 export function describeSafely({ type, code, toolName }: UIError): string {

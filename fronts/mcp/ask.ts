@@ -6,7 +6,7 @@ import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { Person } from '../../protocol/run-command.ts';
-import type { OpenCall, Settled } from '../../protocol/run-view.ts';
+import type { OpenItem, Settled } from '../../protocol/run-view.ts';
 import { type Hold, settledNow, unlessAborted } from '../../server/runs/run-registry.ts';
 import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
@@ -33,7 +33,7 @@ export type Decided = {
 export const NOTHING_DECIDED: Decided = { accepted: 0, cancelled: new Set(), faults: new Map(), notes: [] };
 
 /** The form that asks a person to decide a call. `fault`: why the previous answer could not be used. */
-function formFor(call: OpenCall, agent: string, fault: string | undefined): Form {
+function formFor(call: OpenItem, agent: string, fault: string | undefined): Form {
   const again = fault === undefined ? '' : `${fault}\n\n`;
   const asked = describeCall(call);
   switch (call.kind) {
@@ -41,6 +41,11 @@ function formFor(call: OpenCall, agent: string, fault: string | undefined): Form
       return form(`${again}${agent} asks to call ${asked}. Accept to allow it, decline to refuse it.`, {
         properties: editable(call.input),
       });
+    case 'review':
+      return form(
+        `${again}${agent} wants to answer, and asks for a review: ${asked}. Accept to give the answer, decline to send it back.`,
+        { properties: { ...changeable(call.answer), ...REMARK } },
+      );
     case 'result':
       return form(`${again}${agent} asks for the result of ${asked}.`, {
         properties: { output: { type: 'string', title: 'Result', description: 'Text, or JSON.' } },
@@ -64,6 +69,16 @@ function formFor(call: OpenCall, agent: string, fault: string | undefined): Form
 
 function form(message: string, schema: Pick<Form['requestedSchema'], 'properties' | 'required'>): Form {
   return { mode: 'form', message, requestedSchema: { type: 'object', ...schema } };
+}
+
+const REMARK = {
+  reason: { type: 'string', title: 'Remark', description: 'The model reads it, if you decline.' },
+} as const;
+
+function changeable(answer: string): Form['requestedSchema']['properties'] {
+  if (answer.length > EDITED_INPUT) return {};
+  const description = 'Change it to give another answer.';
+  return { answer: { type: 'string', title: 'Answer', description, default: answer } };
 }
 
 function editable(input: unknown): Form['requestedSchema']['properties'] {
@@ -136,12 +151,22 @@ export async function decide(
   return { accepted, cancelled, faults, notes };
 }
 
+const DECLINED = 'Declined by the caller.';
+
 /** The answer in a reply that is not `cancel`; `null` if it has none. */
-function readReply({ kind, input }: OpenCall, { action, content }: Reply): Answer | { fault: string } | null {
+function readReply(open: OpenItem, { action, content }: Reply): Answer | { fault: string } | null {
+  const { kind } = open;
   const text = readField(content, 'output');
+  if (kind === 'review') {
+    const { reason, answer } = content ?? {};
+    if (action === 'decline')
+      return { type: 'reject', reason: typeof reason === 'string' ? reason : DECLINED };
+    const isChanged = typeof answer === 'string' && answer !== open.answer;
+    return { type: 'approve', ...(isChanged && { answer }) };
+  }
   if (kind === 'approval') {
-    if (action === 'decline') return { type: 'reject', reason: 'Declined by the caller.' };
-    const edit = readEdit(content?.input, input);
+    if (action === 'decline') return { type: 'reject', reason: DECLINED };
+    const edit = readEdit(content?.input, open.input);
     return 'fault' in edit ? edit : { type: 'approve', ...edit };
   }
   if (kind === 'result') {
@@ -263,7 +288,7 @@ async function askNow(followed: Followed, open: OpenCalls, { faults }: Decided):
   return decided;
 }
 
-type AskedForm = { id: string; call: OpenCall; form: ElicitRequestFormParams; withdrawn: AbortController };
+type AskedForm = { id: string; call: OpenItem; form: ElicitRequestFormParams; withdrawn: AbortController };
 
 /** A form that fails, or whose call is decided elsewhere in the meantime, is withdrawn and counts as cancelled. */
 async function askOpenCalls(

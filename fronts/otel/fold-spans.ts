@@ -366,6 +366,7 @@ const WAITS: Readonly<Record<Open['kind'], { waitsFor: string; place: string }>>
   approval: { waitsFor: 'approval', place: 'gated' },
   result: { waitsFor: 'result', place: 'waiting' },
   doubt: { waitsFor: 'resolution', place: 'doubted' },
+  review: { waitsFor: 'review', place: 'reviewed' },
   pause: { waitsFor: 'unpause', place: 'paused' },
 };
 
@@ -374,7 +375,7 @@ function waitsIn(state: ChartState): Map<string, Pick<OpenWait, 'attributes'>> {
   if (hasEnded(state)) return waits;
   for (const open of listOpen(state.context)) {
     const { waitsFor, place } = WAITS[open.kind];
-    const call = 'callId' in open && { 'gen_ai.tool.name': open.name, 'gen_ai.tool.call.id': open.callId };
+    const call = 'name' in open && { 'gen_ai.tool.name': open.name, 'gen_ai.tool.call.id': open.callId };
     const attributes = { 'agentchart.wait.for': waitsFor, ...call };
     waits.set('callId' in open ? `${place}:${open.callId}` : place, { attributes });
   }
@@ -392,6 +393,7 @@ function outcomeOfWait(event: RunEvent, { content }: { content: boolean }): Attr
 function nameOutcome(event: RunEvent): string {
   switch (event.type) {
     case 'approval.decided':
+    case 'review.decided':
       return event.decision.type;
     case 'doubt.resolved':
       return event.resolution.type;

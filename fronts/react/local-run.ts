@@ -32,7 +32,8 @@ function follow(run: Run, store: SnapshotStore<Context>): () => void {
 function describe(run: Run): Partial<RunSnapshot<Context>> {
   const { state } = run.durable;
   const { context } = state;
-  return { state: pathOf(state.value), status: statusOf(run), context, calls: unsettledCalls(context) };
+  const calls = unsettledCalls(context);
+  return { state: pathOf(state.value), status: statusOf(run), context, calls, reviews: [] };
 }
 
 async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
@@ -42,7 +43,9 @@ async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
   if (settled.status !== statusOf(run)) return describe(run);
   if (settled.status === 'finished') return { text: settled.text };
   if (settled.status === 'failed') return { error: settled.error };
-  return settled.status === 'waiting' ? { calls: settled.open.filter(one => one.kind !== 'pause') } : {};
+  if (settled.status !== 'waiting') return {};
+  const { open, reviews } = settled;
+  return { calls: open.filter(one => one.kind !== 'pause' && one.kind !== 'review'), reviews };
 }
 
 function statusOf({ durable: { state } }: Run): RunStatus {

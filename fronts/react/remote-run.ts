@@ -119,7 +119,8 @@ class RemoteRun {
 
   #runOf(command: RunCommand): string | undefined {
     if (!('callId' in command)) return undefined;
-    return this.store.getSnapshot().calls.find(call => call.callId === command.callId)?.runId;
+    const { calls, reviews } = this.store.getSnapshot();
+    return [...calls, ...reviews].find(open => open.callId === command.callId)?.runId;
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
@@ -168,7 +169,13 @@ class RemoteRun {
     this.#viewSeq = view.seq;
     const { settled, state, status } = view;
     const error = settled?.status === 'failed' ? settled.error : undefined;
-    const changed: Partial<RunSnapshot<RunView>> = { state, status, calls: callsOf(view), context: view };
+    const changed: Partial<RunSnapshot<RunView>> = {
+      state,
+      status,
+      calls: callsOf(view),
+      reviews: settled?.status === 'waiting' ? settled.reviews : [],
+      context: view,
+    };
     if (settled?.status === 'finished') changed.text = settled.text;
     this.store.change({ ...changed, error });
   }
@@ -215,7 +222,7 @@ class RemoteRun {
 /** Of a waiting run, those of sub-agents' runs too. */
 function callsOf({ settled, calls }: RunView): RunSnapshot['calls'] {
   if (settled?.status !== 'waiting') return calls;
-  return settled.open.filter(open => open.kind !== 'pause');
+  return settled.open.filter(open => open.kind !== 'pause' && open.kind !== 'review');
 }
 
 /** Returns a random id. Works on pages without HTTPS, where `crypto.randomUUID` is missing. */

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../protocol/json.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import type { OpenCall, UnsettledCall } from '../../protocol/run-view.ts';
+import type { OpenCall, OpenReview, UnsettledCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 
 /** Options of `remoteRun` and `useRun`. */
@@ -35,6 +35,8 @@ export type RunSnapshot<RunContext = unknown> = {
   text: string;
   /** In a waiting run, the calls that need a decision, a result or a resolution; else its calls without a result. */
   calls: readonly (OpenCall | UnsettledCall)[];
+  /** The answers that wait for a review: the run's, and those of its sub-agents. `text` may already show that of the run. */
+  reviews: readonly OpenReview[];
   /** Why the run failed, or why it cannot be read. A lost connection is not an error: the run reconnects. */
   error?: { code: string; message: string } | undefined;
 };
@@ -47,14 +49,17 @@ export type CommandAnswer =
   | { accepted: true }
   | { accepted: false; code: string; message: string; by?: string | string[] };
 
-/** An open call or its id. Pass the call itself to bind the decision to the input that was shown. */
-export type CallTarget = string | Pick<OpenCall, 'callId' | 'runId' | 'digest'>;
+/** An open call or review, or its id. Pass it itself to bind the decision to what was shown. */
+export type CallTarget = string | Pick<OpenCall | OpenReview, 'callId' | 'runId' | 'digest'>;
 
 type By = { by?: string };
 
 /** The commands of a run. They work like the methods of `Run` with the same names. */
 export type RunCommands = {
-  approve(call: CallTarget, options?: By & { input?: unknown; sticky?: boolean }): Promise<CommandAnswer>;
+  approve(
+    call: CallTarget,
+    options?: By & { input?: unknown; answer?: unknown; sticky?: boolean },
+  ): Promise<CommandAnswer>;
   reject(call: CallTarget, options?: By & { reason?: string; sticky?: boolean }): Promise<CommandAnswer>;
   answer(call: CallTarget, options: By & { output: unknown; isError?: boolean }): Promise<CommandAnswer>;
   resolve(
@@ -128,7 +133,15 @@ export class SnapshotStore<RunContext> {
 
   /** `connect` starts to update the store and returns a function that stops it. */
   constructor(runId: string, connect: () => () => void) {
-    this.#snapshot = { runId, state: '', status: 'connecting', context: null, text: '', calls: [] };
+    this.#snapshot = {
+      runId,
+      state: '',
+      status: 'connecting',
+      context: null,
+      text: '',
+      calls: [],
+      reviews: [],
+    };
     this.#connect = connect;
   }
 

@@ -4,10 +4,10 @@ import { describeDuties, findBar } from '../../machines/duties.ts';
 import type { People } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { callIdFor } from '../../protocol/open/answer.ts';
-import type { OpenCall, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
 
-/** Open calls of a run and its sub-agents, by their ids for the run's clients. */
-export type OpenCalls = ReadonlyMap<string, OpenCall>;
+/** Open calls and reviews of a run and its sub-agents, by their ids for the run's clients. */
+export type OpenCalls = ReadonlyMap<string, OpenItem>;
 
 /** The open calls of the run `runId` that has settled so; none unless it waits. */
 export function openCallsFor(runId: string, settled: Settled | null): OpenCalls {
@@ -17,8 +17,10 @@ export function openCallsFor(runId: string, settled: Settled | null): OpenCalls 
 
 const SHOWN_INPUT = 2_000;
 
-export function describeCall({ name, input, reason }: OpenCall): string {
-  const text = JSON.stringify(input) ?? '';
+export function describeCall(open: OpenItem): string {
+  const { reason } = open;
+  const [name, value] = open.kind === 'review' ? ['the answer', open.answer] : [open.name, open.input];
+  const text = JSON.stringify(value) ?? '';
   const shown = text.length > SHOWN_INPUT ? `${text.slice(0, SHOWN_INPUT)}…` : text;
   return `${name} ${shown}${reason === undefined ? '' : ` (${reason.slice(0, SHOWN_INPUT)})`}`;
 }
@@ -31,17 +33,19 @@ export function describeOpenCalls(runId: string, settled: WaitingRun): string {
   return [`Run ${runId} is not finished. It waits for:`, ...lines, ...paused].join('\n');
 }
 
-const COMMANDS: Readonly<Record<OpenCall['kind'], (runId: string, call: OpenCall) => string>> = {
+const COMMANDS: Readonly<Record<OpenItem['kind'], (runId: string, open: OpenItem) => string>> = {
   approval: (runId, { callId }) =>
     `  To allow it: agentchart approve ${runId} ${callId}\n  To refuse it: agentchart reject ${runId} ${callId}`,
   result: (runId, { callId }) => `  To answer: agentchart answer ${runId} ${callId} --output JSON`,
   doubt: (runId, { callId }) =>
     `  It may have happened. To resolve it: agentchart resolve ${runId} ${callId} --retry | --happened JSON | --failed TEXT`,
+  review: (runId, { callId }) =>
+    `  To give it: agentchart approve ${runId} ${callId} [--answer TEXT]\n  To send it back: agentchart reject ${runId} ${callId} --reason TEXT`,
 };
 
-/** The words for who decides a gated call, if that is not the caller: for callers who cannot be asked. */
-export function describeOthers(caller: Caller, people: People, call: OpenCall): string | undefined {
-  if (call.kind !== 'approval') return undefined;
+/** The words for who decides a gated call or a review, if that is not the caller: for callers who cannot be asked. */
+export function describeOthers(caller: Caller, people: People, call: OpenItem): string | undefined {
+  if (call.kind !== 'approval' && call.kind !== 'review') return undefined;
   const { name, groups = [] } = personOf(caller) ?? {};
   const hasApproved = name !== undefined && call.approvedBy?.includes(name) === true;
   const bar = findBar(call, people, { ...omitUndefined({ by: name }), groups });

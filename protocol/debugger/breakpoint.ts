@@ -15,6 +15,7 @@ export const HELD_ACTIONS = [
   'compact',
   'executeTools',
   'interruptForApproval',
+  'awaitReview',
   'awaitResults',
   'resolveDoubt',
   'backOff',

@@ -1,7 +1,7 @@
 import { EngineError } from '../error.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../json.ts';
 import type { Open } from '../run-view.ts';
-import { type Answer, type AnswerCommand, commandFor, type OpenReference } from './answer.ts';
+import { type Answer, type AnswerCommand, commandFor, nameOpen, type OpenReference } from './answer.ts';
 
 /* Answers as JSON, as clients of protocols without a form of their own give them. */
 
@@ -36,6 +36,15 @@ export const ANSWER_SCHEMAS = {
       { type: 'object', properties: { retry: { const: true } }, required: ['retry'] },
     ],
   },
+  review: {
+    type: 'object',
+    properties: {
+      approved: { type: 'boolean' },
+      answer: { description: 'Replaces the answer: a text, or the value of an output schema.' },
+      reason: { type: 'string', description: 'Why it is sent back; the model reads it.' },
+    },
+    required: ['approved'],
+  },
   pause: { type: 'object', properties: { approved: { type: 'boolean' } }, required: ['approved'] },
 } satisfies Readonly<Record<Open['kind'], JsonObject>>;
 
@@ -48,13 +57,18 @@ export const ANSWER_EXAMPLES: Readonly<Record<Open['kind'], readonly JsonObject[
   ],
   result: [{ output: 'JSON' }],
   doubt: [{ happened: true, output: 'JSON' }, { failed: 'TEXT' }, { retry: true }],
+  review: [
+    { approved: true },
+    { approved: true, answer: 'CHANGED ANSWER' },
+    { approved: false, reason: 'TEXT' },
+  ],
   pause: [{ approved: true }],
 };
 
 /** Ignores unknown members; `null` without an answer that fits. To leave a run paused is no answer. */
 export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): Answer | null {
   if (!isJsonObject(value)) return null;
-  const { approved, input, output, reason, failed } = value;
+  const { approved, input, answer, output, reason, failed } = value;
   const sticky = value.sticky === true ? ({ sticky: true } as const) : {};
   const result = { type: 'result', ...(value.isError === true && { isError: true }) } as const;
   switch (kind) {
@@ -70,6 +84,9 @@ export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): An
       if (value.retry === true) return { type: 'retry' };
       if (typeof failed === 'string') return { type: 'failed', reason: failed };
       return value.happened === true ? { type: 'happened', output: output ?? null } : null;
+    case 'review':
+      if (approved === true) return { type: 'approve', ...omitUndefined({ answer }) };
+      return approved === false ? { type: 'reject', ...(typeof reason === 'string' && { reason }) } : null;
     case 'pause':
       return approved === true ? { type: 'continue' } : null;
   }
@@ -81,9 +98,9 @@ export function answerCommand(
   value: JsonValue | undefined,
   { by }: { by?: string | undefined } = {},
 ): AnswerCommand {
-  const answer = readAnswer(open.kind, value);
-  if (answer !== null) return commandFor(open, answer, { by });
+  const given = readAnswer(open.kind, value);
+  if (given !== null) return commandFor(open, given, { by });
   const examples = ANSWER_EXAMPLES[open.kind].map(one => JSON.stringify(one)).join(' or ');
-  const what = open.kind === 'pause' ? 'a pause' : `call ${open.callId} (${open.kind})`;
+  const what = open.kind === 'pause' ? 'a pause' : `${nameOpen(open)} (${open.kind})`;
   throw new EngineError('input-invalid', `This is no answer to ${what}. Expected ${examples}.`);
 }

@@ -1,15 +1,18 @@
 import { EngineError } from '../error.ts';
 import { omitUndefined } from '../json.ts';
 import type { CallCommand, ContinueOptions } from '../run-command.ts';
-import type { Open, OpenCallKind } from '../run-view.ts';
+import type { Open, OpenItem } from '../run-view.ts';
 
 /* From what people, clients and clients of models say about an open thing to the command of the run. */
 
 /** An answer to an open thing. `ANSWERS_TO` says which fit which kind. */
 export type Answer =
-  /** Runs the call, with `input` if it is given. `sticky`: also applies to later calls of the same tool. */
-  | { type: 'approve'; input?: unknown; sticky?: boolean }
-  /** `reason`: what the model reads. */
+  /**
+   * Runs the call, with `input` if it is given, or gives the answer under review, or `answer` in its place: a text, or the
+   * value of an output schema. `sticky`: also applies to later calls of the same tool.
+   */
+  | { type: 'approve'; input?: unknown; answer?: unknown; sticky?: boolean }
+  /** An answer under review is sent back. `reason`: what the model reads. */
   | { type: 'reject'; reason?: string; sticky?: boolean }
   /** The call's result, JSON, or its error. A call that waits for approval then does not run. */
   | { type: 'result'; output: unknown; isError?: boolean }
@@ -28,12 +31,13 @@ const ANSWERS_TO: Readonly<Record<Open['kind'], readonly Answer['type'][]>> = {
   approval: ['approve', 'reject', 'result'],
   result: ['result'],
   doubt: ['happened', 'failed', 'retry'],
+  review: ['approve', 'reject'],
   pause: ['continue', 'step'],
 };
 
 /** What an answer needs of an open thing. Without `digest`, it is about the call as it is then. */
 export type OpenReference =
-  | { kind: OpenCallKind; callId: string; runId?: string; digest?: string }
+  | { kind: OpenItem['kind']; callId: string; runId?: string; digest?: string }
   | { kind: 'pause'; runId?: string };
 
 export type AnswerCommand =
@@ -57,8 +61,8 @@ export function commandFor(
   const seen = omitUndefined({ digest: open.digest });
   switch (answer.type) {
     case 'approve': {
-      const { input, sticky } = answer;
-      return { type: 'approve', ...call, ...seen, ...omitUndefined({ input, sticky }) };
+      const { input, answer: changed, sticky } = answer;
+      return { type: 'approve', ...call, ...seen, ...omitUndefined({ input, answer: changed, sticky }) };
     }
     case 'reject': {
       const { reason, sticky } = answer;
@@ -78,12 +82,17 @@ export function commandFor(
 }
 
 function unfit(open: OpenReference, { type }: Answer): EngineError {
-  const what = open.kind === 'pause' ? 'A paused run' : `Call ${open.callId} (${open.kind})`;
+  const what = open.kind === 'pause' ? 'A paused run' : `The ${nameOpen(open)} (${open.kind})`;
   const fitting = ANSWERS_TO[open.kind].join(', ');
   return new EngineError(
     'input-invalid',
     `${what} does not take the answer "${type}". Give one of: ${fitting}.`,
   );
+}
+
+/** `call c1` or `review r1`, for messages. */
+export function nameOpen(open: Pick<Exclude<OpenReference, { kind: 'pause' }>, 'kind' | 'callId'>): string {
+  return `${open.kind === 'review' ? 'review' : 'call'} ${open.callId}`;
 }
 
 /** For clients of the run `ownId`. A sub-agent's call has its run in front: models of two runs may use the same ids. */

@@ -14,6 +14,7 @@ import type {
   JsonCall,
   JsonOpenCall,
   OpenPause,
+  OpenReview,
   RunSummary,
   RunView,
   Stranding,
@@ -56,16 +57,13 @@ const runSummaryFields = z.object({
 });
 export const runSummarySchema = runSummaryFields satisfies z.ZodType<RunSummary>;
 
-const callFields = {
-  callId: z.string(),
+const gateFields = {
+  callId: z.string().meta({ description: 'Names the call, or the review, in commands.' }),
   runId: z.string().meta({
-    description: "The run that takes the decision: for a call of a sub-agent, the sub-agent's run.",
+    description: "The run that takes the decision: for a sub-agent, the sub-agent's run.",
   }),
-  name: z.string(),
-  input: z.custom<JsonValue>(),
   digest: z.string(),
-  sideEffect: z.enum(['none', 'idempotent', 'once']),
-  reason: optional(z.string(), 'Why the call needs approval, or why its outcome is unknown.'),
+  reason: optional(z.string(), 'Why it needs a decision, or why the outcome is unknown.'),
   expiresAt: optional(z.number(), 'ms since the epoch'),
   by: optional(z.array(z.string()), 'The groups of which one may decide.'),
   not: optional(z.enum(['starter', 'sender']), 'Who may not decide.'),
@@ -74,18 +72,37 @@ const callFields = {
     'The names of those who may not decide, with `not`; null for people without a name.',
   ),
   quorum: optional(z.number().int(), 'How many people must approve.'),
-  approvedBy: optional(z.array(z.string()), 'Who has approved the call.'),
+  approvedBy: optional(z.array(z.string()), 'Who has approved it.'),
+};
+
+const callFields = {
+  ...gateFields,
+  name: z.string(),
+  input: z.custom<JsonValue>(),
+  sideEffect: z.enum(['none', 'idempotent', 'once']),
 };
 
 const kindSchema = z.enum(['approval', 'result', 'doubt']).meta({
   description: 'What to decide: approve or reject; give the result; resolve the doubt.',
 });
 
-export const openCallSchema = z.object({
-  id: z.string().meta({ description: 'Names what is open among everything that a run waits for.' }),
+const id = z.string().meta({ description: 'Names what is open among everything that a run waits for.' });
+
+const openCallSchema = z.object({
+  id,
   kind: kindSchema,
   ...callFields,
 }) satisfies z.ZodType<JsonOpenCall>;
+
+const openReviewSchema = z.object({
+  id,
+  kind: z.literal('review').meta({ description: 'Approve the answer, change it, or send it back.' }),
+  ...gateFields,
+  answer: z.string().meta({ description: 'The text of the answer, before text filters.' }),
+  output: optional(z.custom<JsonValue>(), 'Its value by the output schema.'),
+}) satisfies z.ZodType<OpenReview>;
+
+export const openItemSchema = z.union([openCallSchema, openReviewSchema]);
 
 const openPauseSchema = z.object({
   id: z.string(),
@@ -120,8 +137,8 @@ export const runViewSchema = runSummaryFields.extend({
   settled: z.custom<RunView['settled']>().meta({
     description: 'null while the run has something to do. Includes what the runs of its sub-agents wait for.',
   }),
-  open: z.array(z.union([openCallSchema, openPauseSchema])).meta({
-    description: 'What the run waits for: its own calls, then those of the runs of its sub-agents.',
+  open: z.array(z.union([openCallSchema, openReviewSchema, openPauseSchema])).meta({
+    description: 'What the run waits for: its own calls or answer, then those of the runs of its sub-agents.',
   }),
   calls: z.array(unsettledCallSchema).meta({ description: "This run's own calls without a result." }),
   driver: z

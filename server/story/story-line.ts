@@ -18,7 +18,7 @@ export type StoryLine =
 
 /**
  * What happened: an event of the run's story (`StoryEvent`), without what only drivers and providers need. At
- * `turn.opened`, texts that the reader has of this turn do not count. A `call.asked` is answered by `open.id`. `at` is the
+ * `turn.opened`, texts that the reader has of this turn do not count. A `call.asked` and a `review.asked` are answered by `open.id`. `at` is the
  * time of the entry, in ms since the epoch.
  */
 export type StoryLineEvent =
@@ -30,6 +30,8 @@ export type StoryLineEvent =
       | 'answer.changed'
       | 'answer.taken'
       | 'answer.blocked'
+      | 'review.asked'
+      | 'review.decided'
     >
   | Told<'call.asked' | 'call.decided' | 'call.progress' | 'call.suspended'>
   | Omit<Told<'text' | 'reasoning'>, 'late' | 'refused'>

@@ -160,6 +160,38 @@ async function describeChecks(mode: Mode): Promise<string[]> {
   ];
 }
 
+/** What readers see of an answer under review, of one that is sent back, and of one that is changed. */
+async function describeReviews(mode: Mode): Promise<string[]> {
+  const answers = [{ text: 'Rude.' }, { text: ANSWER }];
+  const turns = mode === 'separate' ? answers.flatMap(answer => [answer, answer]) : answers;
+  const observed = await observe(mode, turns, {
+    guardrails: { answer: () => ({ type: 'ask', reason: 'every answer' }) },
+  });
+  const { run, settled } = observed;
+  expect(settled).toMatchObject({ status: 'waiting', reviews: [{ answer: 'Rude.' }] });
+  const before = shownIn(observed).some(pieces => pieces.join('') === 'Rude.');
+  const after: RunHappening[] = [];
+  const following = (async () => {
+    for await (const happening of run.events({ after: run.durable.seq, follow: true })) {
+      after.push(happening);
+      if (happening.type === 'review.decided' && happening.decision.type === 'approve') return;
+    }
+  })();
+  await run.reject(run.context.review?.id ?? '');
+  await run.settled();
+  await run.approve(run.context.review?.id ?? '', { answer: 'Changed.' });
+  expect(await run.settled()).toMatchObject({ status: 'finished', text: 'Changed.' });
+  await following;
+  const takenBack = after.some(({ type }) => type === 'text.discarded');
+  const texts: string[] = [];
+  for await (const text of run.text()) texts.push(text);
+  return [
+    before ? 'shown, and not final' : 'not shown',
+    before ? `shown${takenBack ? ', then taken back' : ''}` : 'not shown',
+    texts.join('').endsWith('Changed.') ? 'the changed text' : "the model's text",
+  ];
+}
+
 const page = readFileSync(new URL('../../docs/final-answer.md', import.meta.url), 'utf8');
 const tables = page
   .split('\n')
@@ -171,7 +203,7 @@ const tables = page
       .map(cell => cell.trim()),
   )
   .filter(([name]) => name !== '');
-const CHECKS = 3;
+const CHECKS = 6;
 const rows = tables.slice(0, -CHECKS);
 const checked = tables.slice(-CHECKS);
 
@@ -226,7 +258,7 @@ describe('docs/final-answer.md', () => {
   test.each(MODES.map((mode, index) => ({ mode, index })))(
     'the column `$mode` of checked answers is correct',
     async ({ mode, index }) => {
-      const observed = await describeChecks(mode);
+      const observed = [...(await describeChecks(mode)), ...(await describeReviews(mode))];
       expect(observed.map((cell, row) => [checked[row]?.[0], cell])).toEqual(
         checked.map(cells => [cells[0], cells[index + 1]]),
       );

@@ -287,7 +287,7 @@ describe('the report of an exploration', () => {
       maxStates: 40_000,
     });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
-    // No person edits a call while the run works, nothing is judged or compacted, it has no sub-agent, and no approval expires.
+    // No person edits a call while the run works, nothing is judged or compacted, and it has no sub-agent.
     expect(report.edges.missing).toEqual([
       '(any), call.edited [canEditCall] -> (record)',
       'turn, items.judged [isCurrent] -> (record)',
@@ -297,7 +297,6 @@ describe('the report of an exploration', () => {
       'compacting, compaction.failed [isCurrent] -> deciding',
       'compacting, run.quarantined -> deciding',
       'executingTools, tool.suspended [isCurrent] -> (record)',
-      'resting, timer.fired [isCurrent] -> deciding',
     ]);
     expect(report.edges.total).toBeGreaterThan(45);
     expect(report.crashPoints).toBeGreaterThan(1_000);

@@ -196,6 +196,20 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'interruptForApproval', calls: ['a'], why: '1 call of look needs a decision' },
   ],
   [
+    'the answer is under review',
+    {
+      lastTurn: done,
+      config: { checksAnswer: true },
+      review: { id: 'review_1', digest: 'd', reason: 'it names a price' },
+    },
+    { type: 'awaitReview', why: 'the answer needs a review: it names a price' },
+  ],
+  [
+    'a person sent the answer back, more often than guardrails may',
+    { lastTurn: done, sentBack: { code: 'answer-blocked', reason: 'no', reviewed: true }, blocks: 9 },
+    { type: 'callModel', why: 'a person sent the answer back' },
+  ],
+  [
     'the run is paused and has an answer',
     { paused: true, lastTurn: done },
     { type: 'finish', check: false, why: answered },
@@ -228,6 +242,7 @@ describe('decideNextAction', () => {
       compact: true,
       executeTools: true,
       interruptForApproval: true,
+      awaitReview: true,
       awaitResults: true,
       resolveDoubt: true,
       backOff: true,

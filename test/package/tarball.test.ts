@@ -226,10 +226,10 @@ test('the packed agentchart/machine is no larger in a browser than the bundled s
   expect(packed).toBeLessThan(190_000);
 });
 
-test('the machine and a model take less than 100 kB of it in a browser', async () => {
+test('the machine and a model take less than 104 kB of it in a browser', async () => {
   const names = '{ agentMachine, fromAdapter, decideNextAction, initial, next, toStored, fromStored }';
   const bytes = await measureInBrowser(join(installed, 'dist/agent/machine.js'), names);
-  expect(bytes).toBeLessThan(100_000);
+  expect(bytes).toBeLessThan(104_000);
 });
 
 test('an installation takes less than 31 MB, without optional packages', async () => {

@@ -11,6 +11,7 @@ const PROGRAMS = [
   'agent/index.ts',
   'test/support/cli/fixtures/command-host.ts',
   'test/support/cli/fixtures/desk.ts',
+  'test/support/cli/fixtures/offer.ts',
   'test/support/cli/fixtures/payout.ts',
   'test/support/cli/fixtures/family.ts',
   'test/support/cli/fixtures/fallback.ts',

@@ -39,7 +39,7 @@ async function finish(text: string, results = read('a', 'b'), overrides: Partial
     countUsage: () => {},
   });
   if (verdict.type === 'block') throw new Error(verdict.reason);
-  return verdict.type === 'pass' ? text : verdict.value;
+  return verdict.type === 'replace' ? verdict.value : text;
 }
 
 const SOURCES_A = '\n\nSources:\n[1] About a (a)';

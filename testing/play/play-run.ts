@@ -26,6 +26,7 @@ import {
 } from '../../protocol/event.ts';
 import type { AnswerGuardrail, GuardrailContext, ToolInputGuardrail } from '../../protocol/guardrail.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
@@ -157,6 +158,7 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
       return await stage.deliver(sourceOf(event.callId), event);
     case 'answer.checked':
     case 'answer.blocked':
+    case 'review.requested':
       host.moveTo(event.at);
       return await stage.deliver(ANSWER_CHECK, event);
     case 'timer.fired':
@@ -172,8 +174,17 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
 
 async function submit(run: Run, event: RecordedInput): Promise<void> {
   const result =
-    event.type === 'transcript.edited' ? await edit(run, event) : await run.submit([repeatCommand(event)]);
+    event.type === 'transcript.edited' ? await edit(run, event) : await run.submit([commandOf(run, event)]);
   if (!result.accepted) throw new Error(`the command was refused: ${result.message}`);
+}
+
+/** A review has another id than in the recording. */
+function commandOf(run: Run, event: Exclude<RecordedInput, { type: 'transcript.edited' }>): RunCommand {
+  const command = repeatCommand(event);
+  const id = run.context.review?.id;
+  return event.type === 'review.decided' && 'callId' in command && id !== undefined
+    ? { ...command, callId: id }
+    : command;
 }
 
 type RecordedInput = Extract<RecordedEvent, { type: InputEvent['type'] }>;
@@ -317,19 +328,30 @@ function playAnswerChecks(
   events: readonly RecordedEvent[],
 ): Pick<AgentOptions, 'guardrails' | 'output'> {
   let current: RecordedEvent | undefined;
-  const answer: AnswerGuardrail = async (_, { signal, countUsage }) => {
+  const judgeText: AnswerGuardrail = async (_, { signal, countUsage }) => {
     current = await stage.request(ANSWER_CHECK, signal);
-    if (current.type !== 'answer.checked' && current.type !== 'answer.blocked')
+    if (
+      current.type !== 'answer.checked' &&
+      current.type !== 'answer.blocked' &&
+      current.type !== 'review.requested'
+    )
       throw new Error(`Expected an event of a check of the answer, got ${current.type}.`);
     repeatSpent(current.spent, config, countUsage);
-    if (current.type === 'answer.checked')
+    if (current.type !== 'answer.blocked')
       return current.text === undefined ? { type: 'pass' } : { type: 'replace', value: current.text };
     return current.code === undefined ? { type: 'block', reason: current.reason } : { type: 'pass' };
   };
-  const guardrails = { answer };
+  const ask: AnswerGuardrail = () => {
+    if (current?.type !== 'review.requested') return { type: 'pass' };
+    const { at, reason, duties, expiresAt } = current;
+    const expiresInMs = expiresAt === undefined ? undefined : Math.max(1, expiresAt - at);
+    return { type: 'ask', reason, ...duties, ...omitUndefined({ expiresInMs }) };
+  };
+  const guardrails = { answer: [judgeText, ask] };
   const hasSchema = events.some(
     event =>
-      (event.type === 'answer.checked' && event.output !== undefined) ||
+      ((event.type === 'answer.checked' || event.type === 'review.requested') &&
+        event.output !== undefined) ||
       (event.type === 'answer.blocked' && event.code !== undefined),
   );
   if (!hasSchema) return { guardrails };
@@ -340,7 +362,8 @@ function playAnswerChecks(
 }
 
 function judge(event: RecordedEvent | undefined): StandardSchemaV1.Result<unknown> {
-  if (event?.type === 'answer.checked' && event.output !== undefined) return { value: event.output };
+  const isPassed = event?.type === 'answer.checked' || event?.type === 'review.requested';
+  if (isPassed && event.output !== undefined) return { value: event.output };
   const reason = event?.type === 'answer.blocked' ? event.reason : '';
   const message = BAD_SCHEMA.exec(reason)?.[1] ?? reason.replace(UNCHECKED, '');
   return { issues: [{ message }] };

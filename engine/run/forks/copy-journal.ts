@@ -92,8 +92,12 @@ export function copyJournal(entries: WholeJournal, options: CopyOptions): Copy {
   return { started, events, state, release: isHeld ? releaseOf(all.at(-1), folded) : undefined };
 }
 
-/** A call with duties that has not started needs its approvals again: those that it had were about the original's. */
-function withdrawApprovals({ context: { calls, now } }: ChartState): ChartEvent[] {
+/** A call with duties that has not started, and an answer, need their approvals again: those that they had were about the original's. */
+function withdrawApprovals({ context: { calls, review, now } }: ChartState): ChartEvent[] {
+  if (review?.approvedBy !== undefined) {
+    const { id: reviewId, digest } = review;
+    return [{ type: 'review.decided', at: now, reviewId, digest, decision: { type: 'withdraw' } }];
+  }
   return calls.flatMap((call): ChartEvent[] => {
     const isApproved = call.status === 'ready' || (call.status === 'gated' && call.approvedBy !== undefined);
     if (!isApproved || !hasDuties(call) || call.attempt > 0) return [];

@@ -6,7 +6,7 @@ import { warn } from '../../../engine/host/host.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { KeyedMutex } from '../../../protocol/keyed-mutex.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
-import type { OpenCall } from '../../../protocol/run-view.ts';
+import type { OpenItem } from '../../../protocol/run-view.ts';
 import { type Agents, byPlainName, listAgents, partFor, pathBelow } from '../../../server/agent-names.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
 import {
@@ -182,7 +182,7 @@ class Chats {
 
   #respond(run: Run, caller: Caller, shown: Pick<ResponsePlan, 'page' | 'number'> = {}): Response {
     const { aiSdk = 7 } = this.#options;
-    const othersFor = (call: OpenCall) => describeOthers(caller, run.context.people, call);
+    const othersFor = (open: OpenItem) => describeOthers(caller, run.context.people, open);
     return respondWith(run, { describeError: this.#describeError, othersFor, aiSdk, ...shown });
   }
 }

@@ -12,7 +12,7 @@ const MOST_ITEMS = 1_000;
 const json = z
   .custom<JsonValue>(value => value !== undefined, 'expected a JSON value')
   .meta({ description: 'Any JSON value.' });
-const callId = z.string().min(1).max(500);
+const callId = z.string().min(1).max(500).meta({ description: 'The id of the call or review.' });
 const by = optional(z.string().min(1).max(200), 'Who submits this; recorded in the journal.');
 const requestId = optional(
   z.string().min(1).max(64),
@@ -25,7 +25,7 @@ const groups = optional(
 const sender = { by, groups, requestId };
 const digest = optional(
   z.string().max(200),
-  'The digest of the call as it was shown. The command is refused if it differs.',
+  'The digest of the call or answer as it was shown. The command is refused if it differs.',
 );
 const sticky = optional(z.boolean(), 'Also applies to later calls of the same tool.');
 const input = z.union(
@@ -61,7 +61,17 @@ export const startBody = fields({
   requestId,
 });
 
-const approveBody = fields({ callId, input: z.exactOptional(json), digest, sticky, ...sender });
+const approveBody = fields({
+  callId,
+  input: z.exactOptional(json),
+  answer: optional(
+    json,
+    'For a review: replaces the answer. A text; of an agent with an output schema, also its value.',
+  ),
+  digest,
+  sticky,
+  ...sender,
+});
 
 const rejectBody = fields({
   callId,
@@ -183,10 +193,14 @@ export function needsAgent(name: string): boolean {
 /** The last segment of their path is also the command type, except for `resume` (no command) and `commands` (a list). */
 export const RUN_COMMANDS = {
   approve: {
-    summary: 'Approve a gated call; with `input`, run it with that input instead.',
+    summary:
+      'Approve a gated call; with `input`, run it with that input instead. Or approve an answer under review; with `answer`, give that instead.',
     body: approveBody,
   },
-  reject: { summary: 'Reject a gated call. The model receives the reason.', body: rejectBody },
+  reject: {
+    summary: 'Reject a gated call, or send back an answer under review. The model receives the reason.',
+    body: rejectBody,
+  },
   answer: {
     summary: 'Provide the result of a call: of a client tool, or of a gated call instead of running it.',
     body: answerBody,

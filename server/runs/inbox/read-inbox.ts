@@ -13,7 +13,7 @@ import { withLabelsOf } from '../../access/authorize.ts';
 import { fields, optional } from '../../fields.ts';
 import { remember } from '../../remember.ts';
 import type { RunsEnv } from '../../runs-env.ts';
-import { openCallSchema } from '../run-view.ts';
+import { openItemSchema } from '../run-view.ts';
 
 const MOST_KNOWN = 5_000;
 
@@ -140,8 +140,9 @@ export function keysOf({ status, waitsFor = [] }: RunRecord): string[] {
   return waitsFor.flatMap(({ type, callId, runId }) => (runId === undefined ? [`${type} ${callId}`] : []));
 }
 
-/** The calls that wait anew after an event. */
+/** The calls, or the review, that wait anew after an event. */
 function callsOf(event: RunEvent): string[] {
+  if ('reviewId' in event) return [event.reviewId];
   if (event.type === 'turn.completed' || event.type === 'turn.edited')
     return event.calls.map(({ callId }) => callId);
   return 'callId' in event && event.type !== 'tool.late' ? [event.callId] : [];
@@ -161,7 +162,7 @@ export const inboxQuery = fields({
 });
 
 const inboxItemSchema = z.object({
-  kind: openCallSchema.shape.kind,
+  kind: z.enum(['approval', 'result', 'doubt', 'review']),
   runId: z.string().meta({ description: 'The run that takes the decision.' }),
   rootId: z
     .string()
@@ -171,7 +172,7 @@ const inboxItemSchema = z.object({
   since: z
     .number()
     .meta({ description: 'When the call began to wait as it does now, in ms since the epoch.' }),
-  call: openCallSchema,
+  call: openItemSchema,
 }) satisfies z.ZodType<InboxItem>;
 
 export const inboxSchema = z.object({

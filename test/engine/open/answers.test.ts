@@ -10,6 +10,7 @@ const FITTING: Record<Open['kind'], Partial<Record<Answer['type'], string>>> = {
   approval: { approve: 'approve', reject: 'reject', result: 'answer' },
   result: { result: 'answer' },
   doubt: { happened: 'resolve', failed: 'resolve', retry: 'resolve' },
+  review: { approve: 'approve', reject: 'reject' },
   pause: { continue: 'unpause', step: 'step' },
 };
 
@@ -18,7 +19,10 @@ const flag = fc.boolean();
 const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>;
 
 const answers = fc.oneof(
-  fc.record({ type: fc.constant('approve'), input: json, sticky: flag }, { requiredKeys: ['type'] }),
+  fc.record(
+    { type: fc.constant('approve'), input: json, answer: json, sticky: flag },
+    { requiredKeys: ['type'] },
+  ),
   fc.record({ type: fc.constant('reject'), reason: text, sticky: flag }, { requiredKeys: ['type'] }),
   fc.record(
     { type: fc.constant('result'), output: json, isError: flag },
@@ -32,7 +36,12 @@ const answers = fc.oneof(
 
 const opens = fc.oneof(
   fc.record(
-    { kind: fc.constantFrom('approval', 'result', 'doubt'), callId: text, runId: text, digest: text },
+    {
+      kind: fc.constantFrom('approval', 'result', 'doubt', 'review'),
+      callId: text,
+      runId: text,
+      digest: text,
+    },
     { requiredKeys: ['kind', 'callId'] },
   ),
   fc.record({ kind: fc.constant('pause'), runId: text }, { requiredKeys: ['kind'] }),

@@ -52,6 +52,26 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
       return run.id;
     },
   },
+  'people/review': {
+    about: 'An answer is reviewed: one is sent back, and the next one changed by the second of two people.',
+    async play(begin) {
+      const process = begin();
+      const agent = agentOf(process, [{ text: 'It costs 5.' }, { text: 'It costs some.' }], {
+        finalAnswer: 'held',
+        guardrails: { answer: () => ({ type: 'ask', reason: 'a price', quorum: 2, expiresInMs: 60_000 }) },
+      });
+      const run = await agent.start('how much?');
+      await rest(process, run);
+      const review = () => run.context.review?.id ?? '';
+      await run.approve(review(), { by: 'ann' });
+      await run.reject(review(), { reason: 'No numbers.', by: 'ben' });
+      await rest(process, run);
+      await run.approve(review(), { answer: 'Ask sales.', by: 'ann' });
+      await run.approve(review(), { by: 'ben' });
+      await rest(process, run);
+      return run.id;
+    },
+  },
   'people/message-supersedes': {
     about: 'A message arrives while one call waits for approval and another for the client.',
     async play(begin) {

@@ -5,7 +5,7 @@ import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
 import { remoteRun } from '../../../fronts/react/remote-run.ts';
 import type { ObservedRun } from '../../../fronts/react/run-snapshot.ts';
 import { ServedRuns } from '../../../fronts/served/served-runs.ts';
-import type { OpenCall, RunView } from '../../../protocol/run-view.ts';
+import type { OpenItem, RunView } from '../../../protocol/run-view.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import type { MountedApi } from '../../../server/mounted-api.ts';
 import { currentClient } from '../../support/fronts/mcp.ts';
@@ -34,7 +34,7 @@ function get(path: string): Request {
 }
 
 /** An open call that an act decides; none if the act is the engine's command. */
-async function decided(stage: Stage, act: Act): Promise<OpenCall | undefined> {
+async function decided(stage: Stage, act: Act): Promise<OpenItem | undefined> {
   return act.type === 'run' ? undefined : await stage.open(act);
 }
 
@@ -42,7 +42,7 @@ type UIPart = { type: string; toolCallId?: string; [name: string]: unknown };
 type UIMessage = { id: string; role: string; parts: UIPart[] };
 
 /** The messages as a page posts them after an act: its call's part is answered. */
-function answered(messages: readonly UIMessage[], call: OpenCall, act: Act): UIMessage[] {
+function answered(messages: readonly UIMessage[], call: OpenItem, act: Act): UIMessage[] {
   return messages.map(message => ({
     ...message,
     parts: message.parts.map(part => {
@@ -219,7 +219,7 @@ const a2a: Surface = {
 };
 
 /** How A2A names an open call. */
-async function keyOf(stage: Stage, call: OpenCall): Promise<string> {
+async function keyOf(stage: Stage, call: OpenItem): Promise<string> {
   return call.runId === (await stage.opened()).id ? call.callId : `${call.runId}/${call.callId}`;
 }
 
@@ -316,7 +316,7 @@ async function withTimersOf<Value>(stage: Stage, work: () => Promise<Value>): Pr
   }
 }
 
-async function decide(observed: ObservedRun<RunView>, call: OpenCall, act: Exclude<Act, { type: 'run' }>) {
+async function decide(observed: ObservedRun<RunView>, call: OpenItem, act: Exclude<Act, { type: 'run' }>) {
   const by = 'ann';
   switch (act.type) {
     case 'approve':

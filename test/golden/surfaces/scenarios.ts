@@ -402,6 +402,19 @@ const ANSWERS: Readonly<Record<string, Scenario>> = {
       },
     },
   },
+  'answer-reviewed': {
+    about: 'An answer is reviewed: the first one is sent back, and the second one changed.',
+    turns: [turn(say('It costs 5.')), turn(say('It costs some.'))],
+    options: { guardrails: { answer: () => ({ type: 'ask', reason: 'a price' }) } },
+    acts: [
+      run('the answer is sent back', run =>
+        run.reject(run.context.review?.id ?? '', { reason: 'No numbers.', by: 'ann' }),
+      ),
+      run('the answer is changed', run =>
+        run.approve(run.context.review?.id ?? '', { answer: 'Ask sales.', by: 'ann' }),
+      ),
+    ],
+  },
   'text-filter': {
     about: 'A text filter hides comments, before a call and in the answer.',
     turns: [

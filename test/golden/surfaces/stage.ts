@@ -8,7 +8,7 @@ import { InDoubt } from '../../../agent/index.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { shortenOwnerName } from '../../../protocol/owner-name.ts';
-import type { OpenCall } from '../../../protocol/run-view.ts';
+import type { OpenItem } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -242,7 +242,7 @@ export class Stage {
   }
 
   /** The open call that an act decides. */
-  async open({ type }: Act): Promise<OpenCall> {
+  async open({ type }: Act): Promise<OpenItem> {
     const settled = await this.until((this.#run ?? (await this.opened())).settled());
     const open = settled.status === 'waiting' ? settled.open : [];
     const kinds = { approve: 'approval', reject: 'approval', answer: 'result', resolve: 'doubt', run: '' }[

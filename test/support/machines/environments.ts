@@ -1,4 +1,4 @@
-import type { CallTemplate, Environment, Round } from '../../../explore/environment.ts';
+import type { CallTemplate, Environment, ReviewTemplate, Round } from '../../../explore/environment.ts';
 import { finishReasonSchema } from '../../../protocol/turn.ts';
 
 /** A call of an ungated `none` tool that the engine runs. */
@@ -24,6 +24,8 @@ export type WorldChange = {
   edits?: boolean;
   breakpoints?: boolean;
   judges?: boolean;
+  reviews?: readonly ReviewTemplate[];
+  people?: boolean;
 };
 
 /**
@@ -36,6 +38,8 @@ export function makeEnvironment({
   edits = false,
   breakpoints = false,
   judges = false,
+  reviews = [],
+  people = false,
 }: WorldChange = {}): Environment {
   const later = [[gatedCall()]];
   return {
@@ -56,6 +60,8 @@ export function makeEnvironment({
     edits,
     breakpoints,
     judges,
+    reviews,
+    people,
     clientEvents: true,
     invalidEvents: true,
   };

@@ -89,6 +89,21 @@ export const WALKS: readonly Walk[] = [
     environment: PLAIN,
   },
   {
+    name: 'reviews of the answer',
+    isBasic: true,
+    config: { ...SMALL, checksAnswer: true, onLimit: 'stop' },
+    environment: makeEnvironment({ reviews: [{}, { expiresInMs: 500 }] }),
+  },
+  {
+    name: 'reviews by two people who did not write in the run, and edits',
+    config: { ...SMALL, limits: { turns: 1, toolCalls: 1 }, checksAnswer: true, onMessage: 'queue' },
+    environment: makeEnvironment({
+      reviews: [{ expiresInMs: 500, duties: { by: ['editors'], not: 'sender', quorum: 2 } }],
+      people: true,
+      edits: true,
+    }),
+  },
+  {
     name: 'a separate answer',
     isBasic: true,
     config: { ...SMALL, finalAnswer: 'separate', attempts: 2 },

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { describeRole, may, type Role } from '../../../access/role.ts';
 import { describeBar, describeDuties, findOpenBar } from '../../../machines/duties.ts';
-import type { JsonOpenCall } from '../../../protocol/run-view.ts';
+import type { JsonOpenItem } from '../../../protocol/run-view.ts';
 import { RequestError, requestServer } from './request.ts';
 
 const RETRY_MS = 1_000;
@@ -52,7 +52,7 @@ function decider(): { by?: string; groups?: readonly string[] } {
 }
 
 /** Why the person at this page may not decide the call; `null` if they may. Empty while it is not known who that is. */
-export function barOf(call: JsonOpenCall): string | null {
+export function barOf(call: JsonOpenItem): string | null {
   if (caller.value === null) return '';
   const right = call.kind === 'result' ? 'result' : 'decide';
   if (!may(caller.value, right)) return describeRole(caller.value);
@@ -63,10 +63,10 @@ export function barOf(call: JsonOpenCall): string | null {
 }
 
 /** Whether the person at this page has approved a call that needs further approvals. */
-export function hasApproved({ approvedBy = [] }: JsonOpenCall): boolean {
+export function hasApproved({ approvedBy = [] }: JsonOpenItem): boolean {
   const { by } = decider();
   return by !== undefined && approvedBy.includes(by);
 }
 
 /** Whether the call waits for this person. */
-export const isMine = (call: JsonOpenCall): boolean => barOf(call) === null && !hasApproved(call);
+export const isMine = (call: JsonOpenItem): boolean => barOf(call) === null && !hasApproved(call);

@@ -2,7 +2,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 
 export type { AgentSummary } from '../../../protocol/agent-view.ts';
-export type { JsonOpenCall, RunSummary, RunView } from '../../../protocol/run-view.ts';
+export type { JsonOpenCall, JsonOpenItem, RunSummary, RunView } from '../../../protocol/run-view.ts';
 
 export const runPath = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 

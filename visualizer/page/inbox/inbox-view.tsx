@@ -12,6 +12,7 @@ import { type RunView, requestServer, runPath, type StreamedEvent } from '../dat
 import { sendCommand } from '../data/send-command.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { EntriesPage, PageSource } from '../data/source.ts';
+import { subjectOf } from '../model/subject-of.ts';
 import { formatAgo, formatDay, formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
 import { DecisionForms, WhoMayDecide } from '../run/decisions/decision-forms.tsx';
 import {
@@ -25,7 +26,7 @@ import { SeenBox, seenPart } from '../ui/scrolling.tsx';
 import { ProblemText, ReadableValue, Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 
-const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as const;
+const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt', review: 'review' } as const;
 
 export function InboxView({ source }: { source: PageSource }) {
   const pages = useMemo(() => ({ read: 1 }), []);
@@ -140,7 +141,7 @@ function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boo
         onFocus={onChoose}
       >
         <span class={`kind is-${kind}`}>{KINDS[kind]}</span>
-        <Safe text={call.name} class="mono tool" />
+        <Safe text={subjectOf(call).name} class="mono tool" />
         <time title={formatDay(since)}>{formatAgo(since, Date.now())}</time>
         <Safe text={title || agent} class="title" />
         {facts !== '' && <Safe text={facts} class="title who" />}
@@ -159,11 +160,12 @@ const DONE: Readonly<Record<string, string>> = {
 function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string): Promise<void> }) {
   const { kind, call, title, agent, since, rootId, runId } = item;
   const problem = useSignal('');
+  const { name, value, label } = subjectOf(call);
   const act: Act = async ({ type, runId: run = runId, ...body }) => {
     problem.value = '';
     const onLost = (message: string) => (problem.value = message);
     const outcome = await sendCommand(type, body, { runId: run, after: 0, onLost });
-    if (outcome.type === 'taken') await onTaken(outcome.message ?? `${DONE[type] ?? type}: ${call.name}.`);
+    if (outcome.type === 'taken') await onTaken(outcome.message ?? `${DONE[type] ?? type}: ${name}.`);
     else problem.value = outcome.message;
     return outcome.type === 'taken' ? null : outcome.message;
   };
@@ -173,10 +175,10 @@ function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string)
     call.expiresAt !== undefined && `expires in ${formatDuration(Math.max(0, call.expiresAt - Date.now()))}`,
   );
   return (
-    <article class="decision" aria-label={`${KINDS[kind]}: ${showSafe(call.name)}`}>
+    <article class="decision" aria-label={`${KINDS[kind]}: ${showSafe(name)}`}>
       <header>
         <h2>
-          <Safe text={call.name} class="mono" />
+          <Safe text={name} class="mono" />
         </h2>
         <Safe in="p" text={title || agent} />
         <p class="muted">
@@ -194,10 +196,12 @@ function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string)
       <div class="inbox-body">
         {call.reason !== undefined && <Safe in="p" class="reason" text={call.reason} />}
         {kind === 'doubt' && <WhyInDoubt runId={call.runId} callId={call.callId} />}
-        {call.sideEffect === 'once' && <p class="muted">This call must not run twice.</p>}
-        <h3>Input</h3>
-        <SeenBox id={keyOf(item)} label={`Input of ${showSafe(call.name)}`}>
-          <ReadableValue value={call.input} />
+        {'sideEffect' in call && call.sideEffect === 'once' && (
+          <p class="muted">This call must not run twice.</p>
+        )}
+        <h3>{label}</h3>
+        <SeenBox id={keyOf(item)} label={`${label} of ${showSafe(name)}`}>
+          <ReadableValue value={value} />
         </SeenBox>
       </div>
       <footer>

@@ -1,13 +1,14 @@
-import type { OpenCallKind } from '../../../protocol/run-view.ts';
-import type { JsonOpenCall, RunView } from '../data/request.ts';
+import type { OpenItem } from '../../../protocol/run-view.ts';
+import type { JsonOpenItem, RunView } from '../data/request.ts';
+import { subjectOf } from './subject-of.ts';
 
-/** Returns the calls of a run and its sub-agents that a person has to decide, doubts first. */
-export function openDecisions(view: RunView | null): JsonOpenCall[] {
+/** Returns the calls and answers of a run and its sub-agents that a person has to decide, doubts first. */
+export function openDecisions(view: RunView | null): JsonOpenItem[] {
   const calls = (view?.open ?? []).flatMap(open => (open.kind === 'pause' ? [] : [open]));
   return ORDER.flatMap(kind => calls.filter(call => call.kind === kind));
 }
 
-const ORDER = ['doubt', 'approval', 'result'] as const;
+const ORDER = ['doubt', 'approval', 'review', 'result'] as const;
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
 export type StatusNotice = {
@@ -56,7 +57,7 @@ export function statusNotices(view: RunView, mayContinue: boolean): StatusNotice
 function explainWait(view: RunView): StatusNotice[] {
   const { settled, open, paused, next } = view;
   if (settled?.status !== 'waiting') return [];
-  const count = (kind: OpenCallKind): number =>
+  const count = (kind: OpenItem['kind']): number =>
     open.filter(one => one.kind === kind && one.runId === view.runId).length;
   const waits = (many: number, one: string, more: string): StatusNotice[] =>
     many === 0 ? [] : [{ tone: 'waits', title: many === 1 ? one : `${many} ${more}`, text: '' }];
@@ -68,19 +69,25 @@ function explainWait(view: RunView): StatusNotice[] {
   return [
     ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt'),
     ...waits(count('approval'), 'A call needs approval', 'calls need approval'),
+    ...waits(count('review'), 'The answer needs a review', 'answers need a review'),
     ...waits(count('result'), 'A call waits for its result', 'calls wait for their results'),
     ...explainSubAgents(view),
     ...(isPaused ? [pause] : []),
   ];
 }
 
-const NEEDS = { doubt: 'is in doubt', approval: 'needs approval', result: 'waits for its result' } as const;
+const NEEDS = {
+  doubt: 'is in doubt',
+  approval: 'needs approval',
+  review: 'needs a review',
+  result: 'waits for its result',
+} as const;
 
 /** What the runs of sub-agents wait for. Runs that wait for the same share a notice. */
 function explainSubAgents(view: RunView): StatusNotice[] {
   const open = openDecisions(view)
     .filter(({ runId }) => runId !== view.runId)
-    .map(({ runId, name, kind }) => ({ run: runId, needs: `${name} ${NEEDS[kind]}` }));
+    .map(one => ({ run: one.runId, needs: `${subjectOf(one).name} ${NEEDS[one.kind]}` }));
   const byRun = Map.groupBy(open, ({ run }) => run);
   const needsOf = ([, calls]: [string, typeof open]): string => calls.map(({ needs }) => needs).join(', ');
   return [...Map.groupBy(byRun, needsOf)].map(([text, members]) => ({

@@ -23,6 +23,7 @@ const KINDS: Readonly<Record<string, ActivityKind>> = {
   finishing: 'check',
   resting: 'paused',
   'resting.awaitingApproval': 'person',
+  'resting.awaitingReview': 'person',
   'resting.awaitingResults': 'wait',
   'resting.inDoubt': 'doubt',
 };

@@ -79,6 +79,7 @@ const TONES: Readonly<Record<string, string>> = {
   executingTools: 'tool',
   finishing: 'tool',
   'resting.awaitingApproval': 'person',
+  'resting.awaitingReview': 'person',
   'resting.awaitingResults': 'person',
   'resting.inDoubt': 'doubt',
   failed: 'failed',

@@ -1,7 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks';
+import type { JsonValue } from '../../../../protocol/json.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
-import { type JsonOpenCall, runPath } from '../../data/request.ts';
+import { type JsonOpenItem, runPath } from '../../data/request.ts';
 import { openDecisions } from '../../model/status-notices.ts';
+import { subjectOf } from '../../model/subject-of.ts';
 import { formatCount, formatTimeOfDay, showSafe } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
 import { SeenBox, seenPart } from '../../ui/scrolling.tsx';
@@ -16,6 +18,7 @@ const TITLES = {
   approval: 'needs your approval',
   doubt: 'is in doubt',
   result: 'waits for a result',
+  review: 'needs your review',
 } as const;
 
 export function DecisionBar() {
@@ -78,17 +81,18 @@ function useKeptFocus(bar: { current: HTMLElement | null }, key: string): void {
   }, [key, bar]);
 }
 
-type DecisionProps = { call: JsonOpenCall; count: number; place: number; onMove(by: number): void };
+type DecisionProps = { call: JsonOpenItem; count: number; place: number; onMove(by: number): void };
 
 function Decision({ call, count, place, onMove }: DecisionProps) {
   const { model } = useDesk();
   const id = decisionKeyOf(call);
   const unseen = seenPart(id).value < 1;
+  const { name, value, label } = subjectOf(call);
   return (
     <section class="decision" aria-labelledby="decision-title">
       <header>
         <h2 id="decision-title" tabIndex={-1}>
-          <Safe text={call.name} class="mono" /> {TITLES[call.kind]}
+          <Safe text={name} class="mono" /> {TITLES[call.kind]}
         </h2>
         {call.reason !== undefined && <Safe text={call.reason} class="reason" />}
         {call.runId !== model.runId && (
@@ -99,7 +103,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         {call.expiresAt !== undefined && (
           <span class="muted">expires at {formatTimeOfDay(call.expiresAt)}</span>
         )}
-        {call.sideEffect === 'once' && call.kind !== 'result' && <span class="mark">must not run twice</span>}
+        {mustNotRunTwice(call) && <span class="mark">must not run twice</span>}
         {count > 1 && (
           <span class="pager">
             <Button aria-label="Previous decision" label={<Icon name="left" />} onClick={() => onMove(-1)} />
@@ -108,9 +112,9 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
           </span>
         )}
       </header>
-      <div class={`decision-body ${hasProse(call) ? 'with-prose' : ''}`}>
-        <SeenBox id={id} label={`Input of ${showSafe(call.name)}`}>
-          <ReadableValue value={call.input} />
+      <div class={`decision-body ${hasProse(value) ? 'with-prose' : ''}`}>
+        <SeenBox id={id} label={`${label} of ${showSafe(name)}`}>
+          <ReadableValue value={value} />
         </SeenBox>
         <WhoMayDecide call={call} />
         <DecisionForms call={call} unseen={unseen} />
@@ -119,6 +123,10 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
   );
 }
 
-function hasProse({ input }: JsonOpenCall): boolean {
-  return isProse(input) || Object.values(input ?? {}).some(isProse);
+function mustNotRunTwice(open: JsonOpenItem): boolean {
+  return (open.kind === 'approval' || open.kind === 'doubt') && open.sideEffect === 'once';
+}
+
+function hasProse(value: JsonValue): boolean {
+  return isProse(value) || Object.values(value ?? {}).some(isProse);
 }

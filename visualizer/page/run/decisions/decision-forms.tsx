@@ -2,19 +2,21 @@ import { useSignal } from '@preact/signals';
 import { describeApprovals, describeDuties, hasDuties } from '../../../../machines/duties.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
+import type { OpenReview } from '../../../../protocol/run-view.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { barOf, hasApproved } from '../../data/caller.ts';
-import type { JsonOpenCall } from '../../data/request.ts';
+import type { JsonOpenCall, JsonOpenItem } from '../../data/request.ts';
+import { subjectOf } from '../../model/subject-of.ts';
 import { describeShownCall } from '../../render/describe-call.ts';
 import { formatLine, formatPreview, showSafe } from '../../render/format.ts';
-import { Flag, hasDrafts, InputEditor, TextForm } from '../../ui/draft-field.tsx';
+import { editableJson, Flag, hasDrafts, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { Asked, Form, type Question, useTwoPresses } from '../../ui/two-presses.tsx';
 import { draftOf, sendOwn, useAct } from './open-decisions.tsx';
 
-type CallProps = { call: JsonOpenCall };
-type FormsProps = CallProps & {
+type ItemProps<Open extends JsonOpenItem = JsonOpenItem> = { call: Open };
+type FormsProps<Open extends JsonOpenItem = JsonOpenItem> = ItemProps<Open> & {
   unseen: boolean;
   /** Whether the keys `a`, `e` and `r` decide. */
   isKeyed?: boolean;
@@ -22,8 +24,8 @@ type FormsProps = CallProps & {
 
 const LONGEST = 60;
 
-/** Who may decide a call, and who has approved it; nothing if everyone may. */
-export function WhoMayDecide({ call }: CallProps) {
+/** Who may decide, and who has approved; nothing if everyone may. */
+export function WhoMayDecide({ call }: ItemProps) {
   if (call.kind === 'result' || !hasDuties(call)) return null;
   return (
     <p class="muted who">
@@ -36,19 +38,22 @@ export function WhoMayDecide({ call }: CallProps) {
 const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 
 /**
- * The ways to decide about a call, each in two presses, or why the person may not. Decisions carry the digest of the call
- * that is shown.
+ * The ways to decide about a call or an answer, each in two presses, or why the person may not. Decisions carry the digest
+ * of what is shown.
  */
 export function DecisionForms(props: FormsProps) {
   const bar = barOf(props.call);
   if (bar !== null) return bar === '' ? null : <Safe in="p" class="muted barred" text={bar} />;
-  switch (props.call.kind) {
+  const { call, ...how } = props;
+  switch (call.kind) {
     case 'approval':
-      return <ApprovalForms {...props} />;
+      return <ApprovalForms {...how} call={call} />;
+    case 'review':
+      return <ReviewForms {...how} call={call} />;
     case 'doubt':
-      return <DoubtForms {...props} />;
+      return <DoubtForms {...how} call={call} />;
     case 'result':
-      return <WayForm call={props.call} way={{ ...ANSWER, flag: 'This is an error' }} />;
+      return <WayForm call={call} way={{ ...ANSWER, flag: 'This is an error' }} />;
   }
 }
 
@@ -111,7 +116,7 @@ const DOUBT: readonly Way[] = [
   },
 ];
 
-function WayForm({ call, way }: CallProps & { way: Way }) {
+function WayForm({ call, way }: ItemProps & { way: Way }) {
   const { key, label, intro, field, isText, flag, required = false } = way;
   const isOn = useSignal(false);
   const question = useQuestion(call);
@@ -136,7 +141,7 @@ function WayForm({ call, way }: CallProps & { way: Way }) {
 const EDIT = 'Edit…';
 const REJECT = 'Reject…';
 
-function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
+function ApprovalForms({ call, unseen, isKeyed }: FormsProps<JsonOpenCall>) {
   const draft = draftOf(call);
   const approved = hasApproved(call);
   const sticky = useSignal(false);
@@ -214,6 +219,80 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
   );
 }
 
+const SEND_BACK: Way = {
+  opens: 'Send back…',
+  key: 'reject',
+  label: 'Send back',
+  intro: 'The model answers again.',
+  field: 'Remark (the model reads it)',
+  isText: true,
+  words: what => `Send ${what} back?`,
+  answer: reason => ({ type: 'reject', ...(reason !== '' && { reason: `${reason}` }) }),
+};
+
+function ReviewForms({ call, unseen, isKeyed }: FormsProps<OpenReview>) {
+  const draft = draftOf(call);
+  const approved = hasApproved(call);
+  const open = useSignal(hasDrafts(`${draft}edit`) ? EDIT : null);
+  const ask = useQuestion(call);
+  const { asked, isBusy, press, scope: element } = useTwoPresses<HTMLDivElement>();
+  const approve = (event: Event): void =>
+    press(
+      event,
+      ask(what => `Give ${what}?`, { type: 'approve' }),
+    );
+  const change = (answer: JsonValue): Question =>
+    ask(what => `Give ${what} in its place?`, { type: 'approve', answer }, answer);
+  const shared = { label: 'Give this answer', draftKey: `${draft}edit` };
+  const edit: Panel = {
+    label: EDIT,
+    draftKey: `${draft}edit`,
+    form:
+      call.output === undefined ? (
+        <TextForm
+          {...shared}
+          field="Answer in its place"
+          rows={8}
+          start={call.answer}
+          required
+          ask={change}
+        />
+      ) : (
+        <TextForm
+          {...shared}
+          field="Answer in its place (JSON)"
+          json
+          start={editableJson(call.output)}
+          ask={change}
+        />
+      ),
+  };
+  const isEditing = (): boolean => open.peek() === EDIT;
+  const choose = (label: string) => () => {
+    if (!isEditing()) open.value = label;
+  };
+  useDecisionKeys(isKeyed, [
+    ['Approve', event => void (approved || isEditing() || approve(event))],
+    ['Edit the answer', choose(EDIT)],
+    ['Send back', choose(SEND_BACK.opens)],
+  ]);
+  return (
+    <Panels panels={[edit, ...panelsOf(call, [SEND_BACK])]} open={open} alone={EDIT}>
+      {approved ? (
+        <span class="mark">You have approved it.</span>
+      ) : (
+        <div class="two-presses" {...element}>
+          <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
+            Approve
+          </button>
+          <Asked words={asked} />
+        </div>
+      )}
+      {unseen && <span class="mark unseen">not read to the end</span>}
+    </Panels>
+  );
+}
+
 function DoubtForms({ call, isKeyed }: FormsProps) {
   const open = useSignal<string | null>(null);
   const choose = (label: string) => () => {
@@ -227,7 +306,7 @@ function DoubtForms({ call, isKeyed }: FormsProps) {
   return <Panels panels={panelsOf(call, DOUBT)} open={open} />;
 }
 
-function panelsOf(call: JsonOpenCall, ways: readonly Way[]): Panel[] {
+function panelsOf(call: JsonOpenItem, ways: readonly Way[]): Panel[] {
   return ways.map(way => ({
     label: way.opens,
     draftKey: `${draftOf(call)}${way.key}`,
@@ -242,15 +321,16 @@ function useDecisionKeys(isKeyed = false, does: readonly [a: Key, e: Key, r: Key
   useShortcuts('Decide', isKeyed ? shortcuts : []);
 }
 
-type Ask = (say: (what: string) => string, answer: Answer, input?: JsonValue) => Question;
+type Ask = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Question;
 
-/** Returns what asks about a decision: its words name the call with its input, or with the `input` that it gets. */
-function useQuestion(call: JsonOpenCall): Ask {
+/** Returns what asks about a decision: its words name what it is about as it is, or with the `value` that it gets. */
+function useQuestion(call: JsonOpenItem): Ask {
   const act = useAct();
-  return (say, answer, input = call.input) => {
+  const subject = subjectOf(call);
+  return (say, answer, value = subject.value) => {
     const command = commandFor(call, answer);
     return {
-      words: say(describeShownCall(call.name, input)),
+      words: say(describeShownCall(subject.name, value)),
       key: JSON.stringify(command),
       // The view that submits says what is wrong.
       act: async () => void (await sendOwn(call, () => act(command))),

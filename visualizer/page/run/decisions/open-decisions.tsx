@@ -2,8 +2,9 @@ import { signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef } from 'preact/hooks';
 import type { AnswerCommand } from '../../../../protocol/open/answer.ts';
-import { type JsonOpenCall, requestServer, runPath, type StreamedEvent } from '../../data/request.ts';
+import { type JsonOpenItem, requestServer, runPath, type StreamedEvent } from '../../data/request.ts';
 import type { EntriesPage } from '../../data/source.ts';
+import { subjectOf } from '../../model/subject-of.ts';
 import { describeShownCall } from '../../render/describe-call.ts';
 import { formatMoment } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
@@ -11,7 +12,7 @@ import { dropDrafts, hasDrafts, readDrafts } from '../../ui/draft-field.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
 
 /** The id of an open decision: another one if what is open or its input is another. */
-export function decisionKeyOf({ id, digest }: JsonOpenCall): string {
+export function decisionKeyOf({ id, digest }: JsonOpenItem): string {
   return `${id} ${digest}`;
 }
 
@@ -35,10 +36,10 @@ const overtaken = signal<readonly Overtaken[]>([]);
 
 const sending = new Set<string>();
 
-export const draftOf = ({ runId, callId }: JsonOpenCall): string => `${runId}/${callId}/`;
+export const draftOf = ({ runId, callId }: JsonOpenItem): string => `${runId}/${callId}/`;
 
 /** Runs what sends a decision about a call, which is this page's own then. */
-export async function sendOwn(call: JsonOpenCall, send: () => Promise<string | null>): Promise<void> {
+export async function sendOwn(call: JsonOpenItem, send: () => Promise<string | null>): Promise<void> {
   sending.add(decisionKeyOf(call));
   const problem = await send();
   if (problem === null) dropDrafts(draftOf(call));
@@ -48,8 +49,8 @@ export async function sendOwn(call: JsonOpenCall, send: () => Promise<string | n
   }
 }
 
-export function useOvertaken(open: readonly JsonOpenCall[], shown: JsonOpenCall | undefined): void {
-  const before = useRef<{ open: readonly JsonOpenCall[]; shown?: string }>({ open: [] });
+export function useOvertaken(open: readonly JsonOpenItem[], shown: JsonOpenItem | undefined): void {
+  const before = useRef<{ open: readonly JsonOpenItem[]; shown?: string }>({ open: [] });
   useEffect(() => {
     const keys = new Set(open.map(decisionKeyOf));
     for (const call of before.current.open) {
@@ -61,7 +62,7 @@ export function useOvertaken(open: readonly JsonOpenCall[], shown: JsonOpenCall 
   }, [open.map(decisionKeyOf).join('\n'), shown === undefined ? '' : decisionKeyOf(shown)]);
 }
 
-async function noteOvertaken(call: JsonOpenCall): Promise<void> {
+async function noteOvertaken(call: JsonOpenItem): Promise<void> {
   const path = `${runPath(call.runId)}/entries?before=&limit=${MOST_READ}`;
   const page = await requestServer<EntriesPage>(path).catch(() => null);
   const words = page?.entries.map(event => describeDecision(event, call)).findLast(found => found !== null);
@@ -72,9 +73,12 @@ async function noteOvertaken(call: JsonOpenCall): Promise<void> {
 }
 
 /** Who decided what about the call as it was shown, if the event is that; empty if the call waits anew since it. */
-function describeDecision(event: StreamedEvent, call: JsonOpenCall): string | null {
+function describeDecision(event: StreamedEvent, call: JsonOpenItem): string | null {
   if (event.type === 'cancel.requested') return describe(event, 'cancelled the run of', '', call);
-  if (!('callId' in event) || event.callId !== call.callId) return null;
+  const isAbout =
+    ('callId' in event && event.callId === call.callId) ||
+    ('reviewId' in event && event.reviewId === call.callId);
+  if (!isAbout) return null;
   switch (event.type) {
     case 'approval.decided': {
       if (event.digest !== call.digest) return null;
@@ -83,6 +87,18 @@ function describeDecision(event: StreamedEvent, call: JsonOpenCall): string | nu
       const reason =
         decision.type === 'reject' && decision.reason !== undefined ? `: ${decision.reason}` : '';
       return describe(event, DECIDED[decision.type], edited + reason, call);
+    }
+    case 'review.decided': {
+      const { decision } = event;
+      if (event.digest !== call.digest || decision.type === 'withdraw') return null;
+      if (decision.type === 'reject')
+        return describe(
+          event,
+          'sent back',
+          decision.reason === undefined ? '' : `: ${decision.reason}`,
+          call,
+        );
+      return describe(event, 'approved', decision.text === undefined ? '' : ' with changes', call);
     }
     case 'result.received':
       return describe(event, 'answered', '', call);
@@ -106,7 +122,8 @@ const RESOLVED = {
 
 type Deed = { by?: string; at: number };
 
-function describe({ by, at }: Deed, did: string, how: string, { name, input }: JsonOpenCall): string {
+function describe({ by, at }: Deed, did: string, how: string, open: JsonOpenItem): string {
+  const { name, value: input } = subjectOf(open);
   return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeShownCall(name, input)}${how || '.'}`;
 }
 

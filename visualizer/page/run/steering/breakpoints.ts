@@ -15,6 +15,7 @@ const STATES: Readonly<Record<BreakAction, string>> = {
   compact: 'compacting',
   executeTools: 'executingTools',
   interruptForApproval: 'resting.awaitingApproval',
+  awaitReview: 'resting.awaitingReview',
   awaitResults: 'resting.awaitingResults',
   resolveDoubt: 'resting.inDoubt',
   backOff: 'backingOff',
