@@ -379,17 +379,20 @@ export const COMMANDS = {
   explore: {
     summary: 'check every path of an agent, or what may still happen to a run',
     description:
-      "Walk every path through the chart with the agent's tools, approvals and limits, and check the invariants at every step. With a run, start from its current state, and also print the states that it can reach, who has to approve, and what it may still spend. Executes nothing. Exits with 1 if an invariant is violated, and with 5 if none is but not every state was reached.",
+      "Walk every path through the chart with the agent's tools, approvals and limits, and check the invariants and rules at every step. With a run, start from its current state, and also print the states that it can reach, who has to approve, and what it may still spend. Executes nothing. Exits with 1 if an invariant or a rule is broken, and with 5 if none is but a rule is not proved, or not every state was reached.",
     '[run]': `${RUN}; without it, from the start`,
     ...STORE,
     '--agent <module>': `${AGENT}; for a run, the module that started it by default`,
     '--at <seq>': entry("explore from this entry of the run (default: the run's last)"),
-    '--max-states <number>': number('stop after this many states (default: 12000)', {
+    '--never <rule>': many(
+      "what may never start: 'TOOL|#TAG [after TOOL|#TAG] [unless approved [by GROUP]]'; repeatable",
+    ),
+    '--max-states <number>': number('stop after this many states (default: 40000)', {
       ...WHOLE,
       what: 'a positive integer',
     }),
     '--connect': "start the agent's tool servers to list their tools; no tool is called",
-    '--save-test <file>': 'write a vitest file with a test for each violated invariant',
+    '--save-test <file>': 'write a vitest file with a test for each broken invariant or rule',
   },
   diagram: {
     summary: 'print the chart',

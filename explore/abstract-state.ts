@@ -4,6 +4,7 @@ import { endsWithAnswer } from '../machines/decide-next-action.ts';
 import { dutiesOf, hasDuties } from '../machines/duties.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import type { Limits } from '../protocol/config.ts';
+import type { Environment } from './environment.ts';
 import {
   findSpentLimit,
   findUncheckedLimit,
@@ -22,12 +23,15 @@ import {
  */
 export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
-/** All that can affect what follows; with `judges`, also whether there is anything for guardrails to judge. The reference model's part differs only if the chart has a defect. */
+/**
+ * All that can affect what follows; where guardrails judge, also whether there is anything to judge, and where approvals
+ * exclude senders, how many there are. The reference model's part differs only if the chart has a defect.
+ */
 export function abstractState(
   state: ChartState,
   reference: ReferenceModel,
   detail: Detail = 'chart',
-  judges = false,
+  { judges = false, excludesSenders = false }: Pick<Environment, 'judges' | 'excludesSenders'> = {},
 ): string {
   const { context } = state;
   const place = statePath(state);
@@ -54,7 +58,7 @@ export function abstractState(
     ],
     abstractReview(context),
     context.paused ? context.steps : 'runs',
-    context.people.senders.length,
+    excludesSenders || detail === 'changed' ? context.people.senders.length : '',
     abstractBreakpoints(context),
     context.answeredBy?.type,
     [context.answerChecked, context.timer !== null, judges && context.judgedTo < context.transcript.length],
@@ -147,7 +151,8 @@ function abstractStatus(call: Call, { now }: Context): string {
   const kind = `${riskOf(call)}${answersOf(call)}`;
   if (call.status === 'ready' && call.attempt > 0) return `again ${kind}`;
   const by = call.executedBy === 'client' ? 'client' : kind;
-  const duties = hasDuties(call) ? ` ${JSON.stringify([dutiesOf(call), call.approvedBy])}` : '';
+  const approvedBy = call.status === 'gated' ? call.approvedBy : undefined;
+  const duties = hasDuties(call) ? ` ${JSON.stringify([dutiesOf(call), approvedBy])}` : '';
   return call.status === 'gated'
     ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}${duties}`
     : `${call.status} ${by}${duties}`;

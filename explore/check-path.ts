@@ -9,7 +9,7 @@ import { beginExploration, type ExploreOptions, refuseUnknownExploreOptions } fr
 
 import { type BreachReport, reportBreach } from './report.ts';
 
-/** A path that broke an invariant: `past` begins with `run.started` and is only followed; `path` is checked. */
+/** A path that broke an invariant or a rule: `past` begins with `run.started` and is only followed; `path` is checked. */
 export type CheckedPath = {
   readonly past: readonly [RunStarted, ...ChartEvent[]];
   readonly path: readonly ChartEvent[];
@@ -17,13 +17,13 @@ export type CheckedPath = {
 
 export type CheckPathOptions = Pick<
   ExploreOptions,
-  'machine' | 'invariants' | 'samples' | 'runContext' | 'tools'
+  'machine' | 'invariants' | 'samples' | 'runContext' | 'tools' | 'never'
 >;
 
-const NAMES = optionNames<CheckPathOptions>()('machine invariants samples runContext tools');
+const NAMES = optionNames<CheckPathOptions>()('machine invariants samples runContext tools never');
 
 /**
- * Checks the invariants on one path that `explore` found, with the agent as it is now: its limits, and what its tools
+ * Checks the invariants and rules on one path that `explore` found, with the agent as it is now: its limits, and what its tools
  * need an approval for. Returns the breaches; none if an event of the path is not possible any more. Executes nothing.
  * Throws like `explore`.
  *
@@ -57,7 +57,9 @@ export function checkPath(
       if (taken === null) break;
       place = taken.place;
     }
-    return [...explorer.breaches.values()].map(breach => reportBreach(breach, explorer));
+    return [...explorer.breaches.values(), ...explorer.broken.values()].map(breach =>
+      reportBreach(breach, explorer),
+    );
   } catch (error) {
     if (error instanceof EngineError && error.code === 'journal-damaged') return [];
     throw error;

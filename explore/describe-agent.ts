@@ -16,6 +16,7 @@ import {
   type ToolSource,
   type Validation,
 } from '../protocol/tool.ts';
+import type { Monitor } from './monitor.ts';
 
 /** Sample inputs and outputs of a tool. `approval` is the answer of its approval function to that input. */
 export type ToolSamples = {
@@ -49,7 +50,11 @@ export type ExploredAgent = {
   judges?: true;
   /** Guardrails of the answer may ask for a review. */
   asks?: true;
+  /** Some tools are unknown. */
+  lacksTools?: true;
   tools: ExploredTool[];
+  /** The rules that are followed: calls that differ for them are told apart. */
+  monitor?: Monitor;
   /** The parts that exploration skips, with reasons. */
   notes: string[];
 };
@@ -107,6 +112,7 @@ export function describeAgent(
     config: { ...config, models },
     ...(judgesItems(definition) && { judges: true as const }),
     ...(definition.guardrails.answer.length > 0 && { asks: true as const }),
+    ...(sources > 0 && connected === undefined && { lacksTools: true as const }),
     tools: explored,
     notes,
   };

@@ -1,6 +1,8 @@
+import { dutiesOf } from '../machines/duties.ts';
 import type { Duties, QualifiedCall } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
+import { isSame } from './built-in-invariants.ts';
 import { asksForPeople, type ExploredAgent, type ExploredTool, type GateSample } from './describe-agent.ts';
 
 /** A call that the model may make. Its id, digest and expiry are added when it is made. */
@@ -30,6 +32,8 @@ export type Environment = {
   outputs(tool: string): readonly JsonValue[];
   /** The input that replaces a call's input when a person edits it. */
   editedInput(call: QualifiedCall): JsonValue;
+  /** Who has to approve a call once it has the input. Default: who has to approve it now. */
+  dutiesOf?(call: QualifiedCall, input: JsonValue): Duties;
   /** The number of attempts of a call, including the first. */
   attempts(tool: string): number;
   /** Whether the outcome of the call may be unknown. */
@@ -40,6 +44,8 @@ export type Environment = {
   approvals?: boolean;
   /** Whether events name people: who started the run, who writes in it, and who decides. Default: `false`. */
   people?: boolean;
+  /** Whether an approval excludes those who wrote in the run. Default: `false`. */
+  excludesSenders?: boolean;
   /** Whether guardrails judge what the model reads. Default: `false`. */
   judges?: boolean;
   /** The reviews that the check of the answer may ask for. Default: none. */
@@ -106,11 +112,20 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
       const others = tools.get(name)?.calls.map(call => call.input) ?? [];
       return others.find(other => JSON.stringify(other) !== JSON.stringify(input)) ?? input;
     },
+    dutiesOf: (call, input) => {
+      const gates = tools.get(call.name)?.calls.find(one => isSame(one.input, input))?.gates ?? [];
+      const gated = gates.filter(({ gate }) => gate);
+      const isKept = gated.length === 0 || gated.some(one => isSame(dutiesOf(one), dutiesOf(call)));
+      return dutiesOf(isKept ? call : (gated[0] ?? call));
+    },
     attempts: name => tools.get(name)?.attempts ?? 1,
     doubts: ({ sideEffect }) => sideEffect === 'once',
     suspends: ({ name }) => tools.get(name)?.isSubAgent ?? false,
     sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
     people: asksForPeople(agent),
+    excludesSenders: agent.tools.some(({ calls }) =>
+      calls.some(({ gates }) => gates.some(({ not }) => not === 'sender')),
+    ),
     judges: agent.judges === true,
     reviews: agent.asks === true ? REVIEWS : [],
     edits: false,
@@ -140,7 +155,7 @@ export function listKinds(agent: ExploredAgent): CallTemplate[] {
     const kind = JSON.stringify([
       ...[sideEffect === 'once' && reconcilable, sideEffect === 'once', executedBy],
       ...[gate, gate && expiresInMs !== undefined, tool?.isSubAgent, (tool?.attempts ?? 1) > 1],
-      ...[by, not, quorum, answers],
+      ...[by, not, quorum, answers, agent.monitor?.symbolOf(call)],
     ]);
     if (!kinds.has(kind)) kinds.set(kind, call);
   }

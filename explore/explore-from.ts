@@ -76,6 +76,7 @@ export function exploreFrom(
   return {
     ...report,
     breaches,
+    rules: report.rules.map(({ path, ...rule }) => (path ? { ...rule, path: path.slice(1) } : rule)),
     notes: [...report.notes, ...(hasSubAgents ? [SUB_AGENTS] : [])],
     runId: started.runId,
     at: entries.at(-1)?.seq ?? 1,

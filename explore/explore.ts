@@ -17,10 +17,19 @@ import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-un
 import type { Tool } from '../protocol/tool.ts';
 import { BUILT_IN } from './built-in-invariants.ts';
 import { asksForPeople, describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
-import { Explorer, nameEdge, type WalkWatcher } from './explorer.ts';
+import { listCalls } from './environment.ts';
+import { Explorer, nameEdge, type WalkPlace, type WalkWatcher } from './explorer.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariant.ts';
 import { START, STARTER } from './make-events.ts';
-import { type ExplorationReport, reportBreach, type UnfinishedWalks } from './report.ts';
+import { Monitor } from './monitor.ts';
+import { readNever } from './never.ts';
+import {
+  type ExplorationReport,
+  type RuleReport,
+  reportBreach,
+  reportPath,
+  type UnfinishedWalks,
+} from './report.ts';
 import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
 
 export type ExploreOptions = {
@@ -28,7 +37,7 @@ export type ExploreOptions = {
   machine?: AgentMachine;
   /** Your invariants, checked at every step in addition to the built-in ones. */
   invariants?: Invariants;
-  /** The maximum of states to visit. Default 12,000. Given without `maxMs`, it is the only bound. */
+  /** The maximum of states to visit. Default 40,000. Given without `maxMs`, it is the only bound. */
   maxStates?: number;
   /**
    * The maximum time in ms; `Infinity` for no bound. Default 3,000 unless `maxStates` is given, so that an exploration
@@ -43,12 +52,17 @@ export type ExploreOptions = {
   samples?: Readonly<Record<string, ToolSamples>>;
   /** A sample of the run context. Required for an agent that has one. */
   runContext?: unknown;
+  /**
+   * What may never start, each as a rule of the report: `'TOOL|#TAG [after TOOL|#TAG] [unless approved [by GROUP]]'`,
+   * such as `'refund unless approved by manager'`.
+   */
+  never?: string | readonly string[];
   /** Called every 250 states with the number of states so far. */
   onProgress?(states: number): void;
 };
 
 const NAMES = optionNames<ExploreOptions>()(
-  'machine invariants tools samples runContext maxStates maxMs now onProgress',
+  'machine invariants tools samples runContext never maxStates maxMs now onProgress',
 );
 const SAMPLE_NAMES = optionNames<ToolSamples>()('calls outputs');
 
@@ -63,7 +77,7 @@ export function refuseUnknownExploreOptions(
     refuseUnknownOptions(`samples["${tool}"] of ${of}`, samples, SAMPLE_NAMES, 'input-invalid');
 }
 
-const DEFAULT_MAX_STATES = 12_000;
+const DEFAULT_MAX_STATES = 40_000;
 const DEFAULT_MAX_MS = 3_000;
 
 /**
@@ -128,9 +142,33 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
     },
   };
   const started = run?.started ?? makeStarted(described);
-  const explorer = new Explorer(machine, started, invariants, watcher, run?.past);
+  const monitor = makeMonitor(described, options);
+  const explorer = new Explorer(machine, started, invariants, watcher, run?.past, monitor);
   const { config } = explorer.start.reference;
-  return { agent: { ...described, config }, explorer, machine, invariants, budget };
+  if (monitor !== undefined) beginMonitor(monitor, explorer.start, described);
+  const explored = { ...described, config, ...omitUndefined({ monitor }) };
+  return { agent: explored, explorer, machine, invariants, budget };
+}
+
+function makeMonitor(agent: ExploredAgent, { never = [] }: ExploreOptions): Monitor | undefined {
+  const asked = typeof never === 'string' ? [never] : never;
+  const rules = asked.map(text => readNever(text, agent.tools, agent.lacksTools === true));
+  const twice = rules.find(({ name }, index) => rules.findIndex(one => one.name === name) !== index);
+  if (twice !== undefined) throw invalidInput(`Expected each rule once, got "${twice.name}" twice.`);
+  return rules.length === 0 ? undefined : new Monitor(rules, agent.tools);
+}
+
+/** The most calls of one turn that the walks make. */
+const MOST_IN_ROUND = 3;
+
+function beginMonitor(monitor: Monitor, { reference, followed }: WalkPlace, agent: ExploredAgent): void {
+  const { config, spending, calls } = reference;
+  const { turns, toolCalls } = config.limits;
+  const hasClients = agent.tools.some(({ executedBy }) => executedBy === 'client');
+  const clients = hasClients ? (turns - spending.turns + 1) * MOST_IN_ROUND : 0;
+  const most = toolCalls - spending.toolCalls + calls.length + clients;
+  const open = calls.map(({ call: { name }, input }) => ({ name, input }));
+  monitor.beginAt(followed ?? monitor.start, [...listCalls(agent), ...open], most);
 }
 
 /** Walks, and reports. `earlier`: walks of this exploration that stopped before their end. */
@@ -153,9 +191,24 @@ export function finishExploration(
     edges: { taken: all.length - missing.length, total: all.length, missing },
     invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
     breaches: breaches.map(breach => reportBreach(breach, explorer)),
+    rules: (agent.monitor?.rules ?? []).map(({ name }) =>
+      reportRule(name, explorer, unfinished.length === 0),
+    ),
     tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
     notes: agent.notes,
   };
+}
+
+function reportRule(name: string, explorer: Explorer, isComplete: boolean): RuleReport {
+  const { states } = explorer.coverage;
+  const broken = explorer.broken.get(name);
+  if (broken !== undefined) {
+    const { message, before, event } = broken;
+    return { name, verdict: 'broken', states, message, path: reportPath(before, event, explorer) };
+  }
+  return isComplete
+    ? { name, verdict: 'proved', states }
+    : { name, verdict: 'not-proved', states, message: 'the walks stopped before their end' };
 }
 
 function makeStarted(agent: ExploredAgent): RunStarted {

@@ -11,6 +11,7 @@ import {
 } from '../machines/step.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { abstractState, type Detail } from './abstract-state.ts';
 import {
   decisionsOf,
@@ -26,6 +27,7 @@ import {
 import type { Environment } from './environment.ts';
 import { generateEvents } from './generate-events.ts';
 import { findBreach, makeMoment, type NamedInvariant } from './invariant.ts';
+import type { FollowedRules, Monitor } from './monitor.ts';
 import {
   type CheckedStep,
   followReference,
@@ -66,6 +68,8 @@ export type WalkWatcher = {
 /** Walks the states that a run can reach, checks every step, and keeps the shortest breach of each invariant. */
 export class Explorer {
   readonly breaches = new Map<string, Breach>();
+  /** The shortest breach of each rule. */
+  readonly broken = new Map<string, Breach>();
   readonly start: WalkPlace;
   readonly #machine: AgentMachine;
   readonly #stepper: Stepper;
@@ -73,6 +77,7 @@ export class Explorer {
   readonly #past: readonly ChartEvent[];
   readonly #invariants: readonly NamedInvariant[];
   readonly #watcher: WalkWatcher;
+  readonly #monitor: Monitor | undefined;
   /** Counts over all walks so far. `steps`: the offered events, accepted or not. */
   readonly coverage = { states: 0, steps: 0, crashPoints: 0, decisions: 0, edges: new Set<string>() };
   /** The invariants that have read the transcript or the earlier events: for them, places differ by their past. */
@@ -86,6 +91,7 @@ export class Explorer {
     invariants: readonly NamedInvariant[] = [],
     watcher: WalkWatcher = {},
     past: readonly ChartEvent[] = [],
+    monitor?: Monitor,
   ) {
     this.#machine = machine;
     this.#stepper = makeStepper(machine, { compiles: true });
@@ -93,6 +99,7 @@ export class Explorer {
     this.#past = past;
     this.#invariants = invariants;
     this.#watcher = watcher;
+    this.#monitor = monitor;
     this.start = this.#begin();
   }
 
@@ -111,7 +118,7 @@ export class Explorer {
       return places.push(place) - 1;
     };
     for (const place of from) {
-      const key = abstractState(place.state, place.reference, detail, environment.judges);
+      const key = this.#abstract(place, detail, environment);
       if (!known.has(key)) discover(place, key);
     }
     for (let index = 0; index < places.length; index += 1) {
@@ -126,7 +133,7 @@ export class Explorer {
       for (const event of generateEvents(before.state, environment)) {
         const after = this.take(before, event);
         if (after === null) continue;
-        const key = abstractState(after.place.state, after.place.reference, detail, environment.judges);
+        const key = this.#abstract(after.place, detail, environment);
         const merged = known.get(key);
         this.#watcher.onTaken?.(before, event, after.step, merged === undefined ? undefined : places[merged]);
         taken += 1;
@@ -140,6 +147,20 @@ export class Explorer {
       }
     }
     return { places, moves, isComplete: true, unexpanded: 0 };
+  }
+
+  /** Of a run that has ended, nothing more can break a rule. */
+  #abstract({ state, reference, followed }: WalkPlace, detail: Detail, environment: Environment): string {
+    const key = abstractState(state, reference, detail, environment);
+    if (this.#monitor === undefined || followed === undefined || state.status !== 'active') return key;
+    return `${key}|${this.#monitor.describe(followed, reference)}`;
+  }
+
+  #followRules(before: WalkPlace, event: ChartEvent, after: ReferenceModel): FollowedRules | undefined {
+    if (this.#monitor === undefined || before.followed === undefined) return undefined;
+    const { now, broken } = this.#monitor.follow(before.followed, { before: before.reference, event, after });
+    for (const { name, message } of broken) keepShortest(this.broken, name, message, before, event);
+    return now;
   }
 
   /** Offers one event and checks the step. Returns where it leads, or `null` if the chart ignores it. */
@@ -170,12 +191,14 @@ export class Explorer {
     const checked: CheckedStep = { before, event, after: step.state, effects: step.effects, reference };
     const broken = this.#check(checked, before, event);
     const { transcript, inbox } = step.state.context;
+    const followed = this.#followRules(before, event, reference);
     const place: WalkPlace = {
       state: step.state,
       reference: broken ? reference : { ...reference, transcript, inbox },
       depth: before.depth + 1,
       from: { place: before, event },
       tainted: before.tainted || broken || this.breaches.size > known,
+      ...omitUndefined({ followed }),
     };
     this.#checkInvariants(checked, before, place);
     return { place, step };
@@ -201,6 +224,7 @@ export class Explorer {
       effects: first.effects,
       reference: startReference(this.started, first),
     };
+    let followed = this.#monitor?.start;
     for (const [index, event] of this.#past.entries()) {
       const before = { state: checked.after, reference: checked.reference };
       const step = this.#stepper.next(before.state, event);
@@ -211,10 +235,19 @@ export class Explorer {
         );
       const { transcript, inbox } = step.state.context;
       const reference = { ...followReference(before.reference, event, step), transcript, inbox };
+      if (followed !== undefined)
+        followed = this.#monitor?.follow(followed, { before: before.reference, event, after: reference }).now;
       checked = { before, event, after: step.state, effects: step.effects, reference };
     }
     const { after: state, reference, before, event } = checked;
-    const start: WalkPlace = { state, reference, depth: 0, from: null, tainted: false };
+    const start: WalkPlace = {
+      state,
+      reference,
+      depth: 0,
+      from: null,
+      tainted: false,
+      ...omitUndefined({ followed }),
+    };
     const broken = event === null && this.#check(checked, start, null);
     this.#checkInvariants(checked, before, start);
     return { ...start, tainted: broken };
@@ -265,10 +298,7 @@ export class Explorer {
   }
 
   #note(invariant: string, message: string, before: WalkPlace, event: ChartEvent | null): void {
-    const depth = before.depth + (event === null ? 0 : 1);
-    const known = this.breaches.get(invariant);
-    if (known === undefined || depth < known.depth)
-      this.breaches.set(invariant, { invariant, message, before, event, depth });
+    keepShortest(this.breaches, invariant, message, before, event);
   }
 
   #traceEdges(before: WalkPlace, event: ChartEvent, step: Step): void {
@@ -312,6 +342,19 @@ export class Explorer {
   }
 }
 
+function keepShortest(
+  breaches: Map<string, Breach>,
+  invariant: string,
+  message: string,
+  before: WalkPlace,
+  event: ChartEvent | null,
+): void {
+  const depth = before.depth + (event === null ? 0 : 1);
+  const known = breaches.get(invariant);
+  if (known === undefined || depth < known.depth)
+    breaches.set(invariant, { invariant, message, before, event, depth });
+}
+
 const SAFETY_CHECKS = Object.entries(SAFETY_INVARIANTS);
 const ALL_CHECKS = [...SAFETY_CHECKS, ...Object.entries(INTERNAL_INVARIANTS)];
 
@@ -353,6 +396,8 @@ export type WalkPlace = {
   from: { place: WalkPlace; event: ChartEvent } | null;
   /** Whether an invariant broke on the way. From here on only the safety invariants are checked. */
   tainted: boolean;
+  /** Where the rules are, if any are followed. */
+  followed?: FollowedRules;
 };
 
 /** Returns the events that lead to a place, without `run.started`. */

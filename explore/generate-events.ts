@@ -1,6 +1,6 @@
 import { qualifiedOf } from '../machines/calls.ts';
 import type { Call, Context } from '../machines/context.ts';
-import { hasDuties } from '../machines/duties.ts';
+import { dutiesOf, hasDuties } from '../machines/duties.ts';
 import { limitsOf, limitsUsage } from '../machines/limits.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import { digestCall, digestOf } from '../protocol/content/digest.ts';
@@ -380,6 +380,8 @@ function listApprovals({ now, sticky }: Context, call: Call, environment: Enviro
   const { approvals, invalidEvents } = environment;
   const input = environment.editedInput(call);
   const decided = { type: 'approval.decided', callId, digest } as const;
+  const duties = environment.dutiesOf?.(call, input) ?? dutiesOf(call);
+  const withDuties = hasDuties(duties) ? { duties } : {};
   const refusals: UntimedEvent[] = [
     { ...decided, decision: { type: 'reject', reason: 'no' } },
     { ...decided, decision: { type: 'answer', output: 'a person answered' } },
@@ -388,7 +390,7 @@ function listApprovals({ now, sticky }: Context, call: Call, environment: Enviro
   const decisions: UntimedEvent[] = [
     approving(call),
     ...refusals,
-    { ...decided, decision: { type: 'approve', input, editDigest: digestCall(name, input) } },
+    { ...decided, decision: { type: 'approve', input, editDigest: digestCall(name, input), ...withDuties } },
   ];
   const late = { at: Math.max(expiresAt ?? 0, now + 1) };
   if (hasDuties(call)) return listDutiful(call, decisions, environment);
@@ -464,6 +466,8 @@ function listDutiful(call: Call, decisions: UntimedEvent[], environment: Environ
   const named = (by: string) => ({ by, known: 'token' as const, ...(groups.length > 0 && { groups }) });
   const allowed = deciders.flatMap(by => decisions.map(decision => ({ ...decision, ...named(by) })));
   const approval = approving(call);
+  const each =
+    groups.length > 1 ? groups.map(group => ({ ...approval, by: 'decider 1', groups: [group] })) : [];
   const barred = [
     ...[STARTER, WRITER].flatMap(by => decisions.map(decision => ({ ...decision, ...named(by) }))),
     ...decisions,
@@ -475,7 +479,7 @@ function listDutiful(call: Call, decisions: UntimedEvent[], environment: Environ
     ...when(groups.length > 0, { ...approval, groups }),
     { ...approval, ...named('decider 1'), sticky: true },
   ];
-  return [...allowed, ...(environment.invalidEvents ? barred : barred.slice(0, 1))];
+  return [...allowed, ...each, ...(environment.invalidEvents ? barred : barred.slice(0, 1))];
 }
 
 const approving = ({ callId, digest }: QualifiedCall): UntimedOf<'approval.decided'> => ({
@@ -509,7 +513,9 @@ function editingTurn(turn: number, calls: QualifiedCall[]): UntimedOf<'turn.edit
 
 function editedCall(call: Call, environment: Environment): QualifiedCall {
   const input = environment.editedInput(call);
-  return { ...qualifiedOf(call), input, digest: digestCall(call.name, input) };
+  const { by, not, quorum, ...rest } = qualifiedOf(call);
+  const duties = rest.gate ? (environment.dutiesOf?.(call, input) ?? dutiesOf(call)) : {};
+  return { ...rest, ...duties, input, digest: digestCall(call.name, input) };
 }
 
 const BREAKPOINTS: readonly Breakpoint[] = [

@@ -339,7 +339,7 @@ export function isForAnyone({ by, not, quorum }: Duties): boolean {
 type Who = { by?: string; groups?: readonly string[] };
 
 /** Whether the call is for this person to decide: everyone, if it asks for nobody in particular. */
-function isFor(call: Duties, { by: name, groups = [] }: Who, model: ReferenceModel): boolean {
+export function isFor(call: Duties, { by: name, groups = [] }: Who, model: ReferenceModel): boolean {
   if (isForAnyone(call)) return true;
   const { starters, writers } = model;
   const excluded: readonly string[] = { none: [], starter: starters, sender: writers }[call.not ?? 'none'];

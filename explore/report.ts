@@ -11,6 +11,22 @@ export type BreachReport = {
   path: PathEntry[];
 };
 
+/** What the walks say of a rule. */
+export type RuleReport = {
+  name: string;
+  /**
+   * `proved`: all walks came to their end, and no start of a call breaks it; `broken`: one does; `not-proved`: the walks
+   * stopped before their end, or the rule is a function, which is not called.
+   */
+  verdict: 'proved' | 'broken' | 'not-proved';
+  /** The number of distinct states that were walked. */
+  states: number;
+  /** What breaks it, or why it is not proved. */
+  message?: string;
+  /** The shortest path that breaks it, found from the start of the run. */
+  path?: PathEntry[];
+};
+
 /** Walks that stopped before their end. What was not walked may break any invariant. */
 export type UnfinishedWalks = {
   /** What they walk. */
@@ -48,6 +64,8 @@ export type ExplorationReport = {
   invariants: string[];
   /** The broken invariants, each with the shortest path found; the shortest path first. */
   breaches: BreachReport[];
+  /** The rules that were followed. */
+  rules: RuleReport[];
   tools: (Omit<ExploredTool, 'calls' | 'outputs'> & { inputs: number })[];
   /** What every exploration of this agent leaves out or assumes, and why. */
   notes: string[];

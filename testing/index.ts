@@ -1,7 +1,8 @@
 /**
  * `agentchart/testing`: support for tests of agents, adapters and stores.
  * - agents: `ManualHost` (a manual clock), `explore` (every path of the chart), `exploreFrom` (from where a run stands),
- *   `checkPath` (a path that broke an invariant), `playRun` (a recorded run);
+ *   `checkPath` (a path that broke an invariant or a rule), `toHold` (a matcher for their reports), `playRun` (a
+ *   recorded run);
  * - adapters and stores: `adapterChecks` and `storeChecks`, the conformance suites;
  * - `replayFetch` and `startReplayServer`: recorded HTTP responses.
  */
@@ -31,7 +32,8 @@ export { type ExploreOptions, explore } from '../explore/explore.ts';
 export { exploreFrom, type ForwardReport } from '../explore/explore-from.ts';
 export type { PathEntry } from '../explore/explorer.ts';
 export type { Invariant, Invariants, Moment } from '../explore/invariant.ts';
-export type { BreachReport, ExplorationReport, UnfinishedWalks } from '../explore/report.ts';
+export type { BreachReport, ExplorationReport, RuleReport, UnfinishedWalks } from '../explore/report.ts';
 export { type StoreCheck, type StoreUnderTest, storeChecks } from '../stores/conformance.ts';
 export { ManualHost, type ManualHostOptions } from './manual-host.ts';
 export { playRun } from './play/play-run.ts';
+export { toHold } from './to-hold.ts';

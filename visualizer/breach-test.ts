@@ -6,21 +6,24 @@ type Saved = {
   module: string;
   past: readonly (RunStarted | ChartEvent)[];
   breaches: readonly SavedBreach[];
+  /** The rules of `explore --never`. */
+  never?: readonly string[];
 };
 
 /** Returns the source of a vitest file with a test for each breach, which fails while the invariant breaks there. */
-export function formatBreachTest({ module, past, breaches }: Saved): string {
+export function formatBreachTest({ module, past, breaches, never = [] }: Saved): string {
+  const rules = never.length === 0 ? '' : `, never: ${formatLiteral(never)}`;
   const tests = breaches.map(
     ({ invariant, path }) => `
 test(${formatLiteral(`${invariant}: holds on the path that broke it`)}, () => {
   const path: CheckedPath['path'] = ${formatLiteral(path)};
-  expect(checkPath(agent, { past, path }, { machine, invariants, samples, runContext })).toEqual([]);
+  expect(checkPath(agent, { past, path }, { machine, invariants, samples, runContext${rules} })).toEqual([]);
 });
 `,
   );
   return `/**
- * Paths that broke an invariant of the agent, found by agentchart explore. A test fails while the invariant breaks on its
- * path. It passes once the invariant holds there, or an event of the path is not possible any more. Executes nothing.
+ * Paths that broke an invariant or a rule of the agent, found by agentchart explore. A test fails while it breaks on its
+ * path. It passes once it holds there, or an event of the path is not possible any more. Executes nothing.
  */
 import { checkPath, type CheckedPath, type CheckPathOptions } from 'agentchart/testing';
 import { expect, test } from 'vitest';

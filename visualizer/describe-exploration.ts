@@ -12,6 +12,23 @@ export function describeUnfinished(walks: {
   return `${paths}: what follows ${open} of ${states} states. ${advice}`;
 }
 
+/** Says whether a rule was proved: `proved in 1200 states`. */
+export function describeVerdict(rule: {
+  verdict: 'proved' | 'broken' | 'not-proved';
+  states: number;
+  message?: string;
+}): string {
+  const { verdict, states, message = '' } = rule;
+  switch (verdict) {
+    case 'proved':
+      return `proved in ${states} states`;
+    case 'broken':
+      return `broken: ${message}`;
+    case 'not-proved':
+      return `not proved: ${message}`;
+  }
+}
+
 /** What stands before the calls of a tool: inputs with which one starts freely, or once approved. */
 type Start = { freely?: unknown; approved?: unknown };
 

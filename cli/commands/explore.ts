@@ -40,7 +40,7 @@ type Explored = {
 
 /** Executes nothing; starts tool servers only with `--connect`. */
 export const exploreAgent: Action<'explore'> = async options => {
-  const { run, maxStates, connect, saveTest } = options;
+  const { run, maxStates, connect, saveTest, never } = options;
   const output = new Output(options);
   const explored =
     run === undefined
@@ -48,15 +48,16 @@ export const exploreAgent: Action<'explore'> = async options => {
       : await withRun({ ...options, run }, ({ store, record }) => findRunAt(store, record, options));
   const connected = connect === true ? await connectTools(sourcesOf(explored.agent)) : undefined;
   try {
-    const report = walk(explored, connected, { ...explored.exports, ...omitUndefined({ maxStates }) });
+    const report = walk(explored, connected, { ...explored.exports, ...omitUndefined({ maxStates, never }) });
     if (output.json) output.data(report);
     else {
       if ('ahead' in report) showAhead(output, report);
       showExploration(output, report);
     }
-    if (saveTest !== undefined) saveBreachTests(output, saveTest, explored, report);
-    if (report.breaches.length > 0) return EXIT.failed;
-    return report.complete ? EXIT.done : EXIT.incomplete;
+    if (saveTest !== undefined) saveBreachTests(output, saveTest, explored, report, never);
+    const verdicts = report.rules.map(({ verdict }) => verdict);
+    if (report.breaches.length > 0 || verdicts.includes('broken')) return EXIT.failed;
+    return report.complete && !verdicts.includes('not-proved') ? EXIT.done : EXIT.incomplete;
   } finally {
     await connected?.close();
   }
@@ -137,16 +138,19 @@ function sourcesOf(agent: Agent): ToolSource[] {
   );
 }
 
-/** Writes a vitest file with a test for each breach that one path shows. Throws `input-invalid` if it cannot be written. */
+/** Writes a vitest file with a test for each breach of an invariant or a rule that one path shows. Throws `input-invalid` if it cannot be written. */
 function saveBreachTests(
   output: Output,
   file: string,
   { agent, module, exports, entries }: Explored,
-  { breaches }: ExplorationReport,
+  { breaches, rules }: ExplorationReport,
+  never: readonly string[] | undefined,
 ): void {
-  const found = breaches.flatMap(({ invariant, path }) => {
+  const broken = rules.flatMap(({ name: invariant, path }) => (path ? [{ invariant, path }] : []));
+  const options = { ...exports, ...omitUndefined({ never }) };
+  const found = [...breaches, ...broken].flatMap(({ invariant, path }) => {
     const checked = pathOf(path, entries);
-    const isShown = checked !== null && checkPath(agent, checked, exports).length > 0;
+    const isShown = checked !== null && checkPath(agent, checked, options).length > 0;
     return isShown ? [{ invariant, ...checked }] : [];
   });
   const [first] = found;
@@ -157,7 +161,10 @@ function saveBreachTests(
   const from = relative(dirname(resolve(file)), resolve(module)).replaceAll('\\', '/');
   const imported = from.startsWith('.') ? from : `./${from}`;
   try {
-    writeFileSync(file, formatBreachTest({ module: imported, past: first.past, breaches: found }));
+    writeFileSync(
+      file,
+      formatBreachTest({ module: imported, past: first.past, breaches: found, ...omitUndefined({ never }) }),
+    );
   } catch (cause) {
     const message = `Cannot write ${formatPath(file)}: ${messageOf(cause)}. Choose another --save-test.`;
     throw new EngineError('input-invalid', message, { file }, { cause });

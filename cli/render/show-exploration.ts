@@ -1,7 +1,12 @@
 import type { ForwardReport } from '../../explore/explore-from.ts';
 import type { PathEntry } from '../../explore/explorer.ts';
-import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
-import { describeToolStart, describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
+import type { BreachReport, ExplorationReport, RuleReport } from '../../explore/report.ts';
+import {
+  describeToolStart,
+  describeUnfinished,
+  describeVerdict,
+  NOT_PROVED,
+} from '../../visualizer/describe-exploration.ts';
 import { eventLine } from './format.ts';
 import { bold, cyan, dim, green, type Output, red, type Segment, yellow } from './output.ts';
 
@@ -46,20 +51,35 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
   if (notes.length + unfinished.length > 0) output.line('');
   const first = 'at' in report ? report.at + 1 : 0;
   for (const breach of breaches) showBreach(output, breach, first);
-  output.line(describeVerdict(report));
+  for (const rule of report.rules) showRule(output, rule, first);
+  output.line(describeEnd(report));
 }
 
-function describeVerdict({ breaches, complete }: ExplorationReport): Segment {
+function describeEnd({ breaches, rules, complete }: ExplorationReport): Segment {
+  const broken = rules.filter(({ verdict }) => verdict === 'broken').length;
   if (breaches.length > 0)
     return red(`${breaches.length} invariant${breaches.length === 1 ? '' : 's'} violated.`);
+  if (broken > 0) return red(`${broken} rule${broken === 1 ? '' : 's'} broken.`);
   return complete ? green('All invariants hold.') : yellow(NOT_PROVED);
 }
 
 function showBreach(output: Output, { invariant, message, path }: BreachReport, first: number): void {
   output.line(red('violated  '), bold(invariant));
   output.line(`          ${message}`);
+  showPath(output, path, first);
+}
+
+function showPath(output: Output, path: readonly PathEntry[], first: number): void {
   for (const [index, entry] of path.entries()) output.line(...describeEntry(entry, first + index));
   output.line('');
+}
+
+const COLORS = { proved: green, broken: red, 'not-proved': yellow } as const;
+
+function showRule(output: Output, rule: RuleReport, first: number): void {
+  const { name, verdict, path } = rule;
+  output.line('rule ', bold(name), ': ', COLORS[verdict](describeVerdict(rule)));
+  if (path !== undefined) showPath(output, path, first);
 }
 
 function describeEntry({ event, state, why }: PathEntry, index: number): Segment[] {

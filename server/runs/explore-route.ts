@@ -17,7 +17,7 @@ const AT_ONCE = 1;
 const BUSY_MS = 5_000;
 
 export const exploreQuery = fields({
-  maxStates: z.coerce.number().int().min(1).max(MOST_STATES).default(12_000),
+  maxStates: z.coerce.number().int().min(1).max(MOST_STATES).default(40_000),
 });
 
 export type Exploring = { type: 'progress'; states: number } | { type: 'result'; report: JsonObject };

@@ -59,6 +59,51 @@ describe.concurrent('explore', () => {
     expect(explored.stdout).toMatch(/1 invariant violated\./);
   });
 
+  test('prints whether what may never start is proved, and exits by it', async () => {
+    const desk = new Desk([]);
+    const module = desk.write(
+      'small.ts',
+      `import * as z from ${JSON.stringify(resolve('node_modules/zod/index.js'))};
+       import { createAgent, tool } from ${JSON.stringify(resolve('agent/index.ts'))};
+       const refund = tool({
+         name: 'refund',
+         description: 'Refunds.',
+         input: z.object({}),
+         sideEffect: 'none',
+         approval: { required: true, by: 'manager' },
+         run: () => null,
+       });
+       export default createAgent({
+         name: 'small',
+         tools: [refund],
+         onLimit: 'stop',
+         retry: { attempts: 1 },
+         limits: { turns: 1, toolCalls: 1 },
+       });`,
+    );
+    const asked = (never: string, ...more: string[]) =>
+      desk.run(['explore', '--agent', module, '--never', never, ...more]);
+    const proved = await asked('refund unless approved by manager');
+    expect(proved.stdout).toMatch(/^rule never refund unless approved by manager: proved in \d+ states$/m);
+    expect(proved).toMatchObject({ code: 0, stderr: '' });
+    const broken = await asked('refund', '--json', '--max-states', '500', '--save-test', 'saved.test.ts');
+    expect(broken.code).toBe(1);
+    expect(JSON.parse(broken.stdout)).toMatchObject({
+      breaches: [],
+      rules: [{ name: 'never refund', verdict: 'broken', message: 'refund (refund_1) starts' }],
+    });
+    const saved = readFileSync(desk.path('saved.test.ts'), 'utf8');
+    expect(saved).toContain('never refund: holds on the path that broke it');
+    expect(saved).toMatch(/never: \[\s*"refund"\s*\]/);
+    const stopped = await asked('refund unless approved', '--max-states', '20');
+    expect(stopped.stdout).toMatch(/^rule .*: not proved: the walks stopped before their end$/m);
+    expect(stopped.code).toBe(5);
+    expect(await asked('refnd')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('no tool is named "refnd". Expected one of: refund'),
+    });
+  });
+
   test('tells what may still happen to a run, and saves the violation as a test beside the agent', async () => {
     const desk = new Desk([calling(REFUND_CALL)]);
     const module = desk.write(

@@ -167,7 +167,7 @@ function waysOn(
     );
     return [
       event.type,
-      abstractState(step.state, followReference(reference, event, step), 'chart', environment.judges),
+      abstractState(step.state, followReference(reference, event, step), 'chart', environment),
       effects.join(),
     ].join(' ');
   });

@@ -81,7 +81,7 @@ describe('the exploration of a run', () => {
     await new EventReader(await explored('?at=2')).until(() => false);
     expect(told).toEqual([
       { agent: 'desk', maxStates: 9, run: { runId, at: last } },
-      { agent: 'desk', maxStates: 12_000, run: { runId, at: 2 } },
+      { agent: 'desk', maxStates: 40_000, run: { runId, at: 2 } },
     ]);
     for (const query of ['?at=0', '?at=x', `?at=${last + 1}`, '?maxStates=0', '?to=1'])
       expect((await errorOf(await explored(query))).code).toBe('input-invalid');

@@ -98,6 +98,7 @@ export const WALKS: readonly Walk[] = [
     name: 'reviews by two people who did not write in the run, and edits',
     config: { ...SMALL, limits: { turns: 1, toolCalls: 1 }, checksAnswer: true, onMessage: 'queue' },
     environment: makeEnvironment({
+      excludesSenders: true,
       reviews: [{ expiresInMs: 500, duties: { by: ['editors'], not: 'sender', quorum: 2 } }],
       people: true,
       edits: true,

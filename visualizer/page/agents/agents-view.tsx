@@ -78,7 +78,7 @@ function AgentFacts({ agent }: { agent: AgentView }) {
       <section>
         <h2>Exploration</h2>
         <p class="muted">Walks every path of the agent's runs on the server, and executes nothing.</p>
-        <ExplorerPane path={path} maxStates={12_000} label="Explore" onPlay={play} />
+        <ExplorerPane path={path} maxStates={40_000} label="Explore" onPlay={play} />
       </section>
       <section>
         <h2>Instructions</h2>

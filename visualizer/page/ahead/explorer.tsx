@@ -4,7 +4,7 @@ import { signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import { describeUnfinished, NOT_PROVED } from '../../describe-exploration.ts';
+import { describeUnfinished, describeVerdict, NOT_PROVED } from '../../describe-exploration.ts';
 import { readError } from '../data/request.ts';
 import { describeRefusal } from '../data/send-command.ts';
 import { formatCount, formatNumber } from '../render/format.ts';
@@ -51,6 +51,15 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
       {report && (
         <>
           <Breaches report={report} onPlay={onPlay} />
+          {report.rules.some(({ verdict }) => verdict !== 'broken') && (
+            <ul class="notes">
+              {report.rules
+                .filter(({ verdict }) => verdict !== 'broken')
+                .map(rule => (
+                  <Safe key={rule.name} in="li" text={`rule ${rule.name}: ${describeVerdict(rule)}`} />
+                ))}
+            </ul>
+          )}
           {report.unfinished.length > 0 && (
             <div class="unfinished">
               <p>Not walked to the end:</p>
@@ -88,7 +97,12 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
 const MOST_STATES = 200_000;
 const FURTHER = 4;
 
-function Breaches({ report: { breaches, complete }, onPlay }: { report: ShownReport; onPlay: Play }) {
+function Breaches({ report, onPlay }: { report: ShownReport; onPlay: Play }) {
+  const { complete } = report;
+  const broken = report.rules.flatMap(({ name, message = '', path }): Breach[] =>
+    path === undefined ? [] : [{ invariant: `rule ${name}`, message, path }],
+  );
+  const breaches = [...report.breaches, ...broken];
   if (breaches.length === 0)
     return complete ? <p class="holds">No invariant breaks.</p> : <p>{NOT_PROVED}</p>;
   return (
@@ -110,6 +124,11 @@ function Breaches({ report: { breaches, complete }, onPlay }: { report: ShownRep
 export type ShownPathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
 
 type Breach = { invariant: string; message: string; path: ShownPathEntry[] };
+type Rule = Partial<Pick<Breach, 'message' | 'path'>> & {
+  name: string;
+  verdict: 'proved' | 'broken' | 'not-proved';
+  states: number;
+};
 type Spending = { spent: number; most: number | null };
 
 /** The report of an exploration; the members after `notes` are those of a run. */
@@ -120,6 +139,7 @@ export type ShownReport = {
   edges: { taken: number; total: number };
   invariants: string[];
   breaches: Breach[];
+  rules: Rule[];
   notes: string[];
   at?: number;
   ahead?: { state: string; path: ShownPathEntry[] }[];
