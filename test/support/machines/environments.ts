@@ -26,6 +26,7 @@ export type WorldChange = {
   judges?: boolean;
   reviews?: readonly ReviewTemplate[];
   people?: boolean;
+  excludesSenders?: boolean;
 };
 
 /**
@@ -40,6 +41,7 @@ export function makeEnvironment({
   judges = false,
   reviews = [],
   people = false,
+  excludesSenders = false,
 }: WorldChange = {}): Environment {
   const later = [[gatedCall()]];
   return {
@@ -62,6 +64,7 @@ export function makeEnvironment({
     judges,
     reviews,
     people,
+    excludesSenders,
     clientEvents: true,
     invalidEvents: true,
   };
