@@ -6,18 +6,18 @@ type Saved = {
   module: string;
   past: readonly (RunStarted | ChartEvent)[];
   breaches: readonly SavedBreach[];
-  /** The rules of `explore --never`. */
+  /** What may never start, if the module's own `never` is not all. */
   never?: readonly string[];
 };
 
 /** Returns the source of a vitest file with a test for each breach, which fails while the invariant breaks there. */
-export function formatBreachTest({ module, past, breaches, never = [] }: Saved): string {
-  const rules = never.length === 0 ? '' : `, never: ${formatLiteral(never)}`;
+export function formatBreachTest({ module, past, breaches, never }: Saved): string {
+  const rules = never === undefined ? 'never' : `never: ${formatLiteral(never)}`;
   const tests = breaches.map(
     ({ invariant, path }) => `
 test(${formatLiteral(`${invariant}: holds on the path that broke it`)}, () => {
   const path: CheckedPath['path'] = ${formatLiteral(path)};
-  expect(checkPath(agent, { past, path }, { machine, invariants, samples, runContext${rules} })).toEqual([]);
+  expect(checkPath(agent, { past, path }, { machine, invariants, samples, runContext, ${rules} })).toEqual([]);
 });
 `,
   );
@@ -29,7 +29,7 @@ import { checkPath, type CheckedPath, type CheckPathOptions } from 'agentchart/t
 import { expect, test } from 'vitest';
 import agent, * as exported from ${formatLiteral(module)};
 
-const { machine, invariants, samples, runContext }: CheckPathOptions = exported;
+const { machine, invariants, samples, runContext${never === undefined ? ', never' : ''} }: CheckPathOptions = exported;
 
 /** What happened before, from the start of the run. */
 const past: CheckedPath['past'] = ${formatLiteral(past.map(event => ({ ...event, launch: undefined })))};

@@ -40,12 +40,13 @@ type Explored = {
 
 /** Executes nothing; starts tool servers only with `--connect`. */
 export const exploreAgent: Action<'explore'> = async options => {
-  const { run, maxStates, connect, saveTest, never } = options;
+  const { run, maxStates, connect, saveTest } = options;
   const output = new Output(options);
   const explored =
     run === undefined
       ? await findAgent(options)
       : await withRun({ ...options, run }, ({ store, record }) => findRunAt(store, record, options));
+  const never = options.never && [listNever(explored.exports), options.never].flat();
   const connected = connect === true ? await connectTools(sourcesOf(explored.agent)) : undefined;
   try {
     const report = walk(explored, connected, { ...explored.exports, ...omitUndefined({ maxStates, never }) });
@@ -127,8 +128,12 @@ function walk(
 
 async function readExports(file: string): Promise<ExploreOptions> {
   const exported: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
-  const { machine, invariants, samples, runContext } = exported;
-  return omitUndefined({ machine, invariants, samples, runContext });
+  const { machine, invariants, samples, runContext, never } = exported;
+  return omitUndefined({ machine, invariants, samples, runContext, never });
+}
+
+function listNever({ never = [] }: ExploreOptions): readonly string[] {
+  return typeof never === 'string' ? [never] : never;
 }
 
 function sourcesOf(agent: Agent): ToolSource[] {

@@ -79,7 +79,8 @@ describe.concurrent('explore', () => {
          onLimit: 'stop',
          retry: { attempts: 1 },
          limits: { turns: 1, toolCalls: 1 },
-       });`,
+       });
+       export const never = 'refund after refund';`,
     );
     const asked = (never: string, ...more: string[]) =>
       desk.run(['explore', '--agent', module, '--never', never, ...more]);
@@ -90,11 +91,14 @@ describe.concurrent('explore', () => {
     expect(broken.code).toBe(1);
     expect(JSON.parse(broken.stdout)).toMatchObject({
       breaches: [],
-      rules: [{ name: 'never refund', verdict: 'broken', message: 'refund (refund_1) starts' }],
+      rules: [
+        { name: 'never refund after refund' },
+        { name: 'never refund', verdict: 'broken', message: 'refund (refund_1) starts' },
+      ],
     });
     const saved = readFileSync(desk.path('saved.test.ts'), 'utf8');
     expect(saved).toContain('never refund: holds on the path that broke it');
-    expect(saved).toMatch(/never: \[\s*"refund"\s*\]/);
+    expect(saved).toMatch(/never: \[\s*"refund after refund",\s*"refund"\s*\]/);
     const stopped = await asked('refund unless approved', '--max-states', '20');
     expect(stopped.stdout).toMatch(/^rule .*: not proved: the walks stopped before their end$/m);
     expect(stopped.code).toBe(5);

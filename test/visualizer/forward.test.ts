@@ -26,7 +26,7 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     const entries = run === undefined ? [] : await demo.store.read(run.runId);
     const report =
       run === undefined
-        ? explore(agent, options)
+        ? explore(agent, { ...options, never: 'refund' })
         : exploreFrom(
             agent,
             entries.filter(({ seq }) => seq <= run.at),
@@ -100,15 +100,22 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     await watched.close();
   });
 
-  inAll("an agent's counterexample plays from the start", async () => {
+  inAll("an agent's counterexamples play from the start: of an invariant, and of a rule", async () => {
     const watched = await WatchedPage.open(browser, `${api.url}/agents/refunds`);
     const { page } = watched;
     await page.getByRole('button', { name: 'Explore', exact: true }).click();
     await page.getByText('all choices: what follows').waitFor();
-    await page.getByRole('button', { name: 'Explore 48,000 states' }).waitFor();
-    await page.getByRole('button', { name: /^Play \d+ entries/ }).click();
+    await page.getByRole('button', { name: 'Explore 160,000 states' }).waitFor();
+    const breachOf = (name: string) => page.locator('.breaches li').filter({ hasText: name });
+    const play = { name: /^Play \d+ entries/ };
+    await breachOf('at most two lookups').getByRole('button', play).click();
     await page.locator('.example-bar').getByText('Counterexample: at most two lookups').waitFor();
     await page.locator('.journal').getByText('run.started').waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Exploration' }).waitFor();
+    await breachOf('rule never refund').getByRole('button', play).click();
+    await page.locator('.example-bar').getByText('Counterexample: rule never refund').waitFor();
+    await page.locator('.journal').getByText('tool.started').waitFor();
     await page.goBack();
     await page.getByRole('heading', { name: 'Exploration' }).waitFor();
     expect(watched.problems).toEqual([]);
