@@ -184,7 +184,10 @@ export class Operations {
       seq: run.durable.seq,
       at: updatedAt,
       settled: await settledNow(run),
-      transcript: showTranscript(run.durable.state, run.source.showText),
+      transcript: withoutReviewed(
+        showTranscript(run.durable.state, run.source.showText),
+        run.durable.state.context,
+      ),
     };
   }
 
@@ -227,6 +230,15 @@ function placeOf({ id, context }: Hold['run']): WirePlace {
 /** The context of a task; a run without a chat is alone in its own. */
 function contextOf(runId: string, labels: Readonly<Record<string, string>> = {}): string {
   return chatOf(labels) ?? runId;
+}
+
+/** An answer under review is no answer yet: only the question about it has it. */
+function withoutReviewed(
+  transcript: readonly Item[],
+  { review, lastTurn }: Hold['run']['context'],
+): readonly Item[] {
+  const from = review === null ? undefined : lastTurn?.from;
+  return from === undefined ? transcript : transcript.filter((item, at) => at < from || !isAnswer(item));
 }
 
 function summarize({ runId, labels, status, updatedAt, agent }: RunRecord): Task {

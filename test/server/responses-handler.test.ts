@@ -110,6 +110,30 @@ describe('agents as models of the openai client', () => {
     expect(chat.choices[0]?.message.content).toContain('Thanks.');
   });
 
+  test.each([false, true])(
+    'an answer under review is not complete, and a held one not shown (stream: %s)',
+    async stream => {
+      const reviewed = createAgent({
+        name: 'reviewed',
+        model: scripted([{ text: 'It costs 5.' }]),
+        store: memory(),
+        finalAnswer: 'held',
+        guardrails: { answer: () => ({ type: 'ask', reason: 'a price' }) },
+      });
+      const openai = clientOf(reviewed);
+      const asked = { model: 'reviewed', input: 'Go.' };
+      const events: { type: string; response?: unknown }[] = [];
+      if (stream)
+        for await (const event of await openai.responses.create({ ...asked, stream })) events.push(event);
+      else events.push({ type: 'response', response: await openai.responses.create(asked) });
+      expect(JSON.stringify(events)).not.toContain('It costs');
+      expect(events.at(-1)?.response).toMatchObject({
+        status: 'incomplete',
+        incomplete_details: { reason: 'answer_under_review' },
+      });
+    },
+  );
+
   test('a request that names an agent runs it, with its instructions and tools', async () => {
     const { desk, refunded, asked } = makeDesk([REFUND, { text: 'Refunded.' }]);
     const openai = clientOf([desk, createAgent({ name: 'other', model: scripted([{ text: 'Other.' }]) })]);

@@ -382,6 +382,7 @@ export class GatewayAnswer {
       if (status === 'gated') this.#ask(call);
       if (status === 'waiting') this.#give(call);
     }
+    if (context.review !== null) return this.#finish(at, endingFor('review'));
     if (context.calls.some(({ status }) => status === 'doubted'))
       return this.#finish(at, endingFor('outcome'));
     this.#finish(at, endingFor(this.#isCut(context) ? 'toolCalls' : undefined));
@@ -443,6 +444,7 @@ const REASONS: Readonly<Record<string, string>> = {
   toolCalls: 'max_tool_calls',
   length: 'max_output_tokens',
   outcome: 'tool_outcome_unknown',
+  review: 'answer_under_review',
   turns: 'max_turns',
   'usage-unknown': 'usage_unknown',
 };
