@@ -23,6 +23,7 @@ const DATA = [
   'listAll store',
   'next event',
   'textOfResult result',
+  'toHold report',
   'toolCallFrom call',
   'toolResultFrom result',
   'toolResults context',

@@ -123,6 +123,7 @@ describe('settled', () => {
       approvals: [approval],
       doubts: [doubt],
       results: [],
+      reviews: [],
       paused: true,
       turns: 1,
       usage: null,
