@@ -284,7 +284,7 @@ describe('the report of an exploration', () => {
   inAll('is complete for an agent with approvals, with all edges but those of features it lacks', () => {
     const tools = [ask, plain('pay', { sideEffect: 'once', approval: true })];
     const report = explore(agentWith({ tools, guardrails: { answer: forbidden }, retry: { attempts: 2 } }), {
-      maxStates: 40_000,
+      maxStates: 100_000,
     });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
     // No person edits a call while the run works, nothing is judged or compacted, and it has no sub-agent.
