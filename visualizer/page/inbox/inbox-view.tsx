@@ -165,7 +165,8 @@ function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string)
     problem.value = '';
     const onLost = (message: string) => (problem.value = message);
     const outcome = await sendCommand(type, body, { runId: run, after: 0, onLost });
-    if (outcome.type === 'taken') await onTaken(outcome.message ?? `${DONE[type] ?? type}: ${name}.`);
+    const done = kind === 'review' && type === 'reject' ? 'Sent back' : (DONE[type] ?? type);
+    if (outcome.type === 'taken') await onTaken(outcome.message ?? `${done}: ${name}.`);
     else problem.value = outcome.message;
     return outcome.type === 'taken' ? null : outcome.message;
   };

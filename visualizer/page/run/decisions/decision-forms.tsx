@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { describeApprovals, describeDuties, hasDuties } from '../../../../machines/duties.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
@@ -139,76 +140,48 @@ function WayForm({ call, way }: ItemProps & { way: Way }) {
 }
 
 const EDIT = 'Edit…';
-const REJECT = 'Reject…';
 
-function ApprovalForms({ call, unseen, isKeyed }: FormsProps<JsonOpenCall>) {
-  const draft = draftOf(call);
+const editDraftOf = (call: JsonOpenItem): string => `${draftOf(call)}edit`;
+
+type ApproveFormsProps = FormsProps & {
+  /** What the first press of Approve asks. */
+  approve(): Question;
+  edit: ComponentChildren;
+  /** What is edited, in words. */
+  edited: string;
+  /** The other ways; the key `r` opens the first. */
+  ways: readonly [Way, ...Way[]];
+  after?: ComponentChildren;
+};
+
+/** To approve what waits as it is, to edit it, or another way. */
+function ApproveForms({ call, unseen, isKeyed, approve, edit, edited, ways, after }: ApproveFormsProps) {
   const approved = hasApproved(call);
-  const sticky = useSignal(false);
+  const draftKey = editDraftOf(call);
   // An edit that was not sent is open after a reload too: nothing beside it may send the input without it.
-  const open = useSignal(hasDrafts(`${draft}edit`) ? EDIT : null);
-  const ask = useQuestion(call);
-  const { asked, isBusy, press, scope: element } = useTwoPresses<HTMLDivElement>();
-  const scope = sticky.value ? { sticky: true } : {};
-  const later = sticky.value ? `, and all later calls of ${formatLine(call.name, LONGEST)}` : '';
-  const approve = (event: Event): void =>
-    press(
-      event,
-      ask(what => `Approve ${what}${later}?`, { type: 'approve', ...scope }),
-    );
-  const approveEdited = (input: JsonValue): Question =>
-    ask(what => `Approve ${what}, with changes${later}?`, { type: 'approve', ...scope, input }, input);
-  const reject: Way = {
-    opens: REJECT,
-    key: 'reject',
-    label: 'Reject',
-    intro: '',
-    field: 'Reason (shown to the model)',
-    isText: true,
-    words: what => `Reject ${what}${later}?`,
-    answer: reason => ({ type: 'reject', ...scope, ...(reason !== '' && { reason: `${reason}` }) }),
-  };
-  const edit: Panel = {
-    label: EDIT,
-    draftKey: `${draft}edit`,
-    form: (
-      <InputEditor
-        label="Edited input"
-        submit="Approve with changes"
-        unchanged="The input is unchanged. Select Discard, then Approve, to approve it as is."
-        draftKey={`${draft}edit`}
-        input={call.input}
-        words={input => approveEdited(input).words}
-        send={async input => {
-          await approveEdited(input).act();
-          return null;
-        }}
-      />
-    ),
-  };
+  const open = useSignal(hasDrafts(draftKey) ? EDIT : null);
+  const { asked, isBusy, press, scope } = useTwoPresses<HTMLDivElement>();
   const isEditing = (): boolean => open.peek() === EDIT;
   const choose = (label: string) => () => {
     if (!isEditing()) open.value = label;
   };
   useDecisionKeys(isKeyed, [
-    ['Approve', event => void (approved || isEditing() || approve(event))],
-    ['Edit the input', choose(EDIT)],
-    ['Reject', choose(REJECT)],
+    ['Approve', event => void (approved || isEditing() || press(event, approve()))],
+    [`Edit ${edited}`, choose(EDIT)],
+    [ways[0].label, choose(ways[0].opens)],
   ]);
   return (
     <Panels
-      panels={[edit, ...panelsOf(call, (call.quorum ?? 1) > 1 ? [reject] : [reject, ANSWER])]}
+      panels={[{ label: EDIT, draftKey, form: edit }, ...panelsOf(call, ways)]}
       open={open}
       alone={EDIT}
-      after={
-        !hasDuties(call) && <Flag flag={sticky} label={`Also for later calls of ${showSafe(call.name)}`} />
-      }
+      after={after}
     >
       {approved ? (
         <span class="mark">You have approved it.</span>
       ) : (
-        <div class="two-presses" {...element}>
-          <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
+        <div class="two-presses" {...scope}>
+          <button type="button" class="primary" aria-busy={isBusy} onClick={event => press(event, approve())}>
             Approve
           </button>
           <Asked words={asked} />
@@ -219,6 +192,50 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps<JsonOpenCall>) {
   );
 }
 
+function ApprovalForms({ call, ...how }: FormsProps<JsonOpenCall>) {
+  const sticky = useSignal(false);
+  const ask = useQuestion(call);
+  const scope = sticky.value ? { sticky: true } : {};
+  const later = sticky.value ? `, and all later calls of ${formatLine(call.name, LONGEST)}` : '';
+  const approveEdited = (input: JsonValue): Question =>
+    ask(what => `Approve ${what}, with changes${later}?`, { type: 'approve', ...scope, input }, input);
+  const reject: Way = {
+    opens: 'Reject…',
+    key: 'reject',
+    label: 'Reject',
+    intro: '',
+    field: 'Reason (shown to the model)',
+    isText: true,
+    words: what => `Reject ${what}${later}?`,
+    answer: reason => ({ type: 'reject', ...scope, ...(reason !== '' && { reason: `${reason}` }) }),
+  };
+  const flag = <Flag flag={sticky} label={`Also for later calls of ${showSafe(call.name)}`} />;
+  return (
+    <ApproveForms
+      {...how}
+      call={call}
+      approve={() => ask(what => `Approve ${what}${later}?`, { type: 'approve', ...scope })}
+      edited="the input"
+      edit={
+        <InputEditor
+          label="Edited input"
+          submit="Approve with changes"
+          unchanged="The input is unchanged. Select Discard, then Approve, to approve it as is."
+          draftKey={editDraftOf(call)}
+          input={call.input}
+          words={input => approveEdited(input).words}
+          send={async input => {
+            await approveEdited(input).act();
+            return null;
+          }}
+        />
+      }
+      ways={(call.quorum ?? 1) > 1 ? [reject] : [reject, ANSWER]}
+      after={!hasDuties(call) && flag}
+    />
+  );
+}
+
 const SEND_BACK: Way = {
   opens: 'Send back…',
   key: 'reject',
@@ -226,70 +243,31 @@ const SEND_BACK: Way = {
   intro: 'The model answers again.',
   field: 'Remark (the model reads it)',
   isText: true,
-  words: what => `Send ${what} back?`,
+  words: what => `Send the ${what} back?`,
   answer: reason => ({ type: 'reject', ...(reason !== '' && { reason: `${reason}` }) }),
 };
 
-function ReviewForms({ call, unseen, isKeyed }: FormsProps<OpenReview>) {
-  const draft = draftOf(call);
-  const approved = hasApproved(call);
-  const open = useSignal(hasDrafts(`${draft}edit`) ? EDIT : null);
+function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
   const ask = useQuestion(call);
-  const { asked, isBusy, press, scope: element } = useTwoPresses<HTMLDivElement>();
-  const approve = (event: Event): void =>
-    press(
-      event,
-      ask(what => `Give ${what}?`, { type: 'approve' }),
-    );
   const change = (answer: JsonValue): Question =>
-    ask(what => `Give ${what} in its place?`, { type: 'approve', answer }, answer);
-  const shared = { label: 'Give this answer', draftKey: `${draft}edit` };
-  const edit: Panel = {
-    label: EDIT,
-    draftKey: `${draft}edit`,
-    form:
-      call.output === undefined ? (
-        <TextForm
-          {...shared}
-          field="Answer in its place"
-          rows={8}
-          start={call.answer}
-          required
-          ask={change}
-        />
-      ) : (
-        <TextForm
-          {...shared}
-          field="Answer in its place (JSON)"
-          json
-          start={editableJson(call.output)}
-          ask={change}
-        />
-      ),
-  };
-  const isEditing = (): boolean => open.peek() === EDIT;
-  const choose = (label: string) => () => {
-    if (!isEditing()) open.value = label;
-  };
-  useDecisionKeys(isKeyed, [
-    ['Approve', event => void (approved || isEditing() || approve(event))],
-    ['Edit the answer', choose(EDIT)],
-    ['Send back', choose(SEND_BACK.opens)],
-  ]);
+    ask(what => `Give the ${what} in its place?`, { type: 'approve', answer }, answer);
+  const shared = { label: 'Give this answer', draftKey: editDraftOf(call), ask: change };
+  const field = 'Answer in its place';
   return (
-    <Panels panels={[edit, ...panelsOf(call, [SEND_BACK])]} open={open} alone={EDIT}>
-      {approved ? (
-        <span class="mark">You have approved it.</span>
-      ) : (
-        <div class="two-presses" {...element}>
-          <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
-            Approve
-          </button>
-          <Asked words={asked} />
-        </div>
-      )}
-      {unseen && <span class="mark unseen">not read to the end</span>}
-    </Panels>
+    <ApproveForms
+      {...how}
+      call={call}
+      approve={() => ask(what => `Give the ${what}?`, { type: 'approve' })}
+      edited="the answer"
+      edit={
+        call.output === undefined ? (
+          <TextForm {...shared} field={field} rows={8} start={call.answer} required />
+        ) : (
+          <TextForm {...shared} field={`${field} (JSON)`} json start={editableJson(call.output)} />
+        )
+      }
+      ways={[SEND_BACK]}
+    />
   );
 }
 
