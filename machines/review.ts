@@ -111,7 +111,7 @@ export function endsReview(context: Context, event: ChartEvent): boolean {
 }
 
 const SENT_BACK = 'This answer was sent back by a person who reviews answers.';
-const EXPIRED = 'This answer was not given: nobody reviewed it in time.';
+const EXPIRED = 'This answer was not given: it was not reviewed in time.';
 const SUPERSEDED = 'This answer was not given: a new message came before it was reviewed.';
 const CHANGED = 'A person changed this answer before it was given. It now reads:\n';
 

@@ -331,6 +331,8 @@ describe('while an answer is under review', () => {
       await desk.host.advance(1_000);
       await run.settled();
       expect(await run.approve(review)).toMatchObject(REFUSED);
+      if (time < 2)
+        expect(lastRead(desk)).toContain('This answer was not given: it was not reviewed in time.');
     }
     expect(await run.settled()).toMatchObject({ status: 'failed', error: { code: 'answer-blocked' } });
   });
