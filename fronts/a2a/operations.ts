@@ -5,6 +5,7 @@ import { type Caller, personOf, signCommand } from '../../access/caller.ts';
 import { describeRole, mayCommand } from '../../access/role.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { endOn } from '../../engine/events/stoppable.ts';
+import { readStory } from '../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import type { Item, Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
@@ -176,7 +177,8 @@ export class Operations {
     throw new A2aError('task-unknown', 'There is no such task.');
   }
 
-  async #image({ run }: Hold): Promise<RunImage> {
+  async #image({ run }: Hold, known?: Answers): Promise<RunImage> {
+    const answers = known ?? (await readAnswers(run));
     const { updatedAt } = await this.#runs.record(run.id, this.#caller);
     return {
       ...placeOf(run),
@@ -184,10 +186,7 @@ export class Operations {
       seq: run.durable.seq,
       at: updatedAt,
       settled: await settledNow(run),
-      transcript: withoutReviewed(
-        showTranscript(run.durable.state, run.source.showText),
-        run.durable.state.context,
-      ),
+      transcript: answers.show(run),
     };
   }
 
@@ -205,18 +204,20 @@ export class Operations {
     const over = AbortSignal.any([closing, left]);
     const story = endOn(run.storyBatches({ after: run.durable.seq, follow, ...end }), over);
     try {
-      const begins = await this.#image(hold);
+      const answers = await readAnswers(run);
+      const begins = await this.#image(hold, answers);
       yield [{ task: taskOf(begins, historyLength) }];
       let status = begins.settled?.status ?? 'running';
       const texts = new TextUpdates(placeOf(run));
       for await (const told of story) {
+        for (const event of told) answers.take(event);
         yield told.flatMap(event => texts.take(event));
         const state = told.find(({ type }) => type === 'state');
         if (!follow || state?.type !== 'state' || state.status === status) continue;
         status = state.status;
-        yield updatesTo(await this.#image(hold));
+        yield updatesTo(await this.#image(hold, answers));
       }
-      if (!over.aborted && !follow) yield updatesTo(await this.#image(hold));
+      if (!over.aborted && !follow) yield updatesTo(await this.#image(hold, answers));
     } finally {
       hold.release();
     }
@@ -232,13 +233,75 @@ function contextOf(runId: string, labels: Readonly<Record<string, string>> = {})
   return chatOf(labels) ?? runId;
 }
 
-/** An answer under review is no answer yet: only the question about it has it. */
-function withoutReviewed(
-  transcript: readonly Item[],
-  { review, lastTurn }: Hold['run']['context'],
-): readonly Item[] {
-  const from = review === null ? undefined : lastTurn?.from;
-  return from === undefined ? transcript : transcript.filter((item, at) => at < from || !isAnswer(item));
+/**
+ * The answers of a run that a check or a person judges, as clients see them: none before it was given, none that was
+ * blocked, sent back or superseded, and a changed one as it was given.
+ */
+class Answers {
+  /** What is shown in place of assistant messages, by their ids; `null` for nothing. */
+  readonly #instead = new Map<string, string | null>();
+  #latest: readonly string[] = [];
+  /** The latest answer was not judged yet. */
+  #isUnjudged = false;
+  #seq = 0;
+
+  take(event: StoryEvent): void {
+    if (!('seq' in event) || event.seq < this.#seq) return;
+    this.#seq = event.seq;
+    const items = itemsOf(event);
+    if (items !== undefined) {
+      this.#latest = answersIn(items).flatMap(({ id }) => id ?? []);
+      this.#isUnjudged = !items.some(({ type }) => type === 'tool_call');
+    } else if (event.type === 'answer.blocked') this.#put(null);
+    else if (event.type === 'answer.changed') this.#put(event.text);
+    else if (isPassed(event)) this.#isUnjudged = false;
+  }
+
+  show({ context, durable, source }: Hold['run']): Item[] {
+    const isWithheld =
+      context.review !== null ||
+      (this.#isUnjudged && context.config.checksAnswer && durable.state.value !== 'finished');
+    const withheld = new Set(isWithheld ? this.#latest : []);
+    return showTranscript(durable.state, source.showText).flatMap((item): Item[] => {
+      if (!isAnswer(item) || item.id === undefined) return [item];
+      const text = withheld.has(item.id) ? null : this.#instead.get(item.id);
+      if (text === undefined) return [item];
+      return text === null ? [] : [{ ...item, content: [{ type: 'text', text }] }];
+    });
+  }
+
+  #put(text: string | null): void {
+    this.#isUnjudged = false;
+    for (const [at, id] of this.#latest.entries()) this.#instead.set(id, at === 0 ? text : null);
+  }
+}
+
+/** The answer was given, or at least approved, as the model wrote it. */
+function isPassed(event: StoryEvent): boolean {
+  if (event.type === 'review.decided') return event.approved;
+  return event.type === 'note' && event.event.type === 'answer.checked';
+}
+
+/** Reads the journal only of a run whose answers are judged. */
+async function readAnswers({ id: runId, context, source: { store, textFilters: filters } }: Hold['run']) {
+  const answers = new Answers();
+  if (context.config.checksAnswer)
+    for (const event of await readStory(store, { runId, filters })) answers.take(event);
+  return answers;
+}
+
+/** The items of a turn, or what an edit put in place of it or of the transcript. */
+function itemsOf(event: StoryEvent): readonly Item[] | undefined {
+  if (event.type === 'turn.closed') return event.completed.items;
+  const edit = event.type === 'note' ? event.event : undefined;
+  return edit?.type === 'turn.edited' || edit?.type === 'transcript.edited' ? edit.items : undefined;
+}
+
+/** The messages of the model at the end. */
+function answersIn(items: readonly Item[]): MessageItem[] {
+  const isGiven = (item: Item) =>
+    item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
+  return items.slice(items.findLastIndex(isGiven) + 1).filter(isAnswer);
 }
 
 function summarize({ runId, labels, status, updatedAt, agent }: RunRecord): Task {
@@ -301,7 +364,7 @@ const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const
 
 /** With one open call, a text answers a client tool, and `approve` and `reject` decide an approval or a review. Throws `invalid-params`. */
 function readCommands(parts: readonly GivenPart[], open: OpenCalls): RunCommand[] {
-  const read = parts.map(part => ({ part, found: readDecision(part) }));
+  const read = parts.map(part => ({ part, found: readDecision(part, open) }));
   const decisions = read.flatMap(({ found }) => found);
   const others = read.filter(({ found }) => found.length === 0).map(({ part }) => part);
   const commands: RunCommand[] = decisions.map(decision => decide(decision, open));
@@ -314,10 +377,12 @@ function readCommands(parts: readonly GivenPart[], open: OpenCalls): RunCommand[
   return [...commands, { type: 'send', message: [readItem(others)] }];
 }
 
-function readDecision({ data }: GivenPart): Decision[] {
+/** Data is a decision if it says one, or names what is open. */
+function readDecision({ data }: GivenPart, open: OpenCalls): Decision[] {
   if (!isJsonObject(data)) return [];
   const given = DECISIONS.filter(decision => data[decision] !== undefined);
-  if (given.length === 0) return [];
+  const isAboutOpen = typeof data.callId === 'string' && open.has(data.callId);
+  if (given.length === 0 && !isAboutOpen) return [];
   const decision = decisionSchema.safeParse(data);
   if (!decision.success) {
     const [issue] = decision.error.issues;
@@ -446,7 +511,9 @@ function describeOpen([callId, open]: [string, OpenItem]): JsonObject {
   return {
     callId,
     kind,
-    ...(open.kind === 'review' ? { answer: open.answer } : { tool: open.name, input: toJson(open.input) }),
+    ...(open.kind === 'review'
+      ? { answer: open.answer, ...omitUndefined({ output: open.output }) }
+      : { tool: open.name, input: toJson(open.input) }),
     ...omitUndefined({
       reason,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
@@ -478,7 +545,7 @@ function latestText(transcript: readonly Item[]): string {
 
 const ANSWER = { artifactId: 'answer', name: 'answer' } as const;
 
-function isAnswer(item: Item): boolean {
+function isAnswer(item: Item): item is MessageItem {
   return item.type === 'message' && item.role === 'assistant';
 }
 

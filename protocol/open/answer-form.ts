@@ -71,13 +71,15 @@ export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): An
   const { approved, input, answer, output, reason, failed } = value;
   const sticky = value.sticky === true ? ({ sticky: true } as const) : {};
   const result = { type: 'result', ...(value.isError === true && { isError: true }) } as const;
+  // What a call or a review does not have is refused with the command, not left out.
+  const approve = { type: 'approve', ...omitUndefined({ input, answer }), ...sticky } as const;
   switch (kind) {
     case 'approval':
       if (approved === false)
         return { type: 'reject', ...(typeof reason === 'string' && { reason }), ...sticky };
       if (approved !== undefined && approved !== true) return null;
       if (output !== undefined) return { ...result, output };
-      return approved === true ? { type: 'approve', ...omitUndefined({ input }), ...sticky } : null;
+      return approved === true ? approve : null;
     case 'result':
       return output === undefined ? null : { ...result, output };
     case 'doubt':
@@ -85,8 +87,10 @@ export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): An
       if (typeof failed === 'string') return { type: 'failed', reason: failed };
       return value.happened === true ? { type: 'happened', output: output ?? null } : null;
     case 'review':
-      if (approved === true) return { type: 'approve', ...omitUndefined({ answer }) };
-      return approved === false ? { type: 'reject', ...(typeof reason === 'string' && { reason }) } : null;
+      if (approved === true) return approve;
+      return approved === false
+        ? { type: 'reject', ...(typeof reason === 'string' && { reason }), ...sticky }
+        : null;
     case 'pause':
       return approved === true ? { type: 'continue' } : null;
   }

@@ -2,7 +2,15 @@ import type { StreamResponse, Task } from '@a2a-js/sdk';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
-import { a2aClient, a2aServer, allOf, foldUpdates, seen, sending } from '../../support/fronts/a2a.ts';
+import {
+  a2aClient,
+  a2aServer,
+  allOf,
+  contentsOf,
+  foldUpdates,
+  seen,
+  sending,
+} from '../../support/fronts/a2a.ts';
 import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import { ASK, DONE, type Ledger, makeDesk, makeOffice, REFUND } from '../../support/fronts/mcp.ts';
 import { until } from '../../support/server/runs-app.ts';
@@ -199,6 +207,93 @@ describe('the server', () => {
     expect((await server.runs.store.read(taskId)).map(({ event }) => event.type)).not.toContain(
       'message.received',
     );
+  });
+
+  it('shows no answer that was blocked, is under review or was sent back, and a changed one as it was given', async () => {
+    const turns = ['A rude answer.', 'It costs 5.', 'It costs some.'].map(text => ({ text }));
+    const answer = (text: string) =>
+      text.includes('rude')
+        ? ({ type: 'block', reason: 'be polite' } as const)
+        : ({ type: 'ask', reason: 'a price' } as const);
+    const agent = makeDesk(turns, [], { guardrails: { answer } });
+    const client = await a2aClient(used(a2aServer([agent])), 'JSONRPC');
+    const history = async (id: string) =>
+      (await client.getTask({ tenant: '', id })).history.flatMap(message => contentsOf(message));
+    const { id: taskId, ...asked } = (await client.sendMessage(sending({ text: 'What?' }))) as Task;
+    const question = (text: string) => [
+      `Needs a review: the answer "${text}" (a price)`,
+      { questions: [expect.objectContaining({ kind: 'review', answer: text, reason: 'a price' })] },
+    ];
+    expect(seen(asked)).toMatchObject({
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      answer: [],
+      asked: question('It costs 5.'),
+    });
+    expect(await history(taskId)).toEqual(['What?']);
+
+    const sentBack = { approved: false, reason: 'name no price' };
+    const following = client.resubscribeTask({ tenant: '', id: taskId });
+    const first = await following.next();
+    const followed = allOf(following);
+    const again = (await client.sendMessage(sending({ data: sentBack, taskId }))) as Task;
+    expect(seen(again)).toMatchObject({ answer: [], asked: question('It costs some.') });
+    expect(await history(taskId)).toEqual(['What?']);
+
+    const changed = { approved: true, answer: 'Ask sales.' };
+    const done = (await client.sendMessage(sending({ data: changed, taskId }))) as Task;
+    expect(seen(done)).toEqual({ state: 'TASK_STATE_COMPLETED', answer: ['Ask sales.'], asked: [] });
+    expect(await history(taskId)).toEqual(['What?', 'Ask sales.']);
+    expect(seen(foldUpdates([first.value as StreamResponse, ...(await followed)]))).toEqual(seen(done));
+  });
+
+  it('shows no answer before its check has passed', async () => {
+    const check = Promise.withResolvers<void>();
+    const answer = async () => {
+      await check.promise;
+      return { type: 'pass' } as const;
+    };
+    const agent = makeDesk([REFUND, { text: 'It costs 5.' }], [], { guardrails: { answer } });
+    const client = await a2aClient(used(a2aServer([agent])), 'JSONRPC');
+    const { id } = (await client.sendMessage(sending({ text: 'What?' }))) as Task;
+    await client.sendMessage(sending({ text: 'approve', taskId: id, now: true }));
+    const get = () => client.getTask({ tenant: '', id });
+    await until(async () => ((await agent.store.get(id))?.state === 'finishing' ? true : undefined));
+    const before = await get();
+    expect([before.artifacts, before.history.flatMap(contentsOf)]).toEqual([[], ['What?']]);
+    check.resolve();
+    await until(async () => ((await agent.store.get(id))?.status === 'finished' ? true : undefined));
+    const after = await get();
+    expect([seen(after).answer, after.history.flatMap(contentsOf)]).toEqual([
+      ['It costs 5.'],
+      ['What?', 'It costs 5.'],
+    ]);
+  });
+
+  it('takes the texts approve and reject for a review, and refuses what is no decision about it', async () => {
+    const agent = makeDesk([{ text: 'It costs 5.' }, { text: 'It costs some.' }], [], {
+      guardrails: { answer: () => ({ type: 'ask', reason: 'a price' }) },
+    });
+    const client = await a2aClient(used(a2aServer([agent])), 'JSONRPC');
+    const { id: taskId } = (await client.sendMessage(sending({ text: 'What?' }))) as Task;
+    const settled = await (await agent.open(taskId)).settled();
+    const [review] = settled.status === 'waiting' ? settled.reviews : [];
+    const callId = review?.callId;
+    for (const data of [
+      { callId, answer: 'Ask sales.' },
+      { callId, output: 'Ask sales.' },
+      { callId, retry: true },
+      { callId: 'review_9', approved: true },
+      { callId, approved: true, input: {} },
+      { callId, approved: true, answer: { cents: 5 } },
+    ])
+      await expect(client.sendMessage(sending({ data, taskId }))).rejects.toMatchObject({
+        reason: 'INVALID_PARAMS',
+      });
+    const task = (await client.sendMessage(sending({ text: 'reject', taskId }))) as Task;
+    expect(seen(task).asked[0]).toContain('It costs some.');
+    expect(seen((await client.sendMessage(sending({ text: 'approve', taskId }))) as Task)).toMatchObject({
+      answer: ['It costs some.'],
+    });
   });
 
   it('answers a body that is not JSON in the envelope of JSON-RPC', async () => {

@@ -103,7 +103,8 @@ export function seen(task: Pick<Task, 'status' | 'artifacts'>) {
   };
 }
 
-function contentsOf({ parts }: Pick<Artifact, 'parts'>): unknown[] {
+/** The texts and data of a message or an artifact. */
+export function contentsOf({ parts }: Pick<Artifact, 'parts'>): unknown[] {
   return parts.map(({ content }) => content?.value);
 }
 
