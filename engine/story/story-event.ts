@@ -90,11 +90,12 @@ export type StoryEvent = { runId: string } /**
   | ({ type: 'answer.blocked'; reason: string } & FromEntry)
   /** The answer waits for people, now or again. Readers may have its text, which is not final. */
   | ({ type: 'review.asked'; open: OpenReview } & FromEntry)
-  /** `edited`: the answer was approved with another text. */
+  /** `given`: the answer was given with it, because no other approval is missing. `edited`: it was approved with another text. */
   | ({
       type: 'review.decided';
       reviewId: string;
       approved: boolean;
+      given?: true;
       edited?: true;
       reason?: string;
       by?: string;

@@ -405,16 +405,17 @@ export class StoryTeller {
     if (decision.type === 'withdraw') return;
     const approved = decision.type === 'approve';
     const edited = approved && decision.text !== undefined ? (true as const) : undefined;
+    const given = approved && after.context.review === null ? (true as const) : undefined;
     const reason = decision.type === 'reject' ? decision.reason : undefined;
     this.#tell({
       type: 'review.decided',
       ...from,
       reviewId,
       approved,
-      ...omitUndefined({ edited, reason, by }),
+      ...omitUndefined({ given, edited, reason, by }),
     });
     const review = before?.context.review;
-    if (!approved || after.context.review !== null || review === null) return;
+    if (given === undefined || review === null) return;
     this.#tellPassed(from, after, edited === true || review?.edited === true || review?.replaced === true);
   }
 

@@ -23,7 +23,7 @@ import {
   type PostedPart,
   toolPartsOf,
 } from './ui-message.ts';
-import { MessageWriter, type Placed } from './write-messages.ts';
+import { MessageWriter, type Placed, REVIEW } from './write-messages.ts';
 
 const HEADERS = {
   ...EVENT_STREAM_HEADERS,
@@ -101,6 +101,7 @@ async function* streamMessage(
     await writer.take(event);
     if ('seq' in event) seq = event.seq;
   }
+  placed = withoutDropped(placed);
   const { number = writer.number } = plan;
   const isEarlier = number < writer.number;
   const before = placed.filter(({ message }) => message === number);
@@ -128,6 +129,19 @@ async function* streamMessage(
   const end = await writer.end();
   yield* placed.filter(({ isCopy }) => !isCopy).flatMap(pass);
   yield* end;
+}
+
+/** Leaves out what a `reset-step` drops, and the `reset-step`. */
+function withoutDropped(placed: readonly Placed[]): Placed[] {
+  const kept: Placed[] = [];
+  for (const one of placed) {
+    kept.push(one);
+    if (one.chunk.type !== 'reset-step') continue;
+    const begin = kept.findLastIndex(({ chunk }) => chunk.type === 'start-step');
+    const staying = ({ isCopy, chunk }: Placed) => isCopy || chunk.type === 'data-run';
+    kept.push(...kept.splice(begin + 1).filter(staying));
+  }
+  return kept;
 }
 
 type ToolInput = Extract<ResponseChunk, { type: 'tool-input-available' }>;
@@ -208,7 +222,8 @@ function nameNeeds(chunk: ResponseChunk): ResponseChunk & { needs?: string } {
  * existing message, so texts and inputs that the page has are left out and the outcomes of its calls are sent. A call
  * whose input was edited is sent again.
  *
- * F1 If the last step of the page differs from the run's, the step is sent again, after `reset-step`.
+ * F1 If the texts of the page's last step differ from the run's, or it has a review that the run has dropped, the step is
+ *    sent again, after `reset-step`.
  * F2 The answer to an approval request uses the request id that the page has. It is left out if the page has given it.
  * F3 AI SDK 6 keeps the text of failed attempts before that of the run, and has an empty step at the end of some
  *    responses (`ChunksForAiSdk6`).
@@ -229,7 +244,9 @@ class PageFilter {
     const texts = textsOf(known.parts);
     const ofPage = textsOf(parts);
     const compared = aiSdk === 6 ? ofPage.slice(Math.max(0, ofPage.length - texts.length)) : ofPage;
-    this.#isReset = has > 0 && JSON.stringify(texts) !== JSON.stringify(compared);
+    const isTextSame = JSON.stringify(texts) === JSON.stringify(compared);
+    const ofRun = new Set(reviewsOf(known.parts));
+    this.#isReset = has > 0 && !(isTextSame && reviewsOf(parts).every(id => ofRun.has(id)));
     this.#steps = this.#isReset ? has - 1 : has;
     const kept = this.#isReset ? parts.slice(0, lastStepAt(parts)) : parts;
     const inputs = new Map<string, ContentChunk>();
@@ -298,6 +315,14 @@ function withoutEmptySteps(parts: readonly PostedPart[]): PostedPart[] {
   return parts.filter(
     ({ type }, at) => type !== 'step-start' || (parts[at + 1]?.type ?? 'step-start') !== 'step-start',
   );
+}
+
+/** The reviews in the last step, without those of sub-agents: their ids have the run in front. */
+function reviewsOf(parts: readonly { type: string; toolCallId?: unknown }[]): string[] {
+  return parts.slice(lastStepAt(parts)).flatMap(({ type, toolCallId }) => {
+    const isOwn = type === `tool-${REVIEW}` && typeof toolCallId === 'string' && !toolCallId.includes('/');
+    return isOwn ? [toolCallId] : [];
+  });
 }
 
 function textsOf(parts: readonly { type: string; text?: unknown; state?: unknown }[]): unknown[] {

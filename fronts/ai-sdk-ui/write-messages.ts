@@ -46,6 +46,13 @@ type ShownCall = {
   isInDoubt: boolean;
 };
 
+type Passed = { open: ShownCall; output: JsonValue };
+
+/** The tool of the part that asks for a review of the answer. No tool of an agent can have this name. */
+export const REVIEW = 'agentchart.review';
+
+const DECIDED_NO_MORE = 'It can be decided no more.';
+
 const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
 
 /** The key of a text that is no part of a turn: the answer as a guardrail changed it. */
@@ -60,6 +67,8 @@ const CHANGED_ANSWER = -1;
  * U3 The outcome of a call from an earlier message is copied to that message and shown again in the current one.
  * U4 A sub-agent's calls that ask for an approval are in the step of the call that waits for them: before its result, or
  *    at the end. Their ids are `RUN/CALL`.
+ * U5 A review is asked for as the approval of a call `REVIEW`, in the step of the answer. It goes with an answer that is
+ *    taken back, and stays with one that is given.
  */
 export class MessageWriter {
   readonly #options: WriterOptions;
@@ -73,6 +82,8 @@ export class MessageWriter {
   #latest: { turn: number; shown: Shown[] } = { turn: 0, shown: [] };
   /** The calls that have no outcome, by id: those of the latest turn, and of the sub-agents' runs that it waits for. */
   readonly #calls = new Map<string, ShownCall>();
+  /** The review that the latest answer has passed, if it was shown. */
+  #passed: Passed | null = null;
   /** The sub-agents' runs that these calls wait for, by call. */
   readonly #below = new Map<string, string>();
   readonly #seqs = new Map<string, number>();
@@ -106,7 +117,8 @@ export class MessageWriter {
       if (!('seq' in event) || event.seq <= known) continue;
       this.#seqs.set(runId, event.seq);
       if (event.type === 'turn.closed') this.#follow(event, 0);
-      if (event.type.startsWith('call.')) await this.take(event);
+      if (/^(call|review)\./.test(event.type)) await this.take(event);
+      if (event.type === 'answer.blocked') this.#endReviews(runId);
     }
   }
 
@@ -135,17 +147,19 @@ export class MessageWriter {
         return this.#closeTurn(event);
       case 'answer.changed': {
         const kept = this.#latest.shown.filter(({ type }) => type !== 'text');
-        const answer = { type: 'text', key: CHANGED_ANSWER, text: event.text } as const;
-        return this.#complete(this.#latest.turn, [...kept, answer]);
+        return this.#changeAnswer(kept, event.text);
       }
-      case 'answer.taken': {
-        const answer = { type: 'text', key: CHANGED_ANSWER, text: event.text } as const;
-        return this.#complete(this.#latest.turn, [...this.#latest.shown, answer]);
-      }
+      case 'answer.taken':
+        return this.#changeAnswer(this.#latest.shown, event.text);
       case 'answer.blocked':
+        this.#endReviews(event.runId);
         return this.#complete(this.#latest.turn, []);
       case 'call.asked':
         return this.#ask(event);
+      case 'review.asked':
+        return this.#askReview(event);
+      case 'review.decided':
+        return this.#decideReview(event);
       case 'call.decided': {
         const { approved, reason } = event;
         return this.#respond(this.#idOf(event), { approved, ...omitUndefined({ reason }) });
@@ -202,6 +216,7 @@ export class MessageWriter {
     this.#latest = { turn: event.turn, shown: shownBy(event) };
     this.#complete(event.turn, this.#latest.shown);
     this.#calls.clear();
+    this.#passed = null;
     this.#follow(event, this.number);
   }
 
@@ -235,6 +250,11 @@ export class MessageWriter {
         this.#endText(text);
       }
     }
+  }
+
+  #changeAnswer(before: readonly Shown[], text: string): void {
+    this.#complete(this.#latest.turn, [...before, { type: 'text', key: CHANGED_ANSWER, text }]);
+    if (this.#passed !== null) this.#emitPassed(this.#passed);
   }
 
   #openStep(turn: number): Step {
@@ -353,6 +373,50 @@ export class MessageWriter {
     );
   }
 
+  /** The reader who is not asked gets no answer that may not be given. */
+  #askReview({ runId, open: asked }: Of<'review.asked'>): void {
+    const { callId, digest, reason, answer, output } = asked;
+    const id = this.#idOf({ runId, callId });
+    const others = this.#options.othersFor?.(asked);
+    const input = others === undefined ? { answer, ...omitUndefined({ output }) } : {};
+    const call = { name: REVIEW, input, digest, ...omitUndefined({ reason }) };
+    const known = this.#calls.get(id);
+    const place = { message: this.number, shownIn: 0, isInDoubt: false };
+    const open: ShownCall = { ...(known ?? { id, ...place }), call, approval: 'none' };
+    Object.assign(open, { others });
+    this.#calls.set(id, open);
+    // A step that is complete is dropped with what it has.
+    if (runId === this.#options.runId) this.#openStep(this.#latest.turn).isComplete = true;
+    if (open.shownIn === this.number) this.#tell(open, () => inputChunk(id, call));
+    else this.#show(open);
+    this.#tell(open, message => this.#request(open, message));
+    open.approval = others === undefined ? 'asked' : 'elsewhere';
+  }
+
+  #decideReview({ runId, reviewId, approved, given, edited, reason }: Of<'review.decided'>): void {
+    const open = this.#calls.get(this.#idOf({ runId, callId: reviewId }));
+    if (open === undefined || (approved && given !== true)) return;
+    this.#respond(open.id, { approved, ...omitUndefined({ reason }) });
+    if (!approved) return this.#deny(open, reason ?? 'The answer was sent back.');
+    this.#calls.delete(open.id);
+    const output = { approved, ...omitUndefined({ edited }) };
+    this.#tell(open, () => ({ type: 'tool-output-available', toolCallId: open.id, output }));
+    if (runId === this.#options.runId) this.#passed = { open, output };
+  }
+
+  #emitPassed({ open: { id: toolCallId, call }, output }: Passed): void {
+    this.#emit(inputChunk(toolCallId, call));
+    this.#emit({ type: 'tool-output-available', toolCallId, output });
+  }
+
+  /** Ends the reviews of a run whose answer is taken back. */
+  #endReviews(runId: string): void {
+    for (const open of [...this.#calls.values()]) {
+      const isOfRun = open.id === this.#idOf({ runId, callId: open.id.slice(open.id.indexOf('/') + 1) });
+      if (isOfRun && open.call.name === REVIEW) this.#deny(open, DECIDED_NO_MORE);
+    }
+  }
+
   /** Ends what is open in the sub-agent's run that a call waited for: it can be decided no more. */
   #leave(callId: string): void {
     const child = this.#below.get(callId);
@@ -360,8 +424,7 @@ export class MessageWriter {
     for (const open of child === undefined ? [] : [...this.#calls.values()]) {
       if (!open.id.startsWith(`${child}/`)) continue;
       this.#leave(open.id);
-      if (open.approval === 'asked' || open.approval === 'elsewhere')
-        this.#deny(open, 'It can be decided no more.');
+      if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, DECIDED_NO_MORE);
       this.#calls.delete(open.id);
     }
   }
@@ -407,7 +470,7 @@ export class MessageWriter {
     switch (settled?.status) {
       case 'finished': {
         // Without `interrupted`, a page may post a message that ends with calls again.
-        const endsWithCalls = this.#latest.shown.some(({ type }) => type === 'call');
+        const endsWithCalls = this.#passed !== null || this.#latest.shown.some(({ type }) => type === 'call');
         return [finish(endsWithCalls ? 'interrupted' : finishReasonOf(settled.incomplete?.reason))];
       }
       case 'failed': {

@@ -6,13 +6,14 @@ import { type Caller, personOf, signCommand } from '../../../access/caller.ts';
 import { mayCommand } from '../../../access/role.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { StartOptions } from '../../../agent/begin-journal.ts';
+import { loadRun } from '../../../engine/journal/load-run.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
-import { digestCall } from '../../../protocol/content/digest.ts';
+import { digestCall, digestOf } from '../../../protocol/content/digest.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
-import { DEEPEST_JSON, omitUndefined, toJson } from '../../../protocol/json.ts';
+import { DEEPEST_JSON, isJsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { chatLabels, type Labels, labelsSchema } from '../../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import type { Person } from '../../../protocol/run-command.ts';
@@ -23,7 +24,7 @@ import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
 import { findLatestRun } from '../../served/served-runs.ts';
 import { countMessages, findMessageIds } from '../messages.ts';
 import { approvalOf, type PostedMessage, type PostedPart, toolPartsOf } from '../ui-message.ts';
-import { approvalIdOf } from '../write-messages.ts';
+import { approvalIdOf, REVIEW } from '../write-messages.ts';
 
 /** The deepest nesting that a body may have: a tool result inside a part of a message. */
 const MOST_DEPTH = DEEPEST_JSON + 10;
@@ -166,6 +167,10 @@ export class Chat {
       role === 'assistant' ? toolPartsOf(parts) : [],
     )) {
       const decision = decisionOf(part, ids);
+      if (part.type === REVIEW_PART) {
+        await this.#review(run, part, decision ?? changedAnswerOf(part));
+        continue;
+      }
       const open =
         decision === null
           ? ofPage.get(part.toolCallId)
@@ -179,6 +184,19 @@ export class Chat {
     const number = 1 + ids.indexOf(page?.id ?? '');
     const shown = page?.role === 'assistant' && number > 0 ? { page, number } : {};
     return { run, shown };
+  }
+
+  /** Decides the review of a part, if it is open. Throws `input-invalid` for an answer that cannot take its place. */
+  async #review(run: Run, part: PostedPart & { toolCallId: string }, answer: Answer | null): Promise<void> {
+    const found = await this.#findCall(run, part.toolCallId);
+    const { review } =
+      found.runId === run.id ? run.context : (await loadRun(this.#store, found.runId)).state.context;
+    if (answer === null || review?.id !== found.callId) return;
+    const open = { kind: 'review', ...found, ...answerShownIn(part) } as const;
+    const command = signCommand(commandFor(open, answer), this.#caller);
+    if (!mayCommand(this.#caller, command.type)) return;
+    const result = await run.submit([command]);
+    if (!result.accepted && result.code === 'input-invalid') throw new ApiError(result.code, result.message);
   }
 
   async send(item: Item, start: ChatStart): Promise<Run> {
@@ -278,6 +296,20 @@ function decisionOf(part: PostedPart & { toolCallId: string }, messageIds: reado
 function shownIn({ type, toolName, input }: PostedPart): { digest?: string } {
   const name = type === 'dynamic-tool' ? toolName : type.slice('tool-'.length);
   return input === undefined ? {} : { digest: digestCall(String(name), toJson(input)) };
+}
+
+const REVIEW_PART = `tool-${REVIEW}`;
+
+/** The digest of the answer as the page shows it. */
+function answerShownIn({ input }: PostedPart): { digest?: string } {
+  const answer = isJsonObject(input) ? input.answer : undefined;
+  return typeof answer === 'string' ? { digest: digestOf(answer) } : {};
+}
+
+/** An output of a review is the answer in its place; a preliminary one says who decides. */
+function changedAnswerOf({ state, output, preliminary }: PostedPart): Answer | null {
+  if (state !== 'output-available' || preliminary === true) return null;
+  return { type: 'approve', answer: output ?? null };
 }
 
 function resultOf({ state, output, errorText }: PostedPart): Answer | null {
