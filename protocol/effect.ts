@@ -55,6 +55,11 @@ export type Delta =
   | { type: 'reasoning.ended'; turn: number; attempt: number; item: ReasoningItem }
   | { type: 'tool.progress'; callId: string; data: JsonValue }
   /**
+   * A piece of what the agent says to which call `callId` handed the conversation; the result of the call has its answer.
+   * `at`: how many characters of this text came before. `source` names the text: another one replaces it.
+   */
+  | { type: 'answer.delta'; callId: string; source: string; at: number; text: string }
+  /**
    * A piece of a call's arguments. The first of a call has its name, and its id if the adapter knows it that early;
    * `index` counts the turn's calls from 0, without those that the provider runs. A turn that is not streamed has none.
    */

@@ -83,9 +83,19 @@ export class TerminalView {
         else this.#unprinted += event.text;
         return;
       case 'turn.discarded':
-        if (this.#isStreaming && !event.ended) this.#detail(dim('(the text above was discarded)'));
+        return this.#discard(event.ended);
+      case 'answer.text':
+        if (!this.#output.isLive || (event.late === true && !this.#isStreaming)) return;
+        this.#isStreaming = true;
+        this.#output.stream(event.text);
+        return;
+      case 'answer.discarded':
+        return this.#discard(false);
+      case 'answer.taken':
+        if (!this.#isStreaming) return;
+        this.#output.endLine();
         this.#isStreaming = false;
-        this.#unprinted = '';
+        this.#lastText = event.text;
         return;
       case 'turn.closed':
         if (event.parts.some(part => part.kind === 'text' && part.part !== null))
@@ -98,6 +108,12 @@ export class TerminalView {
       }
       default:
     }
+  }
+
+  #discard(ended: boolean): void {
+    if (this.#isStreaming && !ended) this.#detail(dim('(the text above was discarded)'));
+    this.#isStreaming = false;
+    this.#unprinted = '';
   }
 
   #stream(text: string): void {

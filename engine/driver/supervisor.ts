@@ -151,7 +151,8 @@ export class Supervisor implements RunSupervisor {
   }
 
   async #deliverAnswers(): Promise<boolean> {
-    const ended = await this.#parts.children.settle(this.#log.state.context);
+    const { children, events } = this.#parts;
+    const ended = await children.settle(this.#log.state.context, events.publishDelta);
     for (const command of ended) await this.put([() => command]);
     return ended.length > 0;
   }

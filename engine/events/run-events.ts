@@ -4,7 +4,12 @@ import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 /** A journal entry's event with its seq, or a delta, which is not journaled. */
 export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 
-export type TextDelta = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' | 'call.delta' }>;
+export type TextDelta = Extract<
+  Delta,
+  { type: 'text.delta' | 'reasoning.delta' | 'call.delta' | 'answer.delta' }
+>;
+
+type AnswerDelta = Extract<TextDelta, { type: 'answer.delta' }>;
 
 /** The current turn's text, with adjacent deltas of a type (or call) merged. `since`: the seq of the last entry before it. */
 type PartialText = { number: number; since: number; parts: TextDelta[] };
@@ -52,8 +57,10 @@ export class RunEvents {
 
   readonly publishDelta = (delta: Delta): void => {
     if (endsText(delta)) this.#endText();
-    if (isText(delta)) this.#appendText(delta);
-    this.#publish(delta);
+    const fresh = delta.type === 'answer.delta' ? this.#unknownPartOf(delta) : delta;
+    if (fresh === null) return;
+    if (isText(fresh)) this.#appendText(fresh);
+    this.#publish(fresh);
   };
 
   /** Makes all readers check again whether the run is over. */
@@ -86,6 +93,14 @@ export class RunEvents {
     this.#partialText = { number: this.#partialText.number + 1, since, parts: [] };
   }
 
+  /** What of a piece readers do not have yet: several callers may relay the same answer. */
+  #unknownPartOf(delta: AnswerDelta): TextDelta | null {
+    const last = this.#partialText.parts.at(-1);
+    if (last === undefined || !isSamePart(last, delta)) return delta;
+    const known = last.text.length - delta.at;
+    return restOf(delta, Math.max(0, known))[0] ?? null;
+  }
+
   #appendText(delta: TextDelta): void {
     const { parts } = this.#partialText;
     const last = parts.at(-1);
@@ -100,6 +115,9 @@ export function endsText({ type }: RunEvent | Delta): boolean {
     type === 'text.discarded' ||
     type === 'turn.completed' ||
     type === 'turn.failed' ||
+    type === 'tool.settled' ||
+    type === 'tool.suspended' ||
+    type === 'result.received' ||
     type === 'run.claimed' ||
     type === 'run.cancelled'
   );
@@ -107,10 +125,15 @@ export function endsText({ type }: RunEvent | Delta): boolean {
 
 export function isText(happening: RunHappening): happening is TextDelta {
   const { type } = happening;
-  return type === 'text.delta' || type === 'reasoning.delta' || type === 'call.delta';
+  return (
+    type === 'text.delta' || type === 'reasoning.delta' || type === 'call.delta' || type === 'answer.delta'
+  );
 }
 
 export function isSamePart(one: TextDelta, other: TextDelta): boolean {
+  if (one.type === 'answer.delta')
+    return other.type === one.type && one.callId === other.callId && one.source === other.source;
+  if (other.type === 'answer.delta') return false;
   if (one.turn !== other.turn || one.attempt !== other.attempt) return false;
   if (one.type === 'call.delta') return other.type === 'call.delta' && one.index === other.index;
   if (other.type === 'call.delta' || one.type !== other.type) return false;
@@ -125,6 +148,7 @@ export function sizeOf(delta: TextDelta): number {
 /** The rest of a part for a reader that has `known` of it: at most one delta. */
 export function restOf(part: TextDelta, known: number): TextDelta[] {
   if (known >= sizeOf(part)) return [];
+  if (part.type === 'answer.delta') return [{ ...part, at: part.at + known, text: part.text.slice(known) }];
   if (known === 0 || !isStart(part)) return [{ ...part, text: part.text.slice(known) }];
   const { name: _, callId: __, ...rest } = part;
   return [{ ...rest, text: part.text.slice(known - 1) }];
@@ -150,6 +174,8 @@ export type QueueLimit = {
   onMissed?(size: number): void;
 };
 
+const NOTHING = { 'text.delta': 0, 'reasoning.delta': 0, 'call.delta': 0, 'answer.delta': 0 };
+
 export const DEFAULT_LIMIT: QueueLimit = { most: 1_024, sizeOf: () => 1 };
 
 export class ReaderQueue implements Subscriber {
@@ -158,7 +184,7 @@ export class ReaderQueue implements Subscriber {
   #queue: RunHappening[] = [];
   #size = 0;
   /** How much the reader has of which text, in characters. */
-  #received = { number: -1, 'text.delta': 0, 'reasoning.delta': 0, 'call.delta': 0 };
+  #received = { number: -1, ...NOTHING };
   #unsubscribe = () => {};
   /** Whether the queue overflowed: the reader has to read the journal again. */
   isBehind = false;
@@ -238,6 +264,6 @@ export class ReaderQueue implements Subscriber {
   }
 
   #startText(number: number): void {
-    this.#received = { number, 'text.delta': 0, 'reasoning.delta': 0, 'call.delta': 0 };
+    this.#received = { number, ...NOTHING };
   }
 }

@@ -131,6 +131,13 @@ const partsSchema = lazySchema(() => {
         callId: z.exactOptional(z.string()),
         name: z.exactOptional(z.string()),
       }),
+      z.object({
+        type: z.literal('answer.delta'),
+        callId: z.string(),
+        source: z.string(),
+        at: z.int(),
+        text: z.string(),
+      }),
     ]),
   );
 });

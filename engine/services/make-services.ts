@@ -27,7 +27,13 @@ export function makeServices(
   return {
     compaction: makeCompaction({ ...turn, guardrails, connectTools }),
     modelTurn: makeModelTurn({ ...turn, ...format, guardrails, connectTools }),
-    toolBatch: makeToolBatch({ connectTools, subAgents, concurrency, retryBaseMs: turn.retry.baseMs }),
+    toolBatch: makeToolBatch({
+      connectTools,
+      subAgents,
+      concurrency,
+      retryBaseMs: turn.retry.baseMs,
+      textFilters: turn.textFilters,
+    }),
     timer,
     answerCheck: makeAnswerCheck(guardrails.answer, output),
   };

@@ -9,12 +9,14 @@ import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
 import { endWithin, sleep } from '../host/host.ts';
 import { isCallRunning, trackCall, withinCall } from '../host/running-calls.ts';
 import type { PlayedCall } from '../journal/recorded-calls.ts';
 import { maxResultBytesOf } from '../journal/run-blobs.ts';
 import type { Settled } from '../log/settled.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
+import { relayAnswer } from '../sub-agents/relay-answer.ts';
 import {
   answerFor,
   type ChildAnswer,
@@ -41,6 +43,7 @@ type ToolBatchParts = {
   /** The first wait before a call is retried, in ms; it doubles. */
   retryBaseMs: number;
   subAgents: SubAgentRuns;
+  textFilters: readonly (() => TextFilter)[];
 };
 
 const INTERRUPTED = 'The process that ran it stopped before its outcome was recorded';
@@ -356,6 +359,7 @@ class CallRun {
     const share = shareLimits(parent, tool => subAgents.has(tool));
     if (share.type === 'spent' && found !== 'there') return { type: 'refused', reason: share.reason };
     let isAwaited = true;
+    let endRelay = () => {};
     try {
       const child = await subAgents.begin(name, {
         runId,
@@ -368,6 +372,10 @@ class CallRun {
         isAwaited: () => isAwaited && !signal.aborted,
         ...omitUndefined({ inheritedLabels: parent.labels }),
       });
+      endRelay = relayAnswer(child, parent, this.#call, {
+        ...this.#parts,
+        publish: delta => this.#scope.publish(delta),
+      });
       const settled = await settleUnlessStopped(child, signal);
       if (settled.status === 'waiting') return { type: 'suspended', childRunId: runId };
       const answer = answerFor(this.#call, child.context, settled);
@@ -379,6 +387,7 @@ class CallRun {
       return { type: 'refused', reason: `Not run: the conversation with ${name} was deleted.` };
     } finally {
       isAwaited = false;
+      endRelay();
     }
   }
 

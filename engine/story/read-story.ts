@@ -85,7 +85,7 @@ async function* eachText(story: AsyncIterable<StoryEvent>): AsyncGenerator<strin
         if (part.kind === 'text' && part.refusal !== '')
           yield part.text === '' ? part.refusal : `\n\n${part.refusal}`;
     }
-    if (event.type === 'answer.taken') yield event.text;
+    if (event.type === 'answer.text') yield event.text;
     if (event.type === 'answer.changed' && !isShown) yield event.text;
     if (event.type === 'text' && !isRepeated && event.text !== '') yield event.text;
   }

@@ -100,8 +100,18 @@ export type StoryEvent = { runId: string } /**
       reason?: string;
       by?: string;
     } & FromEntry)
-  /** The run of a sub-agent, to which the conversation was handed, gave the answer. It follows what the run itself said. */
-  | ({ type: 'answer.taken'; agent: string; text: string } & FromEntry)
+  /**
+   * More of what the agent says to which call `callId` handed the conversation. `late`: no delta carried it, the result of
+   * the call did.
+   */
+  | { type: 'answer.text'; callId: string; text: string; late?: true }
+  /** What readers have of that text does not count: the agent wrote it before a call, for example. */
+  | { type: 'answer.discarded'; callId: string }
+  /**
+   * The run of a sub-agent, to which the conversation was handed, gave the answer: the pieces of `text` came before. It
+   * follows what the run itself said.
+   */
+  | ({ type: 'answer.taken'; callId: string; agent: string; text: string } & FromEntry)
   /** The call needs someone outside the run, now or again. */
   | ({ type: 'call.asked'; open: JsonOpenCall } & FromEntry)
   /** `input`: the call was approved with another input. `sticky`: the decision also applies to later calls of the tool. */

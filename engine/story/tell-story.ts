@@ -62,11 +62,17 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
  * S2 Deltas only make texts appear earlier. Without them, and from any entry on, the same turns, calls and ends follow.
  * S3 Late pieces of a turn that is complete are dropped.
  * S4 Entries from before an attempt, which a reader gets after its text, do not end it.
+ * S5 The pieces of an answer that another agent gives add up to the text of `answer.taken`, since the last that were
+ *    discarded. After the result of its call, none are.
  */
 export class StoryTeller {
   readonly #options: StoryOptions;
   #attempt: Attempt | null = null;
   #over = 0;
+  /** What the agent that has the conversation has said of a text. */
+  #answer: { callId: string; source: string; text: string } | null = null;
+  /** The last call whose result ended such a text. */
+  #answered = '';
   #told: StoryEvent[] = [];
 
   /** `begin`: the chart's state where the story begins; `null` for the run's start. */
@@ -117,6 +123,9 @@ export class StoryTeller {
       case 'text.discarded':
         if (isAt(this.#attempt, delta)) this.#discard('failed');
         break;
+      case 'answer.delta':
+        this.#streamAnswer(delta);
+        break;
       case 'tool.progress':
         this.#tell({ type: 'call.progress', callId: delta.callId, data: delta.data });
         break;
@@ -154,10 +163,12 @@ export class StoryTeller {
         return this.#fail(event, from, { before, after });
       case 'run.cancelled':
         this.#discard('failed', true);
+        this.#discardAnswer();
         break;
       case 'run.claimed':
       case 'run.quarantined':
         this.#discard('restarted');
+        this.#discardAnswer();
         break;
       case 'answer.checked':
         return this.#tellPassed(from, after, event.text !== undefined);
@@ -173,6 +184,7 @@ export class StoryTeller {
       }
       case 'tool.suspended': {
         const { callId, childRunId } = event;
+        this.#discardAnswer();
         return this.#tell({ type: 'call.suspended', ...from, callId, childRunId });
       }
       case 'run.started':
@@ -265,6 +277,30 @@ export class StoryTeller {
     if (call === undefined || text === '') return;
     call.text += text;
     this.#tell({ type: 'call.arguments', turn, attempt, index, callId: call.callId, text });
+  }
+
+  #streamAnswer({ callId, source, at, text }: Extract<Delta, { type: 'answer.delta' }>): void {
+    if (callId === this.#answered) return;
+    if (this.#answer?.callId !== callId || this.#answer.source !== source) this.#discardAnswer();
+    this.#answer ??= { callId, source, text: '' };
+    const fresh = text.slice(Math.max(0, this.#answer.text.length - at));
+    if (at > this.#answer.text.length || fresh === '') return;
+    this.#answer.text += fresh;
+    this.#tell({ type: 'answer.text', callId, text: fresh });
+  }
+
+  #discardAnswer(): void {
+    const live = this.#answer;
+    this.#answer = null;
+    if (live !== null && live.text !== '') this.#tell({ type: 'answer.discarded', callId: live.callId });
+  }
+
+  /** The call has its result: what was said is its beginning, or does not count. */
+  #endAnswer({ callId }: Call, { answer, answeredBy }: Context): void {
+    this.#answered = callId;
+    const text = answeredBy?.type === 'agent' ? filterText(answer?.text ?? '', this.#filters) : '';
+    const live = this.#answer;
+    if (live?.callId !== callId || text === '' || !text.startsWith(live.text)) this.#discardAnswer();
   }
 
   #fail(failed: Of<'turn.failed'>, from: Entry, { before, after }: Around): void {
@@ -365,6 +401,7 @@ export class StoryTeller {
       if (open !== null && !wasOpen) this.#tell({ type: 'call.asked', ...from, open });
       return;
     }
+    if (call.answers === 'directly') this.#endAnswer(call, after.context);
     const result = now?.result ?? resultIn(after.context, callId);
     const { output, isError } = result ?? NO_RESULT;
     const by = result === undefined ? 'edit' : settledBy(event, callId);
@@ -433,8 +470,13 @@ export class StoryTeller {
 
   #tellTaken(from: Entry, { context: { answer, answeredBy } }: ChartState): void {
     const text = filterText(answer?.text ?? '', this.#filters);
-    if (answeredBy?.type === 'agent' && text !== '')
-      this.#tell({ type: 'answer.taken', ...from, agent: answeredBy.agent, text });
+    if (answeredBy?.type !== 'agent' || text === '') return;
+    const { agent, call } = answeredBy;
+    const { callId } = call;
+    const rest = text.slice(this.#answer?.text.length ?? 0);
+    this.#answer = null;
+    if (rest !== '') this.#tell({ type: 'answer.text', callId, text: rest, late: true });
+    this.#tell({ type: 'answer.taken', ...from, callId, agent, text });
   }
 
   #tellEnd(from: Entry, { before, after }: Around): void {

@@ -26,6 +26,8 @@ type WrittenRun = {
   attempt?: Attempt | undefined;
   /** The message of the latest turn's text, also if that was not shown. */
   answerId?: string;
+  /** The message of an agent to which the conversation was handed, until its answer is complete. */
+  said?: AssistantMessage | undefined;
 };
 
 /**
@@ -121,8 +123,20 @@ export class StoryWriter {
         message.content = told.text;
         return [this.#thread.snapshot];
       }
-      case 'answer.taken':
-        return this.#sayAnswer(told.text, { ...run, answerId: `answer_${told.runId}_${told.seq}` });
+      case 'answer.text':
+        return this.#sayMore(told, run);
+      case 'answer.discarded': {
+        const { said } = run;
+        run.said = undefined;
+        if (said === undefined) return [];
+        this.#thread.remove([said.id]);
+        return [{ type: 'TEXT_MESSAGE_END', messageId: said.id }, this.#thread.snapshot];
+      }
+      case 'answer.taken': {
+        const { said } = run;
+        run.said = undefined;
+        return said === undefined ? [] : [{ type: 'TEXT_MESSAGE_END', messageId: said.id }];
+      }
       case 'answer.blocked': {
         const { answerId = '' } = run;
         if (this.#thread.find(answerId) === undefined) return [];
@@ -182,6 +196,15 @@ export class StoryWriter {
       { type: CONTENTS.text, messageId, delta: content },
       { type: 'TEXT_MESSAGE_END', messageId },
     ];
+  }
+
+  /** What the agent says to which the conversation was handed. */
+  #sayMore({ runId, callId, text: delta }: Of<'answer.text'>, run: WrittenRun): AgUiEvent[] {
+    const messageId = `answer_${runId}_${callId}`;
+    const events = run.said === undefined ? STARTS.text(messageId) : [];
+    run.said ??= this.#thread.assistant(messageId, { content: '', ...ownerOf(run) });
+    run.said.content = `${run.said.content ?? ''}${delta}`;
+    return [...events, { type: CONTENTS.text, messageId, delta }];
   }
 
   #openCall(told: Of<'call.opened'>, run: WrittenRun, live: Attempt): AgUiEvent[] {

@@ -30,7 +30,8 @@ type Shown =
 type Written = Text | { type: 'call'; key: string };
 type Text = { type: 'text' | 'reasoning'; key: number; id: string; length: number; isOpen: boolean };
 
-type Step = { turn: number; isComplete: boolean; written: Written[] };
+/** `turn`: or the id of the call whose agent gave the answer. */
+type Step = { turn: number | string; isComplete: boolean; written: Written[] };
 
 type CallFacts = Pick<QualifiedCall, 'name' | 'input' | 'digest' | 'reason' | 'error'>;
 
@@ -57,6 +58,8 @@ const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.
 
 /** The key of a text that is no part of a turn: the answer as a guardrail changed it. */
 const CHANGED_ANSWER = -1;
+/** The key of the text of an agent to which the conversation was handed. */
+const OTHER_ANSWER = -2;
 
 /**
  * Writes the story of a run as chunks of UI messages. The journal alone gives chunks that build the same messages as with
@@ -79,13 +82,18 @@ export class MessageWriter {
   #step: Step | null = null;
   /** The turn whose pieces are written; 0 if they belong to an earlier message. */
   #turn = 0;
-  #latest: { turn: number; shown: Shown[] } = { turn: 0, shown: [] };
+  #latest: { turn: Step['turn']; shown: Shown[] } = { turn: 0, shown: [] };
   /** The calls that have no outcome, by id: those of the latest turn, and of the sub-agents' runs that it waits for. */
   readonly #calls = new Map<string, ShownCall>();
   /** The review that the latest answer has passed, if it was shown. */
   #passed: Passed | null = null;
   /** The sub-agents' runs that these calls wait for, by call. */
   readonly #below = new Map<string, string>();
+  /** The call whose agent's text was written last, and the one whose text an earlier message has the beginning of. */
+  #answering = '';
+  #dropped = '';
+  /** The last call that waited for the run of a sub-agent. */
+  #waited = '';
   readonly #seqs = new Map<string, number>();
   /** How the run rests or has ended; `null` while it runs. */
   #settled: StorySettled | null = null;
@@ -149,8 +157,13 @@ export class MessageWriter {
         const kept = this.#latest.shown.filter(({ type }) => type !== 'text');
         return this.#changeAnswer(kept, event.text);
       }
+      case 'answer.text':
+        if (event.late !== true) this.#writeAnswer(event);
+        return;
+      case 'answer.discarded':
+        return this.#discardAnswer();
       case 'answer.taken':
-        return this.#changeAnswer(this.#latest.shown, event.text);
+        return this.#endAnswer(event);
       case 'answer.blocked':
         this.#endReviews(event.runId);
         return this.#complete(this.#latest.turn, []);
@@ -184,6 +197,8 @@ export class MessageWriter {
 
   /** What the running turn has written is dropped: the next message has the turn whole, once it is complete. */
   #beginMessage(): void {
+    if (this.#answerIn(this.#step) !== undefined) this.#dropped = this.#answering;
+    this.#discardAnswer();
     this.#discard();
     this.#endStep();
     this.#turn = 0;
@@ -199,6 +214,45 @@ export class MessageWriter {
     const written = isSame ? last : this.#beginText(step, type, part);
     written.length += text.length;
     this.#emit({ type: `${type}-delta`, id: written.id, delta: text });
+  }
+
+  /** Not once the call has waited: what its agent says may be taken back, and its approvals with it. */
+  #writeAnswer({ callId, text }: Of<'answer.text'>): void {
+    if (callId === this.#dropped || callId === this.#waited) return;
+    this.#answering = callId;
+    const step = this.#openStep(this.#latest.turn);
+    const written = this.#answerIn(step) ?? this.#beginText(step, 'text', OTHER_ANSWER);
+    written.length += text.length;
+    this.#emit({ type: 'text-delta', id: written.id, delta: text });
+  }
+
+  #discardAnswer(): void {
+    if (this.#step === null || this.#answerIn(this.#step) === undefined) return;
+    if (this.#step.isComplete) this.#complete(this.#latest.turn, this.#latest.shown);
+    else this.#reset(this.#step);
+  }
+
+  /**
+   * In the step of the call that handed the conversation over. A page that answered its approvals, or the review of the
+   * answer, has that step: the answer is in one of its own.
+   */
+  #endAnswer({ callId, text }: Of<'answer.taken'>): void {
+    if (callId === this.#waited || this.#passed !== null) this.#latest = { turn: callId, shown: [] };
+    this.#passed = null;
+    const step = this.#openStep(this.#latest.turn);
+    const written = this.#answerIn(step) ?? this.#beginText(step, 'text', OTHER_ANSWER);
+    const delta = text.slice(written.length);
+    written.length = text.length;
+    if (delta !== '') this.#emit({ type: 'text-delta', id: written.id, delta });
+    this.#endText(written);
+    const answer = { type: 'text', key: OTHER_ANSWER, text } as const;
+    this.#latest.shown = step.isComplete ? [...this.#latest.shown, answer] : [answer];
+    step.isComplete = true;
+  }
+
+  #answerIn(step: Step | null): Text | undefined {
+    const last = step?.written.at(-1);
+    return last?.type === 'text' && last.key === OTHER_ANSWER && last.isOpen ? last : undefined;
   }
 
   #writeCall(event: Of<'call.opened' | 'call.arguments'>): void {
@@ -233,7 +287,7 @@ export class MessageWriter {
     return runId === this.#options.runId ? callId : `${runId}/${callId}`;
   }
 
-  #complete(turn: number, shown: readonly Shown[]): void {
+  #complete(turn: Step['turn'], shown: readonly Shown[]): void {
     if (shown.length === 0 && this.#step?.turn !== turn) return;
     const step = this.#openStep(turn);
     if (step.isComplete || !isBeginning(step.written, shown)) this.#reset(step);
@@ -257,7 +311,7 @@ export class MessageWriter {
     if (this.#passed !== null) this.#emitPassed(this.#passed);
   }
 
-  #openStep(turn: number): Step {
+  #openStep(turn: Step['turn']): Step {
     if (this.#step?.turn === turn) return this.#step;
     this.#endStep();
     this.#steps += 1;
@@ -325,6 +379,7 @@ export class MessageWriter {
   /** A preliminary output: a page posts answers only when every call of a step has an output. */
   #suspend({ childRunId, ...event }: Of<'call.suspended'>): void {
     const toolCallId = this.#idOf(event);
+    this.#waited = toolCallId;
     const open = this.#calls.get(toolCallId);
     const output = { waitsFor: childRunId };
     if (open) this.#tell(open, () => ({ type: 'tool-output-available', toolCallId, output }));

@@ -117,6 +117,15 @@ export type ObservedRun<RunContext = unknown> = RunCommands & {
 /** What is shown of a run's story; other events are ignored. */
 export type StoryTold = { type: string; text?: string };
 
+/** Text that follows these events is another one. */
+const BEGINNINGS: ReadonlySet<string> = new Set([
+  'turn.opened',
+  'turn.closed',
+  'answer.discarded',
+  'answer.taken',
+]);
+const TAKEN_BACK: ReadonlySet<string> = new Set(['turn.discarded', 'answer.discarded', 'answer.blocked']);
+
 /**
  * Holds a snapshot and its subscribers, and stays connected while there are subscribers.
  *
@@ -129,7 +138,7 @@ export class SnapshotStore<RunContext> {
   readonly #listeners = new Set<(snapshot: RunSnapshot<RunContext>) => void>();
   readonly #connect: () => () => void;
   #disconnect: (() => void) | null = null;
-  #isNewTurn = true;
+  #isNewText = true;
 
   /** `connect` starts to update the store and returns a function that stops it. */
   constructor(runId: string, connect: () => () => void) {
@@ -169,12 +178,12 @@ export class SnapshotStore<RunContext> {
 
   /** Takes an event of the run's story: the text is that of the last attempt that has one. */
   tell({ type, text = '' }: StoryTold): void {
-    if (type === 'turn.opened') this.#isNewTurn = true;
-    if (type === 'turn.discarded' || type === 'answer.blocked') this.change({ text: '' });
+    if (BEGINNINGS.has(type)) this.#isNewText = true;
+    if (TAKEN_BACK.has(type)) this.change({ text: '' });
     if (type === 'answer.changed' || type === 'answer.taken') this.change({ text });
-    if (type !== 'text') return;
-    this.change({ text: this.#isNewTurn ? text : this.#snapshot.text + text });
-    this.#isNewTurn = false;
+    if (type !== 'text' && type !== 'answer.text') return;
+    this.change({ text: this.#isNewText ? text : this.#snapshot.text + text });
+    this.#isNewText = false;
   }
 
   #leave(): void {

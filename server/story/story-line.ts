@@ -28,6 +28,7 @@ export type StoryLineEvent =
       | 'turn.opened'
       | 'turn.discarded'
       | 'answer.changed'
+      | 'answer.discarded'
       | 'answer.taken'
       | 'answer.blocked'
       | 'review.asked'
@@ -35,6 +36,7 @@ export type StoryLineEvent =
     >
   | Told<'call.asked' | 'call.decided' | 'call.progress' | 'call.suspended'>
   | Omit<Told<'text' | 'reasoning'>, 'late' | 'refused'>
+  | Omit<Told<'answer.text'>, 'late'>
   | Omit<Told<'call.opened'>, 'late'>
   | Omit<Told<'call.arguments'>, 'late'>
   | Omit<Told<'call.started'>, 'key'>
@@ -98,6 +100,7 @@ function lineOf(event: StoryEvent): StoryLineEvent | null {
       const { late, refused, ...line } = told;
       return line.text === '' ? null : line;
     }
+    case 'answer.text':
     case 'call.opened':
     case 'call.arguments': {
       const { late, ...line } = told;

@@ -254,6 +254,22 @@ test('the arguments of a call are shown as they stream, in their place, until th
   expect(model.streamed.get('1/1')).toBe('I look.');
 });
 
+test('what the agent says that has the conversation is shown as it streams, once, until it is cancelled', async () => {
+  const started = (await readJournal(await runToApproval())).slice(0, 1);
+  const model = new RunModel('run');
+  model.takeEntries(started);
+  const piece = { type: 'answer.delta', callId: 'c1', source: '1/1' } as const;
+  model.takeDelta({ ...piece, at: 0, text: 'I look' });
+  model.takeDelta({ ...piece, at: 6, text: ' it up.' });
+  model.takeDelta({ ...piece, at: 0, text: 'I look it up. Soon.' });
+  expect(model.answering.value).toBe('I look it up. Soon.');
+  model.takeDelta({ ...piece, source: '2/1', at: 0, text: 'You ' });
+  expect(model.answering.value).toBe('You ');
+  const at = started[0]?.at ?? 0;
+  model.takeEntries([{ type: 'cancel.requested', at, deadline: at + 1_000, runId: 'run', seq: 2 }]);
+  expect(model.answering.value).toBe('');
+});
+
 test('text that arrives before the entries that a page missed stays, and a reconnection replaces it', async () => {
   const journal = await readJournal(await runToApproval());
   const turns = journal.flatMap(({ type }, at) => (type === 'turn.completed' ? [at] : []));

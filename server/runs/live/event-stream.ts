@@ -146,9 +146,10 @@ const frameOf = oncePer((happening: RunHappening): Frame => {
   return isEntry ? { text, seq: happening.seq } : { text };
 });
 
-/** One `text` event, which replaces the text that the reader has; then the reasoning. */
+/** One `text` event, which replaces the text that the reader has; then the reasoning. Or what another agent answers so far. */
 function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   const [first] = deltas;
+  if (first?.type === 'answer.delta') return deltas.map(frameOf);
   if (first === undefined || !('attempt' in first) || !('turn' in first)) return [];
   const { turn, attempt } = first;
   const text = deltas.map(part => (part.type === 'text.delta' ? part.text : '')).join('');

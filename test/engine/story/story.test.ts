@@ -233,7 +233,7 @@ describe('the story of a run', () => {
           else events.publishEntry({ seq: happening.seq, event: happening } as JournalEntry);
         const { parts } = events.partialText;
         const [first] = parts;
-        if (first !== undefined) {
+        if (first !== undefined && 'turn' in first) {
           const texts = parts.map(part => (part.type === 'text.delta' ? part.text : ''));
           told.push(...teller.takeTextSoFar({ ...first, text: texts.join('') }));
           for (const part of parts) if (part.type !== 'text.delta') told.push(...teller.takeDelta(part));

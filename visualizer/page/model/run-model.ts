@@ -44,10 +44,13 @@ export class RunModel {
     return status === 'finished' || status === 'failed' || status === 'cancelled';
   });
   readonly live = computed(() => (this.fold.context?.cancelling ? null : this.#live.value));
+  /** What the agent to which the conversation was handed says, until it has answered. */
+  readonly answering = computed(() => (this.fold.context?.cancelling ? '' : this.#answering.value));
   readonly path = computed(() => this.#pathNow());
   /** The text that this page got of each attempt that is over, by `attemptKey`. */
   readonly streamed = new Map<string, string>();
   readonly #live = signal<LiveTurn | null>(null);
+  readonly #answering = signal('');
   readonly #items = computed(() => new Map(this.view.value?.transcript.map(item => [item.id, item])));
   readonly #read = (seq: number) => this.entry(seq);
   #teller: StoryTeller;
@@ -187,6 +190,13 @@ export class RunModel {
         case 'turn.discarded':
         case 'turn.closed':
           if (one.type === 'turn.closed' || one.why !== 'differs') this.#endLive(one);
+          break;
+        case 'answer.text':
+          if (one.late !== true) this.#answering.value += one.text;
+          break;
+        case 'answer.discarded':
+        case 'answer.taken':
+          this.#answering.value = '';
           break;
         case 'call.progress':
           this.progress.value = new Map(this.progress.peek()).set(one.callId, one.data);

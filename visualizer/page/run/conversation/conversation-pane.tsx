@@ -59,6 +59,7 @@ export function ConversationPane() {
   const shown = blocks.slice(first, count);
   const inherited = first === 0 ? inheritedBlocks(model) : [];
   void model.live.value;
+  void model.answering.value;
   useLayoutEffect(() => {
     if (!atEnd.current) return;
     // In the next frame, so that all panes are laid out once.
@@ -294,6 +295,14 @@ function Aside({ kind, title, text, isLive }: AsideProps) {
 function LiveBlocks() {
   const { model } = useDesk();
   const live = model.live.value;
+  const answering = model.answering.value;
+  if (answering !== '')
+    return (
+      <div class="block reply">
+        <Who name="agent" mark="handed over, writing…" />
+        <Markdown text={answering} />
+      </div>
+    );
   if (live === null) return null;
   const mark = `${model.path.value === 'turn.planning' ? 'before tool calls, ' : ''}writing…`;
   return Array.from(live.parts, ([place, { kind, name, text }]) => {
