@@ -24,7 +24,7 @@ function makeDesk() {
   const handsOver = { text: 'One moment.', ...calls('transfer_to_billing') };
   return createAgent({
     name: 'front_desk',
-    model: scripted([handsOver]),
+    model: scripted([handsOver, { text: 'As I said.' }]),
     handoffs: [billing],
     store: memory(),
   });
@@ -104,7 +104,17 @@ const user = (content: string) => ({ role: 'user', content });
 test('a response of the gateway has it, and so have those that continue it', async () => {
   const ask = askGateway();
   const first = await ask('responses', { input: 'What do I owe?' });
-  expect(JSON.stringify(first.output)).toContain('You owe 5.');
+  const items = first.output as { id: string; type: string }[];
+  expect(JSON.stringify(items)).toContain('You owe 5.');
+  expect(new Set(items.map(({ id }) => id)).size).toBe(items.length);
+  const { id = '' } = items.findLast(({ type }) => type === 'message') ?? {};
+  const referring = await ask('responses', {
+    input: [
+      { type: 'item_reference', id },
+      { type: 'message', ...user('Again?') },
+    ],
+  });
+  expect(JSON.stringify(referring.output)).toContain('As I said.');
   const second = await ask('responses', { input: 'Since when?', previous_response_id: first.id });
   expect(JSON.stringify(second.output)).toContain('Since May.');
 });

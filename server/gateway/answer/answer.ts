@@ -8,7 +8,7 @@ import type { ChartState } from '../../../machines/step.ts';
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
-import type { Item } from '../../../protocol/item.ts';
+import type { MessageItem } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
 import { compactionItem, thresholdIn } from '../request/compaction-items.ts';
@@ -37,7 +37,7 @@ import {
   type PlacedCall,
   refusalIn,
 } from './answer-event.ts';
-import { callMembers, TurnItems } from './turn-items.ts';
+import { blocksIn, callMembers, TurnItems } from './turn-items.ts';
 import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
 
 type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
@@ -50,7 +50,12 @@ export type PlaceInRun = {
   turns: number;
   retries: number;
   open: ReadonlyMap<string, PlacedCall>;
+  /** How many messages the last turn has, with the answers of other agents after it. */
+  messages: number;
 };
+
+/** The answer of an agent to which the conversation was handed, as a message after turn `turn`. */
+export type TakenAnswer = { turn: number; place: number; message: MessageItem };
 
 /**
  * The answer to one request, from the journal entries and the live output of a run: what of its story the client gets.
@@ -75,6 +80,9 @@ export class GatewayAnswer {
   #turn: TurnItems | null = null;
   #turns = 0;
   #retries = 0;
+  #messages = 0;
+  /** Of other agents, also those before `from`. */
+  readonly taken: TakenAnswer[] = [];
   #deniedBefore = 0;
   #begun = false;
   #isOver = false;
@@ -101,6 +109,7 @@ export class GatewayAnswer {
     if (begin !== undefined) {
       this.#turns = begin.turns;
       this.#retries = begin.retries;
+      this.#messages = begin.messages;
       this.#deniedBefore = begin.state.context.deniedCalls;
       this.#open = new Map(begin.open);
     }
@@ -136,8 +145,9 @@ export class GatewayAnswer {
   /** Where it is, for the answer after it. Throws before the first entry. */
   get place(): PlaceInRun {
     const { seq } = this.#story;
-    const [turns, retries] = [this.#turns, this.#retries];
-    return { state: this.state, seq, tools: this.#tools.copy(), turns, retries, open: new Map(this.#open) };
+    const [turns, retries, messages] = [this.#turns, this.#retries, this.#messages];
+    const [tools, open] = [this.#tools.copy(), new Map(this.#open)];
+    return { state: this.state, seq, tools, turns, retries, messages, open };
   }
 
   begin(): AnswerEvent[] {
@@ -203,13 +213,14 @@ export class GatewayAnswer {
     this.#tell({ type: 'begun' });
   }
 
-  #turnItems(): TurnItems {
+  #turnItems(firstMessage = 0): TurnItems {
     this.#turn ??= new TurnItems(this.#tell, {
       runId: this.#runId,
       turn: this.#turns + 1,
       retry: this.#retries,
       sealed: this.#sealed,
       stored: this.#spec.request.store !== false,
+      firstMessage,
     });
     return this.#turn;
   }
@@ -235,10 +246,9 @@ export class GatewayAnswer {
       case 'turn.closed':
         return this.#closeTurn(event, isMine);
       case 'answer.taken':
-        if (isMine) this.#showAnswer(event.text);
-        return;
+        return this.#take(event.text, isMine);
       case 'answer.changed':
-        if (isMine && this.#isHeld()) this.#showAnswer(event.text);
+        if (isMine && this.#isHeld()) this.#showAnswer(messageOf(event.text), 0);
         return;
       case 'call.started': {
         const call = this.#open.get(event.callId);
@@ -265,10 +275,17 @@ export class GatewayAnswer {
     return checksAnswer && finalAnswer === 'held';
   }
 
-  #showAnswer(text: string): void {
+  #take(text: string, isMine: boolean): void {
+    const taken = { turn: this.#turns, place: this.#messages, message: messageOf(text) };
+    this.taken.push(taken);
+    this.#messages += 1;
+    if (isMine) this.#showAnswer(taken.message, taken.place);
+  }
+
+  /** `place`: among the messages of the last turn. */
+  #showAnswer(message: MessageItem, place: number): void {
     this.#turns -= 1;
-    const message: Item = { type: 'message', role: 'assistant', content: [{ type: 'text', text }] };
-    this.#turnItems().finish([message], { last: this.#isCutShort() ? 'incomplete' : 'completed' });
+    this.#turnItems(place).finish([message], { last: this.#isCutShort() ? 'incomplete' : 'completed' });
     this.#turn = null;
     this.#turns += 1;
   }
@@ -303,6 +320,7 @@ export class GatewayAnswer {
     this.#turn = null;
     this.#retries = 0;
     this.#turns += 1;
+    this.#messages = blocksIn(items, { sealed: false }).filter(({ kind }) => kind === 'message').length;
     const made = new Map(
       items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, item] as const] : [])),
     );
@@ -428,6 +446,10 @@ export class GatewayAnswer {
     const waitMs = Math.max(0, (failure.retryAt ?? 0) - failure.at);
     return Math.min(Math.ceil(waitMs / 1000), LONGEST_WAIT_S);
   }
+}
+
+function messageOf(text: string): MessageItem {
+  return { type: 'message', role: 'assistant', content: [{ type: 'text', text }] };
 }
 
 /** The longest wait that a client is asked for: providers can ask for any. */

@@ -84,6 +84,7 @@ export class TurnItems {
   readonly #place: { runId: string; turn: number };
   readonly #sealed: boolean;
   readonly #stored: boolean;
+  readonly #firstMessage: number;
   #retry: number;
   #opened: Opened[] = [];
   /** Complete reasoning that no item has been closed with. */
@@ -99,9 +100,19 @@ export class TurnItems {
       retry,
       sealed,
       stored,
+      firstMessage,
       ...place
-    }: { runId: string; turn: number; retry: number; sealed: boolean; stored: boolean },
+    }: {
+      runId: string;
+      turn: number;
+      retry: number;
+      sealed: boolean;
+      stored: boolean;
+      /** The place of the first message among those of the turn. */
+      firstMessage: number;
+    },
   ) {
+    this.#firstMessage = firstMessage;
     this.#stored = stored;
     this.#emit = emit;
     this.#place = place;
@@ -204,7 +215,8 @@ export class TurnItems {
   }
 
   #open(kind: Opened['kind'], part: number): Opened {
-    const place = this.#opened.filter(opened => opened.kind === kind).length;
+    const before = kind === 'message' ? this.#firstMessage : 0;
+    const place = before + this.#opened.filter(opened => opened.kind === kind).length;
     const prefix = kind === 'message' ? 'msg' : 'rs';
     const id = itemIdOf({ ...this.#place, kind: prefix, place, retry: this.#retry });
     const opened = { kind, part, id, text: '', rest: '', isClosed: false };

@@ -233,7 +233,9 @@ function itemsAt(
     const sealed = span.spec.request.include?.includes('reasoning.encrypted_content') === true;
     const wanted = kind === 'msg' ? 'message' : 'reasoning';
     const block = blocksIn(items, { sealed }).find(each => each.kind === wanted && each.place === place);
-    return block?.kind === 'provider' ? undefined : block?.items;
+    const taken = run.taken.find(each => kind === 'msg' && each.turn === turn && each.place === place);
+    if (block === undefined) return taken && [{ ...taken.message, id }];
+    return block.kind === 'provider' ? undefined : block.items;
   }
   if (kind === 'cmp') return items.filter(isUpstreamCompaction).slice(place, place + 1);
   const provided = blocksIn(items, { sealed: false }).find(

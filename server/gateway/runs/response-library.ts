@@ -13,7 +13,7 @@ import type { Usage } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import { estimateUsage } from '../../../text/estimate-usage.ts';
 import type { UsedTurn } from '../../access/admission.ts';
-import { GatewayAnswer, type PlaceInRun } from '../answer/answer.ts';
+import { GatewayAnswer, type PlaceInRun, type TakenAnswer } from '../answer/answer.ts';
 import { type AnswerEvent, type CompleteEvent, isComplete } from '../answer/answer-event.ts';
 import { itemIdOf, readResponseId, responseIdOf } from '../answer/wire-ids.ts';
 import type { CompactionPlace } from '../request/compaction-items.ts';
@@ -300,6 +300,7 @@ export type RunResponses = {
   spans: readonly ItemSpan[];
   /** The completed turns, each with the number of failed attempts before it. */
   turns: readonly Turn[];
+  taken: readonly TakenAnswer[];
   tools: CallTools;
   /** What its transcript was before each compaction. */
   compacted: readonly Item[];
@@ -314,6 +315,7 @@ type Division = {
   spans: ItemSpan[];
   current: ItemSpan | null;
   turns: Turn[];
+  taken: readonly TakenAnswer[];
   retries: number;
   deleted: ReadonlySet<string>;
   compacted: Item[];
@@ -351,14 +353,14 @@ export class DividedJournal {
     answer.takeEntry(first);
     const isFork = started.forkOf !== undefined;
     const current = isFork ? null : spanOf(started.runId, { seq: 1, from: 1, createdAt: started.at, spec });
-    const none = { spans: [], turns: [], retries: 0, deleted: new Set<string>(), compacted: [] };
+    const none = { spans: [], turns: [], taken: [], retries: 0, deleted: new Set<string>(), compacted: [] };
     const place = { place: answer.place, answered: undefined, beforeLast: undefined };
     const divided = new DividedJournal({ started, entries: [first], current, ...none, ...place });
     return divided.continue(rest, members);
   }
 
   continue(more: readonly JournalEntry[], members: Members): DividedJournal {
-    const { started, entries, spans, turns, deleted, compacted, place, ...last } = this.#division;
+    const { started, entries, spans, turns, taken, deleted, compacted, place, ...last } = this.#division;
     const { runId } = started;
     const spec = specIn(started);
     if (spec === undefined || more.length === 0) return this;
@@ -396,7 +398,13 @@ export class DividedJournal {
       if (note?.type === 'deleted') gone.add(note.responseId);
       if (current !== null && isAnswered(answer.state, current.spec)) close(seq);
     }
-    const read = { started, entries: all, deleted: gone, place: answer.place };
+    const read = {
+      started,
+      entries: all,
+      taken: [...taken, ...answer.taken],
+      deleted: gone,
+      place: answer.place,
+    };
     return new DividedJournal({ ...read, ...withMore, current, retries, answered, beforeLast });
   }
 }
