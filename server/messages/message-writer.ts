@@ -25,6 +25,7 @@ import {
   NO_USAGE,
   type PlacedCall,
   refusalIn,
+  UNDER_REVIEW,
 } from '../gateway/answer/answer-event.ts';
 import type { NameCall } from '../gateway/runs/continued-run.ts';
 import type { ResponseHead } from '../gateway/runs/response-spec.ts';
@@ -231,11 +232,13 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
     }
     this.#close();
     const stop_reason = this.#stopReasonFor(end);
+    const isReviewed = end.incompleteReason === UNDER_REVIEW;
+    const explanation = isReviewed ? 'The answer waits for a review by a person, and is not final.' : null;
     const delta = {
       stop_reason,
       stop_sequence: null,
       stop_details:
-        stop_reason === 'refusal' ? ({ type: 'refusal', category: null, explanation: null } as const) : null,
+        stop_reason === 'refusal' ? ({ type: 'refusal', category: null, explanation } as const) : null,
       container: null,
     };
     const usage = this.#usageNow();
@@ -249,7 +252,7 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
     incompleteReason: reason,
   }: AnswerEnd): 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal' {
     if (reason === 'max_output_tokens') return 'max_tokens';
-    if (reason === 'content_filter' || this.#isRefused) return 'refusal';
+    if (reason === 'content_filter' || reason === UNDER_REVIEW || this.#isRefused) return 'refusal';
     return this.#calls > 0 ? 'tool_use' : 'end_turn';
   }
 

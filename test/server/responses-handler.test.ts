@@ -1,3 +1,4 @@
+import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -5,6 +6,8 @@ import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, tool } from '../../agent/index.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
+import { createGateway } from '../../server/gateway.ts';
+import { handlerOf } from '../../server/handler.ts';
 import { createResponsesHandler, type Handler } from '../../server/index.ts';
 import { memory } from '../../stores/memory.ts';
 
@@ -13,14 +16,33 @@ afterEach(() => {
   for (const handler of closing.splice(0)) handler.close();
 });
 
-/** The official client, on the handler of these agents. */
-function clientOf(agents: Agent | readonly Agent[]): OpenAI {
+function handlerFor(agents: Agent | readonly Agent[]): Handler {
   const handler = createResponsesHandler(agents, { log: () => {} });
   closing.push(handler);
-  const fetch = async (url: string | URL | Request, init?: RequestInit) =>
-    await handler(new Request(url, init));
-  return new OpenAI({ baseURL: 'http://shop.example/api/v1', apiKey: 'unused', maxRetries: 0, fetch });
+  return handler;
 }
+
+const fetchOf = (handler: Handler) => async (url: string | URL | Request, init?: RequestInit) =>
+  await handler(new Request(url, init));
+
+const openaiOf = (handler: Handler) =>
+  new OpenAI({
+    baseURL: 'http://shop.example/api/v1',
+    apiKey: 'unused',
+    maxRetries: 0,
+    fetch: fetchOf(handler),
+  });
+
+const anthropicOf = (handler: Handler) =>
+  new Anthropic({
+    baseURL: 'http://shop.example/api',
+    apiKey: 'unused',
+    maxRetries: 0,
+    fetch: fetchOf(handler),
+  });
+
+/** The official client, on the handler of these agents. */
+const clientOf = (agents: Agent | readonly Agent[]): OpenAI => openaiOf(handlerFor(agents));
 
 /** Keeps what the model is asked. */
 function watched(turns: Parameters<typeof scripted>[0]): { model: ModelAdapter; asked: ModelRequest[] } {
@@ -133,6 +155,71 @@ describe('agents as models of the openai client', () => {
       });
     },
   );
+
+  test.each(['live', 'held'] as const)(
+    'a %s answer under review is no finished answer of Chat Completions and Messages either',
+    async finalAnswer => {
+      const reviewed = createAgent({
+        name: 'reviewed',
+        model: scripted([{ text: 'It costs 5.' }]),
+        store: memory(),
+        finalAnswer,
+        guardrails: { answer: () => ({ type: 'ask', reason: 'a price' }) },
+      });
+      const handler = handlerFor(reviewed);
+      const shown = finalAnswer === 'held' ? '' : 'It costs 5.';
+      const messages = [{ role: 'user' as const, content: 'Go.' }];
+      const asked = { model: 'reviewed', messages, max_tokens: 100 };
+      const { chat } = openaiOf(handler);
+      expect((await chat.completions.create(asked)).choices).toMatchObject([
+        { finish_reason: 'content_filter', message: { content: shown } },
+      ]);
+      const chunks = [];
+      for await (const chunk of await chat.completions.create({ ...asked, stream: true })) chunks.push(chunk);
+      expect(chunks.at(-1)?.choices).toMatchObject([{ finish_reason: 'content_filter' }]);
+      const anthropic = anthropicOf(handler);
+      const refused = {
+        stop_reason: 'refusal',
+        stop_details: { type: 'refusal', explanation: expect.stringContaining('review') },
+        content: shown === '' ? [] : [{ text: shown }],
+      };
+      expect(await anthropic.messages.create(asked)).toMatchObject(refused);
+      expect(await anthropic.messages.stream(asked).finalMessage()).toMatchObject(refused);
+      const { runs } = await reviewed.store.list({});
+      expect(runs.map(({ state }) => state)).toEqual(Array(4).fill('resting.awaitingReview'));
+    },
+  );
+
+  test('a response whose answer was under review stays so; the next request reads what was given, or withdraws the review', async () => {
+    const { model, asked } = watched([{ text: 'It costs 5.' }, { text: 'Good.' }]);
+    const store = memory();
+    const guardrails = {
+      answer: (text: string) =>
+        text === 'Good.' ? ({ type: 'pass' } as const) : ({ type: 'ask', reason: 'a price' } as const),
+    };
+    const reviewed = createAgent({ name: 'reviewed', model, store, finalAnswer: 'held', guardrails });
+    const gateway = createGateway({ store, log: () => {} }, new Map([['reviewed', reviewed]]));
+    const openai = openaiOf(handlerOf([gateway.responses], {}, { log: () => {} }));
+    const next = async (previous_response_id: string) =>
+      await openai.responses.create({ model: 'reviewed', input: 'Thanks.', previous_response_id });
+    for (const isDecided of [true, false]) {
+      const first = await openai.responses.create({ model: 'reviewed', input: 'Go.' });
+      const [record] = (await store.list()).runs;
+      const run = await (await gateway.service.agentFor(record as never))?.open(record?.runId ?? '');
+      const settled = await run?.settled();
+      const [review] = settled?.status === 'waiting' ? settled.reviews : [];
+      if (isDecided) await run?.approve(review ?? '', { answer: 'Ask sales.' });
+      if (isDecided) await run?.settled();
+      expect(await openai.responses.retrieve(first.id)).toMatchObject({
+        output: [],
+        incomplete_details: { reason: 'answer_under_review' },
+      });
+      expect(await next(first.id)).toMatchObject({ status: 'completed', output_text: 'Good.' });
+      const read = JSON.stringify(asked.at(-1)?.transcript);
+      expect(read).toContain(isDecided ? 'Ask sales.' : 'was not given');
+      if (!isDecided) expect(await run?.approve(review ?? '')).toMatchObject({ accepted: false });
+    }
+  });
 
   test('a request that names an agent runs it, with its instructions and tools', async () => {
     const { desk, refunded, asked } = makeDesk([REFUND, { text: 'Refunded.' }]);

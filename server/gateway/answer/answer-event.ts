@@ -28,6 +28,9 @@ export type AnswerEnd = {
   error?: { code: string; message: string };
 };
 
+/** The `incompleteReason` of an answer that people have not approved. */
+export const UNDER_REVIEW = 'answer_under_review';
+
 type Named = { kind: 'message' | 'reasoning'; id: string };
 
 /** The part of a run's story that the client of one request may see. `id`: of an output item of the Responses API. */

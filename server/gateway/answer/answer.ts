@@ -36,6 +36,7 @@ import {
   isComplete,
   type PlacedCall,
   refusalIn,
+  UNDER_REVIEW,
 } from './answer-event.ts';
 import { blocksIn, callMembers, TurnItems } from './turn-items.ts';
 import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
@@ -466,7 +467,7 @@ const REASONS: Readonly<Record<string, string>> = {
   toolCalls: 'max_tool_calls',
   length: 'max_output_tokens',
   outcome: 'tool_outcome_unknown',
-  review: 'answer_under_review',
+  review: UNDER_REVIEW,
   turns: 'max_turns',
   'usage-unknown': 'usage_unknown',
 };
