@@ -201,7 +201,8 @@ async function noticesOf(
     data: { ...describeRun(run), seq, ...data },
   });
   const callId = 'callId' in event ? event.callId : undefined;
-  const notices = topics.has(type) ? [make(String(seq), type, omitUndefined({ callId }))] : [];
+  const reviewId = 'reviewId' in event ? event.reviewId : undefined;
+  const notices = topics.has(type) ? [make(String(seq), type, omitUndefined({ callId, reviewId }))] : [];
   if (run.seq !== seq || !topics.has(status)) return notices;
   const waits = status === 'waiting' ? await describeWaits(store, runId) : { key: '', data: {} };
   return waits === null ? notices : [...notices, make(`${status}:${waits.key}`, `run.${status}`, waits.data)];

@@ -45,7 +45,7 @@ export class RunMetrics {
       describeFamily(
         'agentchart_decisions_waiting',
         'gauge',
-        'Calls that wait for a person or a client.',
+        'Calls and reviews that wait for a person or a client.',
         Object.entries(waiting).map(([type, count]) => [{ type }, count]),
       ),
       this.#modelSeconds.describe('agentchart_model_call_duration_seconds', 'Durations of model calls.'),

@@ -35,6 +35,15 @@ function sumOf(samples: readonly Sample[], name: string, labels: Record<string, 
 }
 
 describe('GET /metrics', () => {
+  test('counts an answer under review as a decision that waits', async () => {
+    const guardrails = { answer: () => ({ type: 'ask' as const, reason: 'a price' }) };
+    const { send, begin } = makeApp({ turns: [DONE], agent: { guardrails } });
+    await begin();
+    const waiting = parse(await (await send('GET', '/metrics')).text());
+    expect(sumOf(waiting, 'agentchart_decisions_waiting', { type: 'review' })).toBe(1);
+    expect(sumOf(waiting, 'agentchart_decisions_waiting')).toBe(1);
+  });
+
   test('counts runs by status, decisions that wait, durations and tokens', async () => {
     const usage = { inputTokens: 10, outputTokens: 4 };
     const { send, begin, rest } = makeApp({

@@ -1,5 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect, test } from 'vitest';
+import * as z from 'zod';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import { OPEN_ROUTES, RUNS_ROUTES, SERVER_ROUTES } from '../../../server/route-table.ts';
 import { makeApp } from '../../support/server/runs-app.ts';
@@ -37,6 +38,46 @@ test('every command has a body schema: the one that validates it', () => {
     additionalProperties: false,
     properties: { callId: { type: 'string' }, input: {}, sticky: { type: 'boolean' } },
   });
+});
+
+test('a review is described: in the commands, in the run and in the inbox, as the server sends it', async () => {
+  const bodyOf = (command: string) =>
+    objectAt(
+      document,
+      'paths',
+      `/runs/{id}/${command}`,
+      'post',
+      'requestBody',
+      'content',
+      'application/json',
+    );
+  expect(objectAt(bodyOf('approve'), 'schema', 'properties', 'answer').description).toContain('review');
+  expect(objectAt(bodyOf('reject'), 'schema', 'properties')).toHaveProperty('reason');
+  const guardrails = {
+    answer: () => ({
+      type: 'ask' as const,
+      reason: 'a price',
+      by: 'managers',
+      quorum: 2,
+      expiresInMs: 60_000,
+    }),
+  };
+  const output = z.object({ cents: z.int() });
+  const desk = makeApp({ turns: [{ text: '{"cents":5}' }], agent: { guardrails, output } });
+  const run = await desk.begin();
+  const inbox = await (await desk.send('GET', '/inbox')).json();
+  expect(inbox).toMatchObject({ items: [{ kind: 'review', call: { output: { cents: 5 }, quorum: 2 } }] });
+  const answers = objectAt(document, 'paths', '/inbox', 'get', 'responses', '200', 'content');
+  const described = [
+    [run, objectAt(document, 'components', 'schemas', 'Run')],
+    [inbox, objectAt(answers, 'application/json', 'schema')],
+  ] as const;
+  for (const [value, schema] of described) {
+    const { success } = z.fromJSONSchema(schema as never).safeParse(value);
+    expect(success).toBe(true);
+    const other = JSON.parse(JSON.stringify(value).replaceAll('"kind":"review"', '"kind":"reviews"'));
+    expect(z.fromJSONSchema(schema as never).safeParse(other).success).toBe(false);
+  }
 });
 
 test('every operation names the roles that may use it, from the table of roles', () => {
