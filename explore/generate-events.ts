@@ -423,8 +423,9 @@ function requestReview(
 }
 
 /** The decisions about the answer under review: by those who may decide it, and by others. */
-function listReviews({ review, now }: Context, { invalidEvents }: Environment): UntimedEvent[] {
-  if (review === null) return [];
+function listReviews(context: Context, { reviews = [], invalidEvents }: Environment): UntimedEvent[] {
+  const { review, now } = context;
+  if (review === null) return when(invalidEvents && reviews.length > 0, sendingBackLate(context));
   const { id: reviewId, digest, expiresAt, by: groups = [], quorum = 1 } = review;
   const decided = { type: 'review.decided', reviewId, digest } as const;
   const text = 'another answer';
@@ -435,17 +436,24 @@ function listReviews({ review, now }: Context, { invalidEvents }: Environment): 
     { ...decided, decision: { type: 'reject', reason: 'say it better' } },
   ];
   const withdrawal: UntimedEvent = { ...decided, decision: { type: 'withdraw' } };
-  const late = { ...approved, at: Math.max(expiresAt ?? 0, now + 1) };
+  const at = Math.max(expiresAt ?? 0, now + 1);
+  const late = [approved, { ...decided, decision: { type: 'reject' } } as const].map(one => ({ ...one, at }));
   const others = [
     { ...approved, digest: 'of something else' },
     { ...approved, reviewId: 'another' },
   ];
-  const tried = [...when(expiresAt !== undefined, late), ...when(invalidEvents, ...others)];
+  const tried = [...when(expiresAt !== undefined, ...late), ...when(invalidEvents, ...others)];
   if (!hasDuties(review)) return [...decisions, ...tried];
   const named = (by: string) => ({ by, ...(groups.length > 0 && { groups }) });
   const people = Array.from({ length: Math.min(quorum, 3) }, (_, index) => `decider ${index + 1}`);
   const signed = [...people, STARTER, WRITER].flatMap(by => decisions.map(one => ({ ...one, ...named(by) })));
   return [...signed, withdrawal, ...decisions, ...tried];
+}
+
+/** Of a review that is over, if there was one. */
+function sendingBackLate({ turn, answer }: Context): UntimedOf<'review.decided'> {
+  const digest = digestOf(answer?.text ?? '');
+  return { type: 'review.decided', reviewId: `review_${turn.number}`, digest, decision: { type: 'reject' } };
 }
 
 /** For a call with duties: by someone whom they allow, by who started the run, and without a name. */

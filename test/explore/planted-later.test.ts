@@ -5,6 +5,7 @@ import { createAgent, tool } from '../../agent/index.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import { canDecide, fold } from '../../machines/fold.ts';
+import { canReview, decideReview } from '../../machines/review.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
 import { explore } from '../../testing/index.ts';
 import { sampledByKind } from '../support/sample.ts';
@@ -32,6 +33,11 @@ const agent = createAgent({ name: 'planted', tools: [lookup, refund] });
 const billing = createAgent({ name: 'billing' });
 const desk = createAgent({ name: 'desk', handoffs: [billing], onMessage: 'queue' });
 
+const sales = createAgent({
+  name: 'sales',
+  guardrails: { answer: () => ({ type: 'ask', reason: 'a price', expiresInMs: 60_000 }) },
+});
+
 type Record = (context: Context, event: ChartEvent) => Context;
 
 const recording = (record: Record) =>
@@ -58,6 +64,9 @@ const LET_THROUGH = /needs approval never proceeds without one/;
 const AS_PROPOSED = /runs with its proposed input/;
 const ONE_RESULT = /exactly one result/;
 const MESSAGES = /no message is lost/;
+const REVIEWED = /an answer under review is given only/;
+const IGNORED = /every invalid one is ignored/;
+const IN_ORDER = /the transcript records what happened/;
 const HANDED_OVER = /the answer of a sub-agent that has the conversation/;
 
 const hasResult = (context: Context, pattern: RegExp): boolean =>
@@ -205,6 +214,58 @@ const PLANTED: Planted[] = [
   ],
 ];
 
+/** Takes what the guard takes as a decision about the answer, which is as it was when its review was asked for. */
+const reviewing = (isTaken: (context: Context, event: Decided) => boolean) =>
+  agentMachine.provide({
+    guards: {
+      canReview: ({ context, event }) =>
+        event.type === 'review.decided' && (canReview(context, event) || isTaken(context, event)),
+    },
+    actions: {
+      record: assign(({ context, event }) =>
+        event.type === 'review.decided' && context.review === null
+          ? decideReview(
+              { ...context, review: { id: event.reviewId, digest: event.digest, reason: '' } },
+              event,
+            )
+          : fold(context, event),
+      ),
+    },
+  });
+type Decided = Extract<ChartEvent, { type: 'review.decided' }>;
+
+const PLANTED_IN_REVIEWS: Planted[] = [
+  [
+    'that sends an answer back after the end of its review',
+    reviewing(({ review, sentBack }, { decision }) => {
+      const isOver = review === null && sentBack?.reviewed === true;
+      return isOver && decision.type === 'reject';
+    }),
+    IGNORED,
+    1_500,
+  ],
+  [
+    'that sends an answer back after the time of its review',
+    reviewing(({ review }, { reviewId, decision }) => review?.id === reviewId && decision.type === 'reject'),
+    IGNORED,
+  ],
+  [
+    'that gives an answer that was sent back',
+    recording((context, event) =>
+      fold(context, event.type === 'review.decided' ? { ...event, decision: { type: 'approve' } } : event),
+    ),
+    IN_ORDER,
+  ],
+  [
+    'that forgets the review when a message comes',
+    recording((context, event) => {
+      const after = fold(context, event);
+      return event.type === 'message.received' ? { ...after, review: null, answerChecked: true } : after;
+    }),
+    REVIEWED,
+  ],
+];
+
 const OF_HAND_OFFS: readonly string[] = PLANTED.slice(-3).map(([name]) => name);
 
 /** `npm test` plants a twelfth of the defects of each kind. */
@@ -219,4 +280,14 @@ describe('explore finds a defect', () => {
     expect(breach?.path.length).toBeLessThan(15);
     expect(complete).toBe(false);
   });
+
+  it.each(sampledByKind(PLANTED_IN_REVIEWS, 4, ([, , breaks]) => breaks.source))(
+    '%s',
+    (_, machine, breaks, maxStates = 500) => {
+      const { breaches } = explore(sales, { machine, maxStates });
+      const breach = breaches.find(({ invariant }) => breaks.test(invariant));
+      expect(breach, breaches.map(({ invariant }) => invariant).join('\n')).toBeDefined();
+      expect(breach?.path.length).toBeLessThan(15);
+    },
+  );
 });
