@@ -190,7 +190,10 @@ export class MessageWriter {
         return;
       case 'turn.failed':
       case 'call.started':
+        return;
       case 'note':
+        if (event.event.type === 'transcript.edited' || event.event.type === 'turn.edited')
+          this.#endReviews(event.runId);
         return;
     }
   }

@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent } from '../../../agent/index.ts';
 import { createChatHandler } from '../../../fronts/ai-sdk-ui/index.ts';
+import { userMessage } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ChatPage, toolsIn } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
 
@@ -113,6 +114,19 @@ test('a decision about another answer than the one shown counts for nothing, and
   await page.decide(first, true);
   expect(await run.settled()).toMatchObject({ status: 'waiting', reviews: [{ answer: 'It costs some.' }] });
   expect(reviewIn(page)).toMatchObject({ input: { answer: 'It costs some.' } });
+});
+
+test('after an edit of the transcript, the page asks about the new answer alone', async () => {
+  const { agent, open, load } = makeSales();
+  const handler = createChatHandler(agent);
+  await ask(handler);
+  const run = await open();
+  await run.editTranscript([userMessage('And now?')]);
+  const settled = await run.settled();
+  const [review] = settled.status === 'waiting' ? settled.reviews : [];
+  const parts = (await load(handler)).flatMap(message => toolsIn(message));
+  const asked = parts.filter(({ state }) => state === 'approval-requested');
+  expect(asked.map(({ toolCallId }) => toolCallId)).toEqual([review?.callId]);
 });
 
 test('a customer sees whom the answer waits for and none of a held answer, and decides nothing', async () => {
