@@ -10,6 +10,7 @@ import { exportBlobs, exportRun } from '../../../engine/replay/export-run.ts';
 import { ExportedBlobs } from '../../../engine/replay/read-export.ts';
 import { replayExport } from '../../../engine/replay/replay-export.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
+import { readStory } from '../../../engine/story/read-story.ts';
 import { statePath } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import { isContent, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
@@ -112,6 +113,83 @@ describe('a redaction', () => {
     expect(await digests()).toEqual(before);
     expect(await replayRun(store, 'r')).toMatchObject({ equal: true, redacted: 1 });
     await expect(exportRun(store, 'r')).resolves.toMatchObject({ end: { status: 'finished' } });
+  });
+
+  describe('of an answer that people review', () => {
+    const ANSWERS = [{ text: `Write to ${SECRET}.` }, { text: `Ask ${SECRET}.` }];
+
+    async function reviewed() {
+      const host = new ManualHost();
+      const store = memory();
+      const agent = createAgent({
+        name: 'desk',
+        host,
+        store,
+        model: scripted(ANSWERS),
+        guardrails: { answer: () => ({ type: 'ask', reason: `it names ${SECRET}`, by: 'editors' }) },
+      });
+      const run = await agent.start('Whom do I ask?', { runId: 'r' });
+      await host.settle(run.settled());
+      const as = { name: 'mia', groups: ['editors'] };
+      const open = async () => {
+        const settled = await host.settle(run.settled());
+        const [review] = settled.status === 'waiting' ? settled.reviews : [];
+        if (review === undefined) throw new Error(`no review: ${settled.status}`);
+        return review;
+      };
+      const search = async () => {
+        const told = await readStory(store, { runId: 'r' });
+        return textOfStore([
+          await store.read('r'),
+          await store.loadSnapshot('r'),
+          await exportRun(store, 'r'),
+          told,
+        ]);
+      };
+      return { host, store, run, as, open, search };
+    }
+
+    test('reaches the answer, the remark with which it was sent back, and the answer in its place', async () => {
+      const { host, store, run, as, open, search } = await reviewed();
+      await run.reject(await open(), { reason: `leave out ${SECRET}`, as });
+      await run.approve(await open(), { answer: `Ask us, or ${SECRET}.`, as });
+      expect(await host.settle(run.settled())).toMatchObject({ text: `Ask us, or ${SECRET}.` });
+      const path = await pathIn(store, 'turn.completed', '/text');
+      const { elsewhere } = await redactRun(store, 'r', { paths: [path], host });
+      const decided = await pathIn(store, 'review.decided', '/decision/reason');
+      const requested = await pathIn(store, 'review.requested', '/reason');
+      const paths = (await store.read('r')).flatMap(({ seq, event }) => {
+        if (event.type === 'turn.completed') return [`/${seq}/text`, `/${seq}/items/0/content/0/text`];
+        if (event.type === 'review.requested') return [`/${seq}/reason`];
+        if (event.type !== 'review.decided') return [];
+        return [`/${seq}/decision/${event.decision.type === 'reject' ? 'reason' : 'text'}`];
+      });
+      expect(paths).toEqual(expect.arrayContaining([decided, requested, ...elsewhere]));
+      await redactRun(store, 'r', { paths, host });
+      expect(await search()).not.toContain(SECRET);
+      expect(await replayRun(store, 'r')).toMatchObject({ equal: true });
+      expect(replayExport(await exportRun(store, 'r'))).toMatchObject({ equal: true });
+      expect((await store.get('r'))?.status).toBe('finished');
+    });
+
+    test('leaves the review open, with the digest of what was seen', async () => {
+      const { host, store, run, as, open, search } = await reviewed();
+      const before = await open();
+      const turn = await pathIn(store, 'turn.completed', '');
+      const paths = [
+        `${turn}/text`,
+        `${turn}/items/0/content/0/text`,
+        await pathIn(store, 'review.requested', '/reason'),
+      ];
+      await redactRun(store, 'r', { paths, host });
+      expect(await search()).not.toContain(SECRET);
+      expect(await replayRun(store, 'r')).toMatchObject({ equal: true });
+      const after = await open();
+      expect(after).toEqual({ ...before, answer: MARK, reason: MARK });
+      expect(await run.approve(after, { answer: 'Ask us.', as })).toEqual({ accepted: true });
+      expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'Ask us.' });
+      expect(await replayRun(store, 'r')).toMatchObject({ equal: true });
+    });
   });
 
   test('of a large result also removes its blob and the part that the model read', async () => {

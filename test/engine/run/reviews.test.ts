@@ -4,7 +4,7 @@ import { createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { AskVerdict } from '../../../protocol/guardrail.ts';
-import { textOf } from '../../../protocol/message.ts';
+import { textOf, userMessage } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
@@ -362,6 +362,27 @@ describe('while an answer is under review', () => {
     expect(await run.approve(review)).toMatchObject({ ...REFUSED, code: 'call-not-open' });
     await run.approve(again);
     expect(await run.settled()).toMatchObject({ status: 'finished', text: 'edited' });
+  });
+
+  test('an edit of the transcript withdraws it: the model answers again, or the edited answer is checked', async () => {
+    for (const end of ['user', 'assistant'] as const) {
+      const desk = makeDesk();
+      const run = await desk.start();
+      const review = await reviewOf(run);
+      const edited = { ...userMessage('edited'), role: end };
+      expect(await run.editTranscript([userMessage('how much?'), edited], { by: 'mia' })).toEqual({
+        accepted: true,
+      });
+      const again = await reviewOf(run);
+      expect(again.callId).not.toBe(review.callId);
+      expect(again.answer).toBe(end === 'user' ? 'answer 1' : 'edited');
+      expect([desk.requests.length, desk.checks()]).toEqual(end === 'user' ? [2, 2] : [1, 2]);
+      for (const late of [await run.approve(review), await run.reject(review.callId)])
+        expect(late).toMatchObject({ ...REFUSED, code: 'call-not-open' });
+      await run.approve(again);
+      expect(await run.settled()).toMatchObject({ status: 'finished', text: again.answer });
+      expect(await replayRun(desk.store, run.id)).toMatchObject({ equal: true });
+    }
   });
 
   test('another process, without what the agent was, gives the decision and ends the run', async () => {
