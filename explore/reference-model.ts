@@ -633,6 +633,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
 function sendBack(model: ReferenceModel, noted: string): void {
   model.review = null;
   model.latest = null;
+  model.isSentBack = true;
   note(model, noted);
 }
 
@@ -728,7 +729,7 @@ function takeAnswer(
 function followAnswer(model: ReferenceModel, { state: { context } }: Step): void {
   if (model.taken !== null) model.answeredBy = model.taken;
   const { answeredBy, inbox, cancelling, calls, transcript } = model;
-  if (answeredBy === null || answeredBy === 'back') return;
+  if (answeredBy === null || answeredBy === 'back' || model.review !== null || model.isSentBack) return;
   if (inbox.length === 0 || cancelling || calls.length > 0) return;
   const callId = context.calls[0]?.callId ?? 'none';
   const { gate: _, by, not, quorum, expiresAt, reason, ...call } = answeredBy;

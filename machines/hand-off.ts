@@ -32,7 +32,7 @@ export function forwardMessages(context: Context): Context {
 function forwardTo(context: Context, { runId: forwards, call: known }: HandedTo): Context {
   const { inbox, generation, transcript, lastTurn } = context;
   if (inbox.length === 0 || context.open > 0 || context.cancelling !== null) return context;
-  if (context.review !== null) return context;
+  if (context.review !== null || context.sentBack !== null) return context;
   // The same in a fork, whose journal names it too.
   const callId = `transfer_${digestId(forwards)}${digestId(`${generation} ${forwards}`)}`;
   const call: Call = { ...known, callId, status: 'ready', attempt: 0, forwards };

@@ -185,6 +185,31 @@ describe('A hand-off', () => {
     expect(wordsIn(last.requests[1]).slice(-2)).toEqual(['assistant: Shipped.', 'user: When?']);
   });
 
+  test('whose answer was sent back leaves a message that comes before the next turn with the caller', async () => {
+    const { agent, desk, clerk } = makeDesk({
+      front: [calls(BILLING), { text: 'You owe nothing.' }],
+      billing: [{ text: 'You owe 5.' }],
+      ofFront: {
+        guardrails: {
+          answer: text => (text.includes('5') ? { type: 'ask', reason: 'it names a sum' } : { type: 'pass' }),
+        },
+      },
+    });
+    const run = await agent.start('What do I owe?');
+    const waiting = await run.settled();
+    if (waiting.status !== 'waiting') throw new Error(`expected to wait, got ${waiting.status}`);
+    await run.pause();
+    await run.reject(waiting.reviews[0] as never, { reason: 'Name no sum.' });
+    await run.send('Well?');
+    await run.unpause();
+    expect(await run.settled()).toMatchObject({ agent: 'front_desk', text: 'You owe nothing.' });
+    expect(wordsIn(desk[1]).slice(-2)).toEqual([
+      'developer: This answer was sent back by a person who reviews answers. Name no sum.',
+      'user: Well?',
+    ]);
+    expect(clerk).toHaveLength(1);
+  });
+
   test('has its answer checked by the caller too, which speaks again if it is sent back', async () => {
     const { agent, desk } = makeDesk({
       front: [calls(BILLING), { text: 'You owe five.' }],
