@@ -2,13 +2,17 @@ import { describe, expect, it } from 'vitest';
 import refund from '../../examples/refund.ts';
 import research from '../../examples/research/agent.ts';
 import steward from '../../examples/steward/agent.ts';
+import supervisedChat from '../../examples/supervised-chat.ts';
 import { explore } from '../../testing/index.ts';
 import { sampled } from '../support/sample.ts';
 
 describe('the agents of the examples', () => {
-  it.each(sampled([refund, research, steward], 1))('$name breaks no built-in invariant', agent => {
-    const { breaches, states } = explore(agent, { maxStates: 1_200 });
-    expect(breaches).toEqual([]);
-    expect(states).toBeGreaterThan(300);
-  });
+  it.each(sampled([refund, research, steward, supervisedChat], 1))(
+    '$name breaks no built-in invariant',
+    agent => {
+      const { breaches, states } = explore(agent, { maxStates: 1_200 });
+      expect(breaches).toEqual([]);
+      expect(states).toBeGreaterThan(300);
+    },
+  );
 });

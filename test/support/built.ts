@@ -19,6 +19,7 @@ const PROGRAMS = [
   'test/support/server/fixtures/brief-approval.ts',
   'test/support/server/fixtures/by-input.ts',
   'test/support/workers/fixtures/refunds.ts',
+  'test/support/examples/fixtures/supervised-chat.ts',
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
