@@ -315,6 +315,36 @@ const handed: CrashAgent = {
   messages: [{ text: 'and pay ann', when: { acts: 'refund' }, elsewhere: true }],
 };
 
+/**
+ * Answers that two editors review: the first one is sent back, the second one changed by one of them, and a message comes
+ * meanwhile.
+ */
+const reviewed: CrashAgent = {
+  name: 'reviewed',
+  makeModels: () => [
+    scripted([calls('pay', 'read'), { text: 'no number' }, calls('pay', 'ask'), { text: 'number 7' }]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read', 'later') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeAsk(world),
+  ],
+  options: {
+    onMessage: 'queue',
+    guardrails: {
+      answer: text => ({ type: 'ask', reason: `is ${text} right?`, by: 'editors', not: 'sender', quorum: 2 }),
+    },
+  },
+  review(answer, approvedBy) {
+    if (answer === 'no number') return { by: 'eve', type: 'reject', reason: 'give the number' };
+    if (approvedBy.length === 0)
+      return { by: 'ann', type: 'approve', ...(answer === 'number 7' && { answer: 'number 8' }) };
+    return { by: 'eve', type: 'approve' };
+  },
+  start: { by: 'max' },
+  messages: [{ text: 'and be kind', when: 'reviewed', elsewhere: true }],
+};
+
 const LAST_TURN = 8;
 
 /** The calls of a turn: a payment of its own, and at the end one that was done before. */
@@ -348,7 +378,7 @@ const UNCOUNTED = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTo
 
 export const AGENTS: readonly CrashAgent[] = [
   ...[batch, gates, clients, fallback, talk],
-  ...[doubt, held, judged, slow, rounds, nested, handed, compacted],
+  ...[doubt, held, judged, slow, rounds, nested, handed, reviewed, compacted],
 ];
 
 export function findAgent(name: string): CrashAgent {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
+import { checkReviews } from './checks/check-reviews.ts';
 import { findDoubles } from './checks/check-scenario.ts';
 import { checkTranscript } from './checks/check-transcript.ts';
 import { planNext, sample } from './plan.ts';
@@ -45,6 +46,80 @@ describe('the checks of a crash scenario', () => {
   test('report a `once` call that happened twice as a silent double, but not a repeated read', () => {
     expect(findDoubles([act('pay', 'a'), act('pay', 'b'), act('read', 'c'), act('read', 'c')])).toEqual([]);
     expect(findDoubles([act('pay', 'a'), act('pay', 'a')])).toEqual(['a of run (pay) happened 2 times']);
+  });
+});
+
+describe('the check of reviews', () => {
+  const request = (reviewId: string, text?: string) => ({
+    type: 'review.requested' as const,
+    at: 0,
+    reviewId,
+    digest: '',
+    reason: '',
+    duties: { quorum: 2 },
+    ...(text !== undefined && { text }),
+  });
+  const decide = (reviewId: string, by: string, decision: object = { type: 'approve' }) => ({
+    type: 'review.decided' as const,
+    at: 0,
+    reviewId,
+    digest: '',
+    by,
+    decision,
+  });
+  const reject = { type: 'reject' };
+  const change = { type: 'approve', text: 'changed', editDigest: '' };
+  const faultsOf = (answer: string, events: readonly object[]) =>
+    checkReviews({
+      runId: 'run',
+      acts: [],
+      events,
+      state: { context: { answer: { text: answer } } },
+    } as never);
+
+  test('finds no fault where answers were sent back, and two people have approved what was given', () => {
+    const before = [request('a', 'first'), decide('a', 'eve', reject)];
+    const changed = [
+      request('b', 'second'),
+      decide('b', 'eve'),
+      decide('b', 'ann', change),
+      decide('b', 'eve'),
+    ];
+    expect(faultsOf('changed', [...before, ...changed])).toEqual([]);
+    expect(faultsOf('one', [request('a', 'one'), decide('a', 'ann'), decide('a', 'eve')])).toEqual([]);
+    expect(faultsOf('none', [])).toEqual([]);
+  });
+
+  test.each<[string, string, object[]]>([
+    ['too few approvals', 'one', [request('a', 'one'), decide('a', 'ann')]],
+    ['one person who approved twice', 'one', [request('a', 'one'), decide('a', 'ann'), decide('a', 'ann')]],
+    [
+      'an approval of what was changed after it',
+      'changed',
+      [request('a'), decide('a', 'eve'), decide('a', 'ann', change)],
+    ],
+    [
+      'another answer than the approved one',
+      'two',
+      [request('a', 'one'), decide('a', 'ann'), decide('a', 'eve')],
+    ],
+    [
+      'an answer that was sent back',
+      'one',
+      [request('a', 'one'), ...['ann', 'eve'].map(by => decide('a', by)), decide('a', 'eve', reject)],
+    ],
+    [
+      'an earlier answer that nobody sent back',
+      'b',
+      [request('a'), request('b', 'b'), decide('b', 'ann'), decide('b', 'eve')],
+    ],
+    [
+      'a review that was asked for twice',
+      'a',
+      [request('a', 'a'), request('a', 'a'), decide('a', 'ann'), decide('a', 'eve')],
+    ],
+  ])('finds %s', (_, answer, events) => {
+    expect(faultsOf(answer, events)).not.toEqual([]);
   });
 });
 

@@ -14,8 +14,14 @@ type Decision =
   | { type: 'answer'; output: JsonValue }
   | { type: 'send'; text: string };
 
-/** A message to a running run: after its start or when a tool acts; optionally from another handle on the same run. */
-export type Message = { text: string; when: 'started' | { acts: string }; elsewhere: boolean };
+/** An editor's reaction to an answer under review. */
+type Review = { by: string } & ({ type: 'approve'; answer?: string } | { type: 'reject'; reason: string });
+
+/**
+ * A message to a running run: after its start, when a tool acts, or while an answer is under review; optionally from
+ * another handle on the same run.
+ */
+export type Message = { text: string; when: 'started' | 'reviewed' | { acts: string }; elsewhere: boolean };
 
 /** A complete scenario: the agent, and the people around it. */
 export type CrashAgent = {
@@ -25,6 +31,8 @@ export type CrashAgent = {
   options?: Partial<AgentOptions>;
   start?: StartOptions;
   decide?(call: { name: string; input: JsonValue }): Decision;
+  /** `approvedBy`: those who have approved the answer as it is. */
+  review?(answer: string, approvedBy: readonly string[]): Review;
   messages?: readonly Message[];
   /** People decide as soon as they see any act, while other calls run. */
   decidesEarly?: boolean;

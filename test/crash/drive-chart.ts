@@ -3,6 +3,7 @@ import type { Host } from '../../engine/host/host.ts';
 import type { OpenCall } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { JsonValue } from '../../protocol/json.ts';
+import type { OpenReview } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { CrashAgent, Environment, Message } from './crash-agent.ts';
 import { openStore } from './open-store.ts';
@@ -16,6 +17,9 @@ const RESOLUTIONS = {
 } as const;
 
 export const RUN = 'run_killed';
+
+/** The groups of those who review answers. */
+const EDITORS = ['editors'];
 
 /** A model that is busy once is busy once in each process. */
 const RETRY = { baseMs: 1, attempts: 8 };
@@ -108,6 +112,7 @@ class People {
       }
       if (settled.paused) await this.#steer(settled.turns === 0);
       await Promise.all([...settled.approvals].reverse().map(call => this.#decide(call)));
+      for (const review of settled.reviews) await this.#review(review);
       const clients = settled.open.filter(one => one.kind === 'result');
       await Promise.all(clients.map(call => this.#answer(call, 'from the client')));
       for (const call of settled.doubts) await this.#resolve(call);
@@ -118,7 +123,7 @@ class People {
   /** Called when a tool acts: sends the messages that are due. */
   notice(tool: string): void {
     for (const message of this.#around.scripted.messages ?? [])
-      if (message.when !== 'started' && message.when.acts === tool) this.#say(message);
+      if (typeof message.when === 'object' && message.when.acts === tool) this.#say(message);
     if (this.#around.scripted.decidesEarly === true)
       this.#talking = this.#talking.then(() => this.#decideEarly());
   }
@@ -131,7 +136,8 @@ class People {
 
   /** Whether the message is due: at the start, or once its tool has acted, also in an earlier process. */
   #isDue({ when }: Message): boolean {
-    return when === 'started' || this.#around.outside.acts.some(({ tool }) => tool === when.acts);
+    if (typeof when === 'string') return when === 'started';
+    return this.#around.outside.acts.some(({ tool }) => tool === when.acts);
   }
 
   #say({ text, elsewhere }: Message): void {
@@ -210,6 +216,23 @@ class People {
         this.#say({ text: decision.text, when: 'started', elsewhere: false });
         return await this.#talking;
     }
+  }
+
+  /** One editor decides about the answer: every second one from another handle, as in another process. */
+  async #review({ runId, callId, answer, approvedBy = [] }: OpenReview): Promise<void> {
+    const { scripted, outside } = this.#around;
+    for (const message of scripted.messages ?? []) if (message.when === 'reviewed') this.#say(message);
+    await this.#talking;
+    const { by, ...decision } = scripted.review?.(answer, approvedBy) ?? { by: 'ann', type: 'approve' };
+    const isDone = outside.acknowledged.some(
+      line => line.type === 'reviewed' && isSame(line, { runId, callId }) && line.by === by,
+    );
+    if (isDone) return outside.acknowledge({ type: 'asked again', runId, callId });
+    const run = approvedBy.length % 2 === 0 ? this.#around.run : await this.#openElsewhere(runId);
+    const { type, ...how } = decision;
+    const as = { name: by, groups: EDITORS };
+    const { accepted } = await run[type](callId, { as, runId, ...how });
+    if (accepted) this.#write({ type: 'reviewed', runId, callId, by, ...how });
   }
 
   async #steer(byStep: boolean): Promise<void> {

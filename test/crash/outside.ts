@@ -15,6 +15,8 @@ export type Acknowledged =
   | (Place & { type: 'approved'; input?: JsonValue; sticky?: boolean })
   | (Place & { type: 'rejected' })
   | (Place & { type: 'answered'; output: JsonValue })
+  /** An answer under review was sent back with a remark, or approved, also with another one in its place. */
+  | (Place & { type: 'reviewed'; by: string; reason?: string; answer?: string })
   | { type: 'sent'; text: string }
   /** A call that was already decided, answered or resolved is open again. */
   | (Place & { type: 'asked again' })

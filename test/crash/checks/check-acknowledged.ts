@@ -1,4 +1,5 @@
 import type { RunEvent } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
 import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
 import type { Acknowledged } from '../outside.ts';
 import { type Evidence, resultOf } from './check-calls.ts';
@@ -40,6 +41,18 @@ export function checkAcknowledged(acknowledged: Acknowledged, run: Evidence): st
         ...expect(isTaken, `and its result is ${JSON.stringify(output)}`),
       ];
     }
+    case 'reviewed': {
+      const { callId, by, reason, answer } = acknowledged;
+      const decided = events.filter(
+        event => event.type === 'review.decided' && event.reviewId === callId && event.by === by,
+      );
+      const words = reason ?? answer;
+      const read = words === undefined ? 1 : countNotes(state.context.transcript, words);
+      return [
+        ...expect(decided.length === 1, 'is not in the journal once'),
+        ...expect(read === 1, `is in the transcript ${read} times`),
+      ];
+    }
     case 'sent': {
       const has = (value: unknown) => JSON.stringify(value).includes(acknowledged.text);
       const journaled = events.filter(event => event.type === 'message.received' && has(event.items)).length;
@@ -73,6 +86,12 @@ export function checkAcknowledged(acknowledged: Acknowledged, run: Evidence): st
       ];
     }
   }
+}
+
+/** How many notes to the model have these words. */
+function countNotes(transcript: readonly Item[], words: string): number {
+  const isNote = (item: Item) => item.type === 'message' && item.role === 'developer';
+  return transcript.filter(item => isNote(item) && JSON.stringify(item).includes(words)).length;
 }
 
 function isEqual(left: JsonValue, right: JsonValue): boolean {

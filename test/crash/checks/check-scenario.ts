@@ -8,6 +8,7 @@ import { openStore } from '../open-store.ts';
 import { type Act, Outside } from '../outside.ts';
 import { checkAcknowledged } from './check-acknowledged.ts';
 import { checkCalls, checkLedger, type Evidence } from './check-calls.ts';
+import { checkReviews } from './check-reviews.ts';
 import { checkTranscript } from './check-transcript.ts';
 
 /** The tools whose calls must not happen twice. */
@@ -82,6 +83,7 @@ async function findLost(store: Store, { acts, acknowledged }: Outside): Promise<
     ...replays.flat(),
     ...evidence.flatMap(run => checkCalls(run, evidence)),
     ...evidence.flatMap(checkLedger),
+    ...evidence.flatMap(checkReviews),
     ...acknowledged.flatMap(line => {
       const runId = 'runId' in line ? line.runId : RUN;
       const about = evidence.find(run => run.runId === runId);
