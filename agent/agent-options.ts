@@ -23,6 +23,8 @@ import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/opt
 import type { Store } from '../protocol/store.ts';
 import type { AgentTool, Tool } from '../protocol/tool.ts';
 import { type Settings, settingsSchema, type ToolChoice } from '../protocol/turn.ts';
+import type { Condition } from '../rules/condition.ts';
+import { type Rule, readRules } from '../rules/rule.ts';
 import type { TextFilter } from '../text/text-filter.ts';
 import { readPinned, type TrimOptions } from '../text/trim-transcript.ts';
 import { buildObjectSchema } from '../tools/build-object-schema.ts';
@@ -138,6 +140,11 @@ export type AgentOptions<
   /** Functions that judge what passes through a run: they let it pass, block it, or replace it. */
   guardrails?: Guardrails<RunContext>;
   /**
+   * What may not happen in a thread: rules, or conditions alone, such as `never('leaves').after('untrusted')`. Each call is
+   * judged when its turn has made it, when a person changes it, and right before its tool starts.
+   */
+  rules?: readonly (Rule<RunContext> | Condition)[];
+  /**
    * The schema of the answer: any Standard Schema of an object. The provider is asked to follow it and the
    * answer is validated. An invalid answer is sent back to the model up to twice, then the run fails. The
    * validated value is `settled.output`.
@@ -230,7 +237,7 @@ interface HandoffAgent {
 type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations' | 'handoffs'>;
 
 const LOOP_NAMES = optionNames<StorelessOptions>()(
-  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction guardrails output retry version host watchers callerRetries makeSupervisor',
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices onUnknownUsage finalAnswer onMessage stream textFilters maxResultBytes capture toolConcurrency prepareTurn compaction guardrails rules output retry version host watchers callerRetries makeSupervisor',
 );
 const AGENT_NAMES: NamesOf<AgentOptions> = {
   ...LOOP_NAMES,
@@ -376,6 +383,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
       toolInput: listGuardrails('toolInput', options.guardrails?.toolInput),
       answer: listGuardrails('answer', options.guardrails?.answer),
     },
+    rules: readRules(options.rules ?? []),
     retry,
     migrations: checkMigrations(options.migrations ?? []),
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),

@@ -392,6 +392,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       explainMissingModel: context => explainMissingModel(this.#definition, context),
       connectTools: () => this.#tools.connect(),
       loadInherited: continued => this.#loadItems(continued),
+      rules: this.#definition.rules,
+      loadPast: async ({ continues, continuesAt }) =>
+        (await this.#inherited.load(continues, continuesAt)).past,
       textFilters: this.#definition.textFilters,
       showText: text => filterText(text, this.#definition.textFilters),
       subAgents: this.#subAgents,

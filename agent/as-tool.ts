@@ -21,6 +21,8 @@ export type AsToolOptions<Name extends string = string> = {
   approval?: ApprovalRule<{ input: string }>;
   /** Whether the model sees the tool only after a search has found it. Default `false`. */
   deferred?: boolean;
+  /** What the agent does, in words for the caller's `rules`: its own calls are not in the caller's history. */
+  tags?: readonly string[];
   /**
    * Who answers. By default the agent's answer is the result of the call, and the caller continues. With `directly` it is
    * the caller's answer: the caller hands the conversation over. Further messages go to the agent, until it hands back.
@@ -38,7 +40,7 @@ export type AsToolOptions<Name extends string = string> = {
   filter?: (items: readonly Item[]) => readonly Item[];
 };
 
-const NAMES = optionNames<AsToolOptions>()('name description approval deferred answers sees filter');
+const NAMES = optionNames<AsToolOptions>()('name description approval deferred tags answers sees filter');
 
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type SubAgentAnswer<Output> = unknown extends Output

@@ -80,6 +80,7 @@ export type { Item, Part } from '../protocol/item.ts';
 export type { JsonObject, JsonValue } from '../protocol/json.ts';
 export type { Labels } from '../protocol/listing/label.ts';
 export { userMessage } from '../protocol/message.ts';
+export type { HistoryCall, RuleVerdict } from '../protocol/rule.ts';
 export type {
   EditCallOptions,
   EditTurnOptions,
@@ -108,6 +109,7 @@ export {
 export type {
   AgentTool,
   Approval,
+  ApprovalCall,
   CallView,
   Reconciliation,
   SideEffect,
@@ -127,6 +129,15 @@ export type {
   TurnDelta,
   Usage,
 } from '../protocol/turn.ts';
+export { atMost, type Condition, first, needs, never, spendOf } from '../rules/condition.ts';
+export {
+  type Rule,
+  type RuleAnswer,
+  type RuleAsk,
+  type RuleFunction,
+  type RuleOptions,
+  rule,
+} from '../rules/rule.ts';
 export { memory } from '../stores/memory.ts';
 export {
   type CitationOptions,

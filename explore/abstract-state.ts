@@ -1,3 +1,4 @@
+import { isAskedByRule } from '../machines/calls.ts';
 import { reasonToCompact } from '../machines/compaction.ts';
 import type { Call, Context } from '../machines/context.ts';
 import { endsWithAnswer } from '../machines/decide-next-action.ts';
@@ -23,15 +24,17 @@ import {
  */
 export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
+type Distinguished = Pick<Environment, 'judges' | 'excludesSenders' | 'rules'>;
+
 /**
  * All that can affect what follows; where guardrails judge, also whether there is anything to judge, and where approvals
- * exclude senders, how many there are. The reference model's part differs only if the chart has a defect.
+ * exclude senders, how many there are, and where rules judge calls, which of them have begun. The reference model's part differs only if the chart has a defect.
  */
 export function abstractState(
   state: ChartState,
   reference: ReferenceModel,
   detail: Detail = 'chart',
-  { judges = false, excludesSenders = false }: Pick<Environment, 'judges' | 'excludesSenders'> = {},
+  { judges = false, excludesSenders = false, rules = false }: Distinguished = {},
 ): string {
   const { context } = state;
   const place = statePath(state);
@@ -44,7 +47,7 @@ export function abstractState(
     context.inbox.length,
     inTurn ? abstractTurn(context) : abstractLastTurn(context),
     context.turn.model,
-    context.calls.map(call => abstractCall(call, context, detail)),
+    context.calls.map(call => [abstractCall(call, context, detail), rules ? abstractJudged(call) : '']),
     context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
     [
       abstractSpending(reference.spending, reference.config.limits),
@@ -60,7 +63,7 @@ export function abstractState(
     context.paused ? context.steps : 'runs',
     excludesSenders || detail === 'changed' ? context.people.senders.length : '',
     abstractBreakpoints(context),
-    context.answeredBy?.type,
+    [context.answeredBy?.type, context.stoppedBy !== undefined],
     [context.answerChecked, context.timer !== null, judges && context.judgedTo < context.transcript.length],
     abstractCompaction(context),
     [context.edited && endsWithAnswer(context), context.edited, context.resultsAt !== null],
@@ -115,6 +118,13 @@ function abstractCall(call: Call, context: Context, detail: Detail): string {
   return `${status} ${call.name} ${call.edited === true} ${Math.min(MAX_COUNT, call.attempt)} ${call.result?.isError}`;
 }
 
+/** What rules may still say of a call, and what they have said. */
+function abstractJudged(call: Call): string {
+  if (call.status === 'settled') return '';
+  const judged = call.verdicts === undefined ? '' : `judged ${isAskedByRule(call)}`;
+  return `${call.name} ${call.attempt > 0} ${judged}`;
+}
+
 function abstractPast(context: Context, reference: ReferenceModel, detail: Detail): string {
   if (detail === 'history') return summarize(reference.done);
   return detail === 'changed' ? summarizeForChanged(context, reference) : '';
@@ -149,10 +159,10 @@ function nameCall({ name, input, edited, result }: Call): string {
 function abstractStatus(call: Call, { now }: Context): string {
   if (call.status === 'settled') return 'settled';
   const kind = `${riskOf(call)}${answersOf(call)}`;
-  if (call.status === 'ready' && call.attempt > 0) return `again ${kind}`;
   const by = call.executedBy === 'client' ? 'client' : kind;
   const approvedBy = call.status === 'gated' ? call.approvedBy : undefined;
   const duties = hasDuties(call) ? ` ${JSON.stringify([dutiesOf(call), approvedBy])}` : '';
+  if (call.status === 'ready' && call.attempt > 0) return `again ${kind}${duties}`;
   return call.status === 'gated'
     ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}${duties}`
     : `${call.status} ${by}${duties}`;

@@ -48,6 +48,8 @@ export type Environment = {
   excludesSenders?: boolean;
   /** Whether guardrails judge what the model reads. Default: `false`. */
   judges?: boolean;
+  /** Whether rules judge calls right before they start. Default: `false`. */
+  rules?: boolean;
   /** The reviews that the check of the answer may ask for. Default: none. */
   reviews?: readonly ReviewTemplate[];
   /** Whether decisions may also apply to later calls. */

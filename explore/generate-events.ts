@@ -175,6 +175,7 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
   const settled = settlingWith(callId, outputs[0] ?? null);
   return [
     ...when(mayStart || (invalidEvents && !isRunning), starting(callId, attempt + 1)),
+    ...when(environment.rules === true, ...listVerdicts(call, invalidEvents)),
     ...when(isActing, ...outputs.map(output => settlingWith(callId, output))),
     ...when(isActing, ...listAnswers(call, settled)),
     ...when(isActing, settling(callId, { output: 'it broke', isError: true })),
@@ -187,6 +188,23 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
       childRunId: `child_${callId}`,
     }),
     ...when(isActing && late > now, { ...settled, at: late + 1 }),
+  ];
+}
+
+/** Each verdict once; only of a call that has not begun. */
+function listVerdicts({ callId, status, attempt, verdicts }: Call, invalidEvents: boolean): UntimedEvent[] {
+  const isNew = status === 'queued' && attempt === 0;
+  if (!(isNew ? verdicts === undefined : invalidEvents && status !== 'settled')) return [];
+  const judge = (verdict: 'block' | 'ask' | 'stop', more = {}): UntimedOf<'call.judged'> => ({
+    type: 'call.judged',
+    callId,
+    verdicts: [{ rule: verdict, verdict, ...more }],
+  });
+  return [
+    judge('block'),
+    { ...judge('ask'), duties: { by: ['security'] } },
+    judge('stop'),
+    judge('block', { shadow: true }),
   ];
 }
 
@@ -549,6 +567,7 @@ function listInvalidEvents(
     answering('stale'),
     failing(),
     starting(callId),
+    { type: 'call.judged', callId, verdicts: [{ rule: 'stale', verdict: 'block' }] },
     settling(callId, { output: 'stale' }),
     { type: 'tool.interrupted', callId },
     doubting(callId, 'stale'),
@@ -575,7 +594,7 @@ function listInvalidEvents(
 
 /** Whether an event of the type may be valid in the state. A timer can only fire where one was started. */
 function belongs(type: UntimedEvent['type'], place: string): boolean {
-  if (type.startsWith('tool.')) return place === 'executingTools';
+  if (type.startsWith('tool.') || type === 'call.judged') return place === 'executingTools';
   if (type === 'items.judged') return /^(turn|compacting)/.test(place);
   if (type.startsWith('answer.') || type === 'review.requested') return place === 'finishing';
   if (type === 'transcript.compacted' || type === 'compaction.failed') return place === 'compacting';

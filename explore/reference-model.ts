@@ -62,6 +62,8 @@ export type ReferenceModel = {
   taken: QualifiedCall | 'back' | null;
   /** The call that reaches the sub-agent whose answer is the run's, or `back` for words that hand the conversation back. */
   answeredBy: QualifiedCall | 'back' | null;
+  /** Whether a rule ends the run. */
+  isStopped: boolean;
   /** Whether the model has to answer again. */
   isSentBack: boolean;
   /** Whether the latest step calls the model although a sub-agent has answered for the run. */
@@ -203,6 +205,7 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     taken: null,
     answeredBy: null,
     isSentBack: false,
+    isStopped: false,
     spokeOver: false,
     deeds: [],
     read: null,
@@ -395,7 +398,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       if (entry?.stage !== 'gated' || entry.digest !== digest) return false;
       const { call, approvals } = entry;
       if (call.expiresAt !== undefined && at >= call.expiresAt) return false;
-      if (isForAnyone(call)) return true;
+      if (isForAnyone(call)) return event.sticky !== true || saysOf(call, 'ask').length === 0;
       if (event.sticky === true || !isFor(call, event, model)) return false;
       if (decision.type === 'answer') return call.quorum === undefined || call.quorum === 1;
       return decision.type === 'reject' || decision.input !== undefined || !approvals.includes(by);
@@ -462,7 +465,8 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
     /** It needs an approval again, unless a sticky rule gives it. */
     follow(model, { callId, call }) {
-      const isAllowed = isForAnyone(call) && stickyFor(model, call.name) === 'approve';
+      const isAllowed =
+        isForAnyone(call) && saysOf(call, 'ask').length === 0 && stickyFor(model, call.name) === 'approve';
       const { input, digest } = call;
       const isRepetition = repeats(model, call);
       const gate = call.gate || isRepetition;
@@ -551,6 +555,26 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     follow(model, event, { state }) {
       model.mayCompact = false;
       spendOn(model, event, state);
+    },
+  },
+  'call.judged': {
+    isEnabled: (event, model) =>
+      reportAbout('queued')(event, model) && find(model, event.callId)?.starts === 0,
+    follow(model, event) {
+      const { callId, verdicts, duties = {}, expiresAt } = event;
+      const entry = find(model, callId);
+      if (entry === undefined) return;
+      const { by, not, quorum, expiresAt: _, ...bare } = entry.call;
+      const known = [...(entry.call.verdicts ?? []), ...verdicts];
+      if (verdicts.every(({ shadow }) => shadow === true))
+        return change(model, callId, { call: { ...entry.call, verdicts: known } });
+      if (saysOf(event, 'block').length === 0 && saysOf(event, 'stop').length === 0) {
+        const call = { ...bare, ...duties, ...omitUndefined({ expiresAt }), gate: true, verdicts: known };
+        return change(model, callId, { call, stage: 'gated', approved: false, approvals: [] });
+      }
+      countOutcome(model, entry.digest, true);
+      refuseCalls(model, ({ call }) => call.callId === callId);
+      stop(model, event);
     },
   },
   'tool.started': {
@@ -851,7 +875,8 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
       }
       spending.toolCalls += 1;
     }
-    const rule = isForAnyone(call) ? stickyFor(model, call.name) : undefined;
+    const isSticky = isForAnyone(call) && saysOf(call, 'ask').length === 0;
+    const rule = isSticky ? stickyFor(model, call.name) : undefined;
     if (call.gate && rule === 'reject') return refused;
     if (repeats(model, call)) return { ...entry, call: { ...call, gate: true }, stage: 'gated' };
     if (call.gate && rule === undefined) return { ...entry, stage: 'gated' };
@@ -859,6 +884,22 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
   });
   for (const { digest, error } of calls)
     if (!refusesAll && error !== undefined) countOutcome(model, digest, true);
+  if (!refusesAll) for (const call of calls) stop(model, call);
+}
+
+/** The rules that say this, and not only in the shadow. */
+function saysOf({ verdicts = [] }: Pick<QualifiedCall, 'verdicts'>, verdict: string) {
+  return verdicts.filter(one => one.verdict === verdict && one.shadow !== true);
+}
+
+/** A rule that stops the run leaves no call that has not begun. */
+function stop(model: ReferenceModel, judged: Pick<QualifiedCall, 'verdicts'>): void {
+  if (saysOf(judged, 'stop').length === 0) return;
+  model.isStopped = true;
+  refuseCalls(
+    model,
+    ({ stage, starts }) => (stage === 'gated' || stage === 'ready' || stage === 'queued') && starts === 0,
+  );
 }
 
 /** Whether the call would repeat what was done before a compaction: a person has to decide. */
@@ -955,6 +996,7 @@ function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void
   model.latest = null;
   model.answeredBy = null;
   model.isSentBack = false;
+  model.isStopped = false;
   model.resultsAt = place === 0 || place === items.length ? null : place;
   model.shown = false;
   model.unfinished = false;
@@ -981,6 +1023,7 @@ function followTurnEdit(model: ReferenceModel, { calls, items }: Of<'turn.edited
   model.calls = kept;
   model.latest = { ...latest, calls: calls.length };
   model.answeredBy = null;
+  model.isStopped = false;
   model.resultsAt = null;
   model.continuation = null;
   admit(model, calls);
@@ -1029,6 +1072,8 @@ function startService(
     case 'answerCheck':
       return spendStep(model, 'a check of the answer');
     case 'toolBatch':
+      if (model.isStopped && model.calls.every(({ starts }) => starts === 0))
+        model.overruns.push('a call was run although a rule stopped the run');
       for (const entry of model.calls) if (entry.stage === 'ready') entry.stage = 'queued';
       model.spending.activeSince = null;
       return spendStep(model, 'a tool batch');
@@ -1070,7 +1115,8 @@ function beginTurn(model: ReferenceModel, decided: NextAction): void {
   const isClosing = isFinal && decided.limit !== undefined;
   const reached = findSpentLimit(spending, config.limits);
   const unchecked = findUncheckedLimit(spending, config.limits);
-  if (unchecked !== null) model.overruns.push(`a model was called although ${unchecked}`);
+  if (model.isStopped) model.overruns.push('a model was called although a rule stopped the run');
+  else if (unchecked !== null) model.overruns.push(`a model was called although ${unchecked}`);
   else if (closing === 'over') model.overruns.push('a model was called after the closing call');
   else if (reached !== null && !isClosing) model.overruns.push(`a model was called although ${reached}`);
   else if (reached !== null && config.onLimit === 'stop')

@@ -210,6 +210,7 @@ export const agentMachine = setup({
       entry: 'beginBatch',
       invoke: { id: 'toolBatch', src: 'toolBatch', input: serviceInput },
       on: {
+        'call.judged': { guard: 'isCurrent', ...records },
         'tool.started': { guard: 'isCurrent', ...records },
         'tool.settled': { guard: 'isCurrent', ...records },
         'tool.interrupted': { guard: 'isCurrent', ...records },

@@ -3,7 +3,7 @@ import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { oncePer } from '../protocol/once-per.ts';
 import type { Call, CallResult, CallStatus, Context, LastTurn } from './context.ts';
-import { recordDeed } from './ledger.ts';
+import { recordCall, recordDeed } from './ledger.ts';
 
 /**
  * The current round of calls.
@@ -71,7 +71,8 @@ export function qualifiedOf(call: Call): QualifiedCall {
 }
 
 export function settleCall(context: Context, callId: string, result: CallResult): Context {
-  const recorded = recordDeed(context, findCall(context, callId), result);
+  const call = findCall(context, callId);
+  const recorded = recordCall(recordDeed(context, call, result), call, result);
   return closeRound(changeCall(recorded, callId, { status: 'settled', result }));
 }
 
@@ -117,6 +118,16 @@ function owed(call: Call): number {
 
 export function isOwed({ status }: Call): boolean {
   return OWED_BY_BATCH.has(status);
+}
+
+/** Whether a rule lets the call run only with an approval. */
+export function isAskedByRule({ verdicts = [] }: Pick<QualifiedCall, 'verdicts'>): boolean {
+  return verdicts.some(({ verdict, shadow }) => verdict === 'ask' && shadow !== true);
+}
+
+/** The rule that ends the run because of the call. */
+export function stopperOf({ verdicts = [] }: Pick<QualifiedCall, 'verdicts'>): string | undefined {
+  return verdicts.find(({ verdict, shadow }) => verdict === 'stop' && shadow !== true)?.rule;
 }
 
 /** Whether a call may start before it is durable: nothing decided it, and it can safely run again. */

@@ -13,6 +13,7 @@ import type {
 import type { BlobReference, Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
+import type { PastCall } from '../protocol/rule.ts';
 import type { LastSent } from '../protocol/sent.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 import { peopleIn } from './duties.ts';
@@ -150,6 +151,10 @@ export type Context = {
   sent: LastSent | null;
   compaction: CompactionState;
   ledger: Ledger;
+  /** The calls that were begun and have settled; absent without `config.history`. */
+  history?: PastCall[];
+  /** The rule that ended the run. */
+  stoppedBy?: string;
   /** The calls of the current round, in the model's order; empty once all have results. */
   calls: Call[];
   /** The index in the transcript where the round's results are inserted; `null` for its end. */
@@ -255,6 +260,7 @@ export function createContext(started: RunStarted): Context {
       usedIds: [],
     },
     ledger: started.inherits?.ledger ?? { fresh: [], past: {}, counts: {} },
+    ...(started.config.history === true && { history: [] }),
     calls: [],
     resultsAt: null,
     open: 0,

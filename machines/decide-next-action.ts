@@ -118,6 +118,13 @@ function afterFailure(context: Context): NextAction {
 function betweenRounds(context: Context): NextAction {
   const { lastTurn, inbox, config } = context;
   if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
+  if (context.stoppedBy !== undefined)
+    return {
+      type: 'finish',
+      check: false,
+      reason: 'rule',
+      why: `stopped by the rule "${context.stoppedBy}"`,
+    };
   if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
   if (context.answeredBy !== null && context.sentBack === null)
     return finishAnswered(context, context.answeredBy);

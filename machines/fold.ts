@@ -9,18 +9,20 @@ import {
   callsWith,
   changeCall,
   findCall,
+  isAskedByRule,
   isBusy,
   openRound,
   qualifiedOf,
   resultOf,
   settleCall,
+  stopperOf,
 } from './calls.ts';
 import { compactTranscript, failCompaction, isWhole, measureTurn } from './compaction.ts';
 import type { Call, CallStatus, Context, LastTurn } from './context.ts';
 import { chooseAction, isAnswer } from './decide-next-action.ts';
 import { type Bar, countApproval, findBar, fitsGate, hasDuties, isApprovedBy, withSender } from './duties.ts';
 import { forwardMessages, takeAnswer } from './hand-off.ts';
-import { gateRepetition } from './ledger.ts';
+import { gateRepetition, recordItems } from './ledger.ts';
 import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
 import {
   blockAnswer,
@@ -105,6 +107,7 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
     },
   },
   'compaction.failed': { fold: failCompaction },
+  'call.judged': { takes: canJudge, fold: judgeCall },
   'tool.started': {
     takes: hasStatus('queued', 'running', 'reconciling'),
     fold: (context, { at, callId, attempt, key }) =>
@@ -211,7 +214,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
   const counted = addSpent(completed, event.spent);
   if (lastTurn.draft) return counted;
   const read = {
-    ...counted,
+    ...recordItems(counted, event.items),
     transcript: [...counted.transcript, ...event.items],
     continuation: event.continuation ?? null,
   };
@@ -369,8 +372,7 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
       return refusedCall(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
     }
     if (counts) toolCalls += 1;
-    const rule =
-      call.gate && !hasDuties(call) ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
+    const rule = isSticky(call) ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
     if (rule?.decision === 'reject') return refusedCall(rejection(rule.reason));
     const repetition = gateRepetition(context.ledger, call);
     if (repetition !== undefined) return { ...rest, ...repetition, status: 'gated' };
@@ -383,7 +385,47 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
     replaced === true && findCall(context, callId) === undefined ? [{ callId, input }] : [],
   );
   const edits = replaced.length === 0 ? context.edits : [...context.edits, ...replaced];
-  return openRound({ ...counted, edits, toolCalls, deniedCalls }, calls);
+  const opened = openRound({ ...counted, edits, toolCalls, deniedCalls }, calls);
+  return qualified.reduce((state, call) => (refusal === null ? stopFor(state, call) : state), opened);
+}
+
+/** Whether decisions about other calls of the tool may decide this one. */
+function isSticky(call: QualifiedCall): boolean {
+  return call.gate && !hasDuties(call) && !isAskedByRule(call);
+}
+
+/** Ends the run if a rule says so of the call: none that has not begun runs, and those that have get their results. */
+function stopFor(context: Context, call: Pick<QualifiedCall, 'verdicts'>): Context {
+  const rule = stopperOf(call);
+  if (rule === undefined) return context;
+  const unbegun = context.calls.filter(({ status, attempt }) => UNBEGUN.has(status) && attempt === 0);
+  return refuseCalls({ ...context, stoppedBy: rule }, unbegun, `Not run: stopped by the rule "${rule}".`);
+}
+
+/** Only before the first attempt: later ones repeat what was begun. */
+function canJudge(context: Context, { callId }: Of<'call.judged'>): boolean {
+  const call = findCall(context, callId);
+  return call?.status === 'queued' && call.attempt === 0;
+}
+
+/** A verdict is about a call as it is, so it withdraws the approvals that were given before it. */
+function judgeCall(context: Context, event: Of<'call.judged'>): Context {
+  const { callId, reason, duties = {}, expiresAt } = event;
+  const call = findCall(context, callId);
+  if (call === undefined) return context;
+  const verdicts = [...(call.verdicts ?? []), ...event.verdicts];
+  const enforced = event.verdicts.filter(({ shadow }) => shadow !== true);
+  if (enforced.length === 0) return changeCall(context, callId, { verdicts });
+  if (enforced.every(({ verdict }) => verdict === 'ask')) {
+    const gate = { status: 'gated', gate: true, ...duties, ...omitUndefined({ reason, expiresAt }) } as const;
+    const { reason: _, expiresAt: __, ...bare } = withoutDuties(call);
+    const calls = context.calls.map(one => (one === call ? bare : one));
+    return changeCall({ ...context, calls }, callId, { ...gate, verdicts });
+  }
+  const judged = changeCall(context, callId, { verdicts });
+  const counted = countOutcome(judged, call.digest, true);
+  const output = `Not run: ${reason ?? 'a rule does not allow it.'}`;
+  return stopFor(settleCall(counted, callId, { output, isError: true }), event);
 }
 
 const NOT_ALONE =
@@ -421,25 +463,19 @@ function approveCall(
   context: Context,
   call: Call,
   event: Of<'approval.decided'>,
-  { input, editDigest, duties = {} }: Extract<Decision, { type: 'approve' }>,
+  { input, editDigest, duties = {}, verdicts }: Extract<Decision, { type: 'approve' }>,
 ) {
   if (input === undefined) return changeCall(context, call.callId, approvedBy(context, call, event));
   const digest = editDigest ?? call.digest;
-  const {
-    reason: _,
-    by,
-    not,
-    quorum,
-    approvedBy: __,
-    ...rest
-  } = { ...call, input, digest, readDigest: digest };
+  const { reason: _, ...rest } = { ...withoutDuties(call), input, digest, readDigest: digest };
   const changed = { ...rest, ...duties };
   const repetition = digest === call.digest ? undefined : gateRepetition(context.ledger, changed);
-  const bare = hasDuties(call) ? withoutDuties(context, call.callId) : context;
-  const edited = changeCall(bare, call.callId, {
+  const calls = context.calls.map(one => (one === call ? withoutDuties(one) : one));
+  const edited = changeCall({ ...context, calls }, call.callId, {
     input,
     digest,
     ...duties,
+    ...omitUndefined({ verdicts }),
     ...(call.readDigest !== undefined && { readDigest: digest }),
     edited: true,
     ...(repetition === undefined ? approvedBy(context, changed, event) : { ...repetition, status: 'gated' }),
@@ -454,13 +490,9 @@ function approvedBy({ people }: Context, call: Call, decider: Of<'approval.decid
   return { ...counted, ...(isEnough && { status }) };
 }
 
-function withoutDuties(context: Context, callId: string): Context {
-  const calls = context.calls.map((one): Call => {
-    if (one.callId !== callId) return one;
-    const { by, not, quorum, approvedBy, ...bare } = one;
-    return bare;
-  });
-  return { ...context, calls };
+/** The call without what its approval was bound to. */
+function withoutDuties({ by, not, quorum, approvedBy, verdicts, ...bare }: Call): Call {
+  return bare;
 }
 
 /** A rule applies to later calls of the tool; an answer applies only to its own call. */
@@ -494,7 +526,7 @@ function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolv
 /** Calls that the new transcript contains keep their status. Without open calls, an answer ends the run. */
 function editTranscript(before: Context, event: Of<'transcript.edited'>): Context {
   const { items, calls } = event;
-  const context = wroteIn(before, event);
+  const { stoppedBy: _, ...context } = wroteIn(before, event);
   const { lastTurn } = context;
   const last = items.at(-1);
   const edited: Context = {
@@ -563,7 +595,7 @@ function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): nu
 
 /** A call with the same id and digest keeps its status; others are admitted as new, and replaced ones do not count. */
 function editTurn(before: Context, event: Of<'turn.edited'>): Context {
-  const context = wroteIn(before, event);
+  const { stoppedBy: _, ...context } = wroteIn(before, event);
   const { lastTurn, transcript, config } = context;
   if (lastTurn?.from === undefined) return context;
   const { items, calls, text } = event;
@@ -607,20 +639,10 @@ function editCall(earlier: Context, event: Of<'call.edited'>): Context {
   const isWithdrawal = isSameCall(known, call);
   const context = isWithdrawal ? earlier : wroteIn(earlier, event);
   const isAllowed =
-    !hasDuties(call) &&
+    isSticky(call) &&
     context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
   const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
-  const {
-    reason: _,
-    expiresAt: __,
-    readDigest: ___,
-    replaced,
-    by,
-    not,
-    quorum,
-    approvedBy,
-    ...before
-  } = known;
+  const { reason: _, expiresAt: __, readDigest: ___, replaced, ...before } = withoutDuties(known);
   const calls = context.calls.map(one => (one.callId === callId ? before : one));
   const repetition = gateRepetition(context.ledger, call);
   const isGated = (call.gate && !isAllowed) || repetition !== undefined;
@@ -646,7 +668,7 @@ export function findDutyFault(
   call: Call,
   event: Of<'approval.decided'>,
 ): Bar | 'sticky' | 'answer' | 'repeated' | null {
-  if (!hasDuties(call)) return null;
+  if (!hasDuties(call)) return event.sticky === true && isAskedByRule(call) ? 'sticky' : null;
   const bar = findBar(call, people, event);
   if (bar !== null) return bar;
   const { decision, sticky } = event;
@@ -723,5 +745,7 @@ export function canEditCall(
   if (callId !== call.callId || name !== call.name || error !== undefined) return false;
   return (call.status === 'ready' || call.status === 'gated') && call.attempt === 0;
 }
+
+const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued']);
 
 const FREE: ReadonlySet<CallStatus> = new Set(['ready', 'gated', 'settled']);

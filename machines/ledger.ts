@@ -1,14 +1,19 @@
 import type { Deed, Inheritance, Ledger, QualifiedCall } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import type { PastCall } from '../protocol/rule.ts';
 import type { Call, CallResult, CallStatus, Context } from './context.ts';
 
 /**
- * What was done: the `once` calls of a run, and of the runs that it continues.
+ * What was done: the `once` calls of a run, and of the runs that it continues; for rules, also every call that was
+ * begun, in its history.
  *
  * G1 Each `once` call that settled is in the ledger, unless it was refused: then nobody began it.
  * G2 A deed never leaves the ledger. A compaction turns `fresh` ones into `past` ones.
  * G3 A call that equals a past deed is gated, whatever its tool's approval says, unless its tool is `repeatable`. A
  *    failure is no deed that an equal call would repeat.
+ * G4 The history of a run that keeps one has each call that was begun and has settled, in the order of their results, and
+ *    what a provider ran. Neither an edit nor a compaction takes one out of it.
  */
 
 /** Adds the call to the ledger if its result says what became of it. */
@@ -18,10 +23,35 @@ export function recordDeed(context: Context, call: Call | undefined, { isError }
   return addDeed(context, deedOf(call, isError ? 'failed' : 'done', context.now));
 }
 
+/** Adds a call that settles to the history. */
+export function recordCall(context: Context, call: Call | undefined, { isError }: CallResult): Context {
+  if (context.history === undefined || call === undefined || call.status === 'settled') return context;
+  if (!wasBegun(call)) return context;
+  return { ...context, history: [...context.history, pastCall(call, isError ? 'failed' : 'done')] };
+}
+
+/** Adds what the provider ran in a turn to the history. */
+export function recordItems(context: Context, items: readonly Item[]): Context {
+  const ran = context.history === undefined ? [] : providerCalls(items);
+  return ran.length === 0 ? context : { ...context, history: [...(context.history ?? []), ...ran] };
+}
+
+export function pastCall({ callId, name, input, tags }: Call, outcome: PastCall['outcome']): PastCall {
+  return { callId, name, input, outcome, ...omitUndefined({ tags }) };
+}
+
+export function providerCalls(items: readonly Item[]): PastCall[] {
+  return items.flatMap((item): PastCall[] =>
+    item.type === 'provider_item'
+      ? [{ callId: item.id ?? '', name: item.kind, input: null, outcome: 'done' }]
+      : [],
+  );
+}
+
 const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued']);
 
 /** A call in doubt that is to run once more may have been done by its first attempt. */
-function wasBegun({ status, attempt }: Call): boolean {
+export function wasBegun({ status, attempt }: Pick<Call, 'status' | 'attempt'>): boolean {
   return attempt > 0 || !UNBEGUN.has(status);
 }
 

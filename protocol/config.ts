@@ -82,6 +82,8 @@ export const runConfigSchema = lazyObject(() => ({
   attempts: z.int().check(z.positive()),
   /** When the transcript is compacted; absent: never. */
   compaction: z.exactOptional(compactionConfigSchema),
+  /** The run keeps the calls that were begun, also those that a compaction replaces: its agent has rules, or tools with tags. */
+  history: z.exactOptional(z.literal(true)),
   /** Whether guardrails or an output schema check the answer. */
   checksAnswer: z.boolean(),
   /** How often the answer may be blocked and sent back. */

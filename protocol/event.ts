@@ -77,7 +77,19 @@ const person = lazySchema(() => z.nullable(contentText));
 const peopleSchema = lazyObject(() => ({ starters: z.array(person), senders: z.array(person) }));
 export type People = z.infer<typeof peopleSchema>;
 
-/** A tool call after tool lookup, parsing, validation and the approval predicate. */
+/**
+ * What a rule says of a call that it does not allow: the call is refused, waits for an approval, or ends the run. With
+ * `shadow`, it is only recorded.
+ */
+const verdictSchema = lazyObject(() => ({
+  rule: text,
+  verdict: z.enum(['block', 'ask', 'stop']),
+  shadow: z.exactOptional(z.literal(true)),
+}));
+const verdictsSchema = lazySchema(() => z.array(verdictSchema).check(z.minLength(1)));
+export type CallVerdict = z.infer<typeof verdictSchema>;
+
+/** A tool call after tool lookup, parsing, validation, the approval predicate and the rules. */
 const qualifiedCallSchema = lazyObject(() => ({
   callId: text,
   name: text,
@@ -106,6 +118,10 @@ const qualifiedCallSchema = lazyObject(() => ({
    * sub-agent's, whose caller speaks again. Such a call is alone in its turn.
    */
   answers: z.exactOptional(z.enum(['directly', 'back'])),
+  /** Those of its tool, for rules. */
+  tags: z.exactOptional(z.array(text)),
+  /** Of the rules that do not allow it. */
+  verdicts: z.exactOptional(verdictsSchema),
   /** Why the call cannot run; the model reads it as the result. */
   error: optionalContent,
 }));
@@ -259,6 +275,8 @@ export const inputEventSchema = lazyUnion(() => [
         editDigest: optionalText,
         /** Who may decide the edited call, if it has duties. */
         duties: z.exactOptional(dutiesSchema),
+        /** Of the rules that do not allow the edited call without an approval. */
+        verdicts: z.exactOptional(verdictsSchema),
       }),
       z.object({ type: z.literal('reject'), reason: optionalContent }),
       z.object({
@@ -439,6 +457,18 @@ export const reportEventSchema = lazyUnion(() => [
     usage: z.nullable(usageSchema),
     usageUnknown: z.exactOptional(z.literal(true)),
     startedAt: z.number(),
+  }),
+  /**
+   * Right before its start, rules do not allow the call: it is gated, or the model reads the reason as its result. `verdicts`:
+   * only those that it did not have.
+   */
+  report('call.judged', {
+    callId: text,
+    verdicts: verdictsSchema,
+    reason: optionalContent,
+    duties: z.exactOptional(dutiesSchema),
+    /** When the approval expires, in ms since the epoch. */
+    expiresAt: z.exactOptional(z.number()),
   }),
   /** Durable before the tool's function is called. */
   report('tool.started', { callId: text, attempt: z.int(), key: text }),

@@ -1,6 +1,7 @@
 import type { Duties } from './event.ts';
 import type { Item } from './item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from './json.ts';
+import type { HistoryCall } from './rule.ts';
 import type { ToolDefinition } from './turn.ts';
 
 /**
@@ -112,6 +113,11 @@ export type Validation =
     }
   | { valid: false; message: string };
 
+/** A call as approval functions get it. `history`: what counts as having happened before it in the thread. */
+export type ApprovalCall<Input = JsonValue, RunContext = unknown> = CallView<Input, RunContext> & {
+  readonly history: readonly HistoryCall[];
+};
+
 /** The origin of a tool, for display: the label of its server, and the server's description of the tool, unchanged. */
 export type ToolOrigin = {
   label: string;
@@ -142,10 +148,14 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   readonly retries: number;
   /** For `once` only: a call that equals one that was done before a compaction needs no approval for that. */
   readonly repeatable?: boolean;
+  /** What the tool does, in words for rules, such as `untrusted` or `leaves`. */
+  readonly tags?: readonly string[];
   /** The maximum size of a result in the journal, in bytes of its JSON; overrides the agent's `maxResultBytes`. */
   readonly maxResultBytes?: number;
   /** The approval of every call; absent if `approval` depends on the call. */
   readonly fixedApproval?: Approval;
+  /** Whether the approval depends on the history of the call. */
+  readonly readsHistory?: boolean;
   /** For a sub-agent: the agent that each call runs. */
   readonly subAgent?: { readonly name: string };
   /** See `QualifiedCall`. */
@@ -163,7 +173,7 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   validateOutput?(output: unknown): Validation | Promise<Validation>;
   /** Only for a tool that needs a run context: whether the tool accepts this one. */
   validateRunContext?(runContext: unknown): Validation | Promise<Validation>;
-  approval(call: CallView): Approval | Promise<Approval>;
+  approval(call: CallView & Partial<Pick<ApprovalCall, 'history'>>): Approval | Promise<Approval>;
   /**
    * Only for an approval rule with `pure: true`: its function, for the value that `validate` returned, and
    * without a check of its answer.
@@ -178,6 +188,8 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
 
 /** A source of tools that are fetched first, such as an MCP server. Connected once, when an agent first needs it. */
 export interface ToolSource {
+  /** All tags that its tools have. */
+  readonly tags?: readonly string[];
   connect(): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }

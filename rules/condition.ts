@@ -1,5 +1,6 @@
 import { invalidAgent } from '../protocol/error.ts';
 import type { JsonObject, JsonValue } from '../protocol/json.ts';
+import type { RuleVerdict } from '../protocol/rule.ts';
 import { readGroups } from '../protocol/tool.ts';
 
 /*
@@ -11,9 +12,6 @@ import { readGroups } from '../protocol/tool.ts';
  *    `unless` must hold in every order.
  * N3 Of two calls that are counted, the later one counts the earlier, so that of two open calls one may start.
  */
-
-/** What becomes of a call that a rule does not allow. */
-export type RuleVerdict = 'block' | 'ask' | 'stop';
 
 /** A call as conditions see it. */
 export type RuleCall = {
@@ -260,7 +258,6 @@ export function spendOf<Input = JsonObject>(
 export function first(before: string): { then(what: string): Condition } {
   readSelector('first', before);
   return {
-    // biome-ignore lint/suspicious/noThenProperty: the word of the rule; what it takes is a name, not a callback.
     then: what =>
       single({
         words: `first ${before} then ${readSelector('then', what)}`,

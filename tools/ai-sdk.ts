@@ -35,6 +35,8 @@ export type AiSdkToolSettings = Repetition & {
   /** Replaces the tool's `needsApproval`. */
   approval?: ApprovalRule<unknown>;
   repeatable?: boolean;
+  /** What the tool does, in words for the agent's `rules`. */
+  tags?: readonly string[];
   /** Replaces the tool's `deferLoading`. */
   deferred?: boolean;
   timeoutMs?: number;
@@ -91,7 +93,7 @@ export function aiSdkTools(
 }
 
 const SETTING_NAMES = optionNames<AiSdkToolSettings>()(
-  'sideEffect retries repeatable approval deferred timeoutMs maxResultBytes reconcile',
+  'sideEffect retries repeatable tags approval deferred timeoutMs maxResultBytes reconcile',
 );
 
 function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {}): Tool {

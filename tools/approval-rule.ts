@@ -2,6 +2,7 @@ import { EngineError } from '../protocol/error.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   type Approval,
+  type ApprovalCall,
   type CallView,
   type ReadApproval,
   readApproval,
@@ -15,7 +16,7 @@ import {
  */
 export type ApprovalRule<Input, RunContext = unknown> =
   | Approval
-  | ((call: CallView<Input, RunContext>) => Approval | Promise<Approval>)
+  | ((call: ApprovalCall<Input, RunContext>) => Approval | Promise<Approval>)
   | { pure: true; rule: (call: CallView<Input, RunContext>) => Approval };
 
 export function fixedApproval<Input, RunContext>(
@@ -30,13 +31,21 @@ export function pureApproval<Input, RunContext>(
   return isPure(rule) ? call => rule.rule(call as CallView<Input, RunContext>) : undefined;
 }
 
-/** Evaluates the rule. Rejects anything but a boolean or `{ required }`: a forgotten `return` fails. */
+/** Whether the rule may read the history of a call. */
+export function readsHistory(rule: unknown): true | undefined {
+  return typeof rule === 'function' ? true : undefined;
+}
+
+/** Evaluates the rule, with the history of the call as it was `made`, once it is read. Rejects anything but a boolean or `{ required }`: a forgotten `return` fails. */
 export async function applyApprovalRule<Input, RunContext>(
   rule: ApprovalRule<Input, RunContext>,
   call: CallView<Input, RunContext>,
+  made: CallView & { history?: ApprovalCall['history'] } = call as CallView,
 ): Promise<ReadApproval> {
   const ask = isPure(rule) ? rule.rule : rule;
-  const answer: unknown = typeof ask === 'function' ? await ask(call) : ask;
+  const history = { get: () => made.history ?? [] };
+  const view = Object.defineProperty({ ...call }, 'history', history) as ApprovalCall<Input, RunContext>;
+  const answer: unknown = typeof ask === 'function' ? await ask(view) : ask;
   refuseUnknownApproval(call.name, answer);
   const approval = readApproval(answer);
   if (approval !== undefined) return approval;

@@ -12,6 +12,7 @@ type ToolSettings = {
   sideEffect: SideEffect;
   retries: number;
   repeatable?: boolean | undefined;
+  tags?: unknown;
   timeoutMs?: number | undefined;
   maxResultBytes?: number | undefined;
   approval?: unknown;
@@ -54,6 +55,11 @@ export function checkToolSettings(tool: ToolSettings): void {
       tool,
       'repeatable is for sideEffect "once" alone: calls of other tools may always be repeated.',
     );
+  if (tool.tags !== undefined && !isTags(tool.tags))
+    throwInvalid(
+      tool,
+      `expected tags to be a list of up to ${MOST_TAGS} words of letters, digits, "_", ".", ":" or "-", got ${JSON.stringify(tool.tags)}.`,
+    );
   const { maxResultBytes } = tool;
   if (maxResultBytes !== undefined && !(Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0)) {
     throwInvalid(tool, `expected maxResultBytes to be a positive integer, got ${maxResultBytes}.`);
@@ -66,6 +72,17 @@ export function checkToolSettings(tool: ToolSettings): void {
       `expected approval to be a boolean, a function, { required, reason?, by?, not?, quorum?, expiresInMs? } or { pure: true, rule }, got ${JSON.stringify(tool.approval)}.`,
     );
   }
+}
+
+const MOST_TAGS = 32;
+const TAG = /^[\w.:-]{1,128}$/;
+
+export function isTags(value: unknown): value is readonly string[] {
+  return (
+    Array.isArray(value) &&
+    value.length <= MOST_TAGS &&
+    value.every(tag => typeof tag === 'string' && TAG.test(tag))
+  );
 }
 
 /** Whether the value is a number of milliseconds that a timer can wait: above 0 and at most 2^31 - 1. */

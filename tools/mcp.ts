@@ -6,7 +6,7 @@
 import { EngineError } from '../protocol/error.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
-import { isTimeout } from './check-tool-settings.ts';
+import { isTags, isTimeout } from './check-tool-settings.ts';
 import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
 import { createServerTool, type McpToolOverride } from './mcp/server-tool.ts';
 import { createServerConnection, type McpSession } from './mcp/session.ts';
@@ -29,6 +29,8 @@ export type McpOptions = McpTransport & {
   trustHints?: boolean;
   /** Whether the model sees a tool of the server only after a search has found it. Default `false`. */
   deferred?: boolean;
+  /** What all tools of the server do, in words for the agent's `rules`, such as `untrusted`. */
+  tags?: readonly string[];
   /** Prepended to every tool name. Letters, digits, `_` or `-`. */
   prefix?: string;
   /**
@@ -44,10 +46,10 @@ export type McpOptions = McpTransport & {
 };
 
 const NAMES = optionNames<McpOptions>()(
-  'command args env cwd url headers fetch name tools trustHints deferred prefix timeoutMs totalTimeoutMs',
+  'command args env cwd url headers fetch name tools trustHints deferred tags prefix timeoutMs totalTimeoutMs',
 );
 const OVERRIDE_NAMES = optionNames<McpToolOverride>()(
-  'sideEffect approval reconcile hidden timeoutMs retries repeatable maxResultBytes deferred description',
+  'sideEffect approval reconcile hidden timeoutMs retries repeatable tags maxResultBytes deferred description',
 );
 
 export type McpToolSource = ToolSource & { readonly name: string };
@@ -98,6 +100,10 @@ export function mcp(options: McpOptions): McpToolSource {
     throwInvalid(name, `expected totalTimeoutMs above 0, got ${totalTimeoutMs}.`);
   }
   if ('url' in options) checkHttpServer(name, options);
+  const { tags = [] } = options;
+  const all = [tags, ...Object.values(options.tools ?? {}).map(override => override.tags ?? [])];
+  for (const one of all)
+    if (!isTags(one)) throwInvalid(name, `expected tags to be a list of words, got ${JSON.stringify(one)}.`);
   const connectMs = timeoutMs ?? CONNECT_MS;
   const overrides = new Map(Object.entries(options.tools ?? {}));
   const connection = createServerConnection(name, () =>
@@ -122,6 +128,7 @@ export function mcp(options: McpOptions): McpToolSource {
         prefix,
         trustHints: options.trustHints ?? false,
         deferred: options.deferred ?? false,
+        tags,
         silenceMs: timeoutMs ?? SILENCE_MS,
         totalMs: totalTimeoutMs,
         override: overrides.get(tool.name) ?? {},
@@ -138,6 +145,7 @@ export function mcp(options: McpOptions): McpToolSource {
 
   return {
     name,
+    tags: [...new Set(all.flat())],
     connect() {
       if (listing) return listing;
       const current = listTools().catch(async error => {

@@ -14,7 +14,13 @@ import type {
   ToolCallContext,
   Validation,
 } from '../protocol/tool.ts';
-import { type ApprovalRule, applyApprovalRule, fixedApproval, pureApproval } from './approval-rule.ts';
+import {
+  type ApprovalRule,
+  applyApprovalRule,
+  fixedApproval,
+  pureApproval,
+  readsHistory,
+} from './approval-rule.ts';
 import { buildObjectSchema } from './build-object-schema.ts';
 import { checkReconciliation } from './check-reconciliation.ts';
 import { checkToolSettings } from './check-tool-settings.ts';
@@ -62,6 +68,8 @@ export type ToolOptions<
    * after a compaction, a call that equals one that was done before it needs an approval.
    */
   repeatable?: boolean;
+  /** What the tool does, in words for the agent's `rules`, such as `untrusted` (it reads text from outside) or `leaves`. */
+  tags?: readonly string[];
   /**
    * The largest result that the journal stores in full, in bytes of its JSON. For a larger one the journal and
    * the model get the head and the tail, and the store keeps the full result as a blob. Default: the
@@ -87,7 +95,7 @@ export type Repetition =
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
 const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
-  'name description input inputSchema strict output runContext approval sideEffect retries repeatable timeoutMs maxResultBytes deferred reconcile run',
+  'name description input inputSchema strict output runContext approval sideEffect retries repeatable tags timeoutMs maxResultBytes deferred reconcile run',
 );
 
 /** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
@@ -163,9 +171,9 @@ export function tool<
       read => ({ ...given, runContext: read }) as Read<Given>,
     );
   };
-  const { sideEffect = 'once', retries = 0, repeatable, timeoutMs, maxResultBytes } = options;
+  const { sideEffect = 'once', retries = 0, repeatable, tags, timeoutMs, maxResultBytes } = options;
   const fixed = fixedApproval(approval);
-  checkToolSettings({ name, sideEffect, retries, repeatable, timeoutMs, maxResultBytes, approval });
+  checkToolSettings({ name, sideEffect, retries, repeatable, tags, timeoutMs, maxResultBytes, approval });
   if (typeof input?.['~standard']?.validate !== 'function') {
     throw new EngineError(
       'agent-invalid',
@@ -189,9 +197,11 @@ export function tool<
       timeoutMs,
       maxResultBytes,
       repeatable,
+      tags: tags && [...tags],
       deferred: options.deferred || undefined,
       fixedApproval: fixed,
       pureApproval: pureApproval(approval),
+      readsHistory: readsHistory(approval),
     }),
     validate: value => validateWith(input, value),
     ...(output && { validateOutput: (value: unknown) => validateWith(output, value) }),
@@ -199,7 +209,7 @@ export function tool<
     approval: call => {
       if (fixed !== undefined) return fixed;
       return Promise.all([readInput(input, call), withContext(call)]).then(([value, read]) =>
-        applyApprovalRule(approval, { ...read, input: value as Out<Input> }),
+        applyApprovalRule(approval, { ...read, input: value as Out<Input> }, call),
       );
     },
     ...(run && {

@@ -1,6 +1,6 @@
 import { describeOutput } from '../protocol/content/read-content.ts';
 import { describeBreakpoint } from '../protocol/debugger/describe-breakpoint.ts';
-import type { RunEvent } from '../protocol/event.ts';
+import type { CallVerdict, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type BreakCost, formatCost } from '../protocol/listing/cost.ts';
@@ -25,6 +25,20 @@ const SHORT = 120;
 const SAYS_BY: ReadonlySet<string> = new Set(['run.claimed', 'cancel.requested', 'run.cancelled']);
 
 export const INTERRUPTED = 'interrupted: its process stopped before the outcome was recorded';
+
+/** `blocked by the rule "no leaks"` */
+function describeVerdicts(verdicts: readonly CallVerdict[]): string {
+  return verdicts
+    .map(({ rule, verdict, shadow }) => `${(shadow === true ? SHADOWED : SAID)[verdict]} the rule "${rule}"`)
+    .join(', ');
+}
+
+const SAID = { block: 'blocked by', ask: 'needs an approval for', stop: 'stopped by' } as const;
+const SHADOWED = {
+  block: 'would be blocked by',
+  ask: 'would need an approval for',
+  stop: 'would be stopped by',
+} as const;
 
 /** An event in one line, in the words of terminal and page. The caller makes its texts safe to show. */
 export function describeEvent(event: RunEvent, format: EventFormat): string {
@@ -93,6 +107,8 @@ function describeContent(event: RunEvent, format: EventFormat): string {
       return `${event.isError ? 'error ' : ''}${value(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
     case 'tool.interrupted':
       return INTERRUPTED;
+    case 'call.judged':
+      return describeVerdicts(event.verdicts);
     case 'tool.suspended':
       return `waits for run ${event.childRunId}`;
     case 'items.judged':

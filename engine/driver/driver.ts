@@ -11,6 +11,7 @@ import type { Effect, ServiceName } from '../../protocol/effect.ts';
 import { isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import type { PastCall } from '../../protocol/rule.ts';
 import type { CancelOptions } from '../../protocol/run-command.ts';
 import type { RunEvents } from '../events/run-events.ts';
 import { SharedText } from '../events/shared-text.ts';
@@ -36,6 +37,7 @@ type DriverOptions = Pick<
   snapshots: Snapshots;
   events: RunEvents;
   inherited(): Promise<readonly Item[]>;
+  past(): Promise<readonly PastCall[]>;
 };
 
 /** `at-rest`: the run rests or has ended. `superseded`: another process drives it. `yielded`: this one gave it up. */
@@ -220,7 +222,7 @@ export class Driver {
   }
 
   #makeScope({ id, input }: Extract<Effect, { type: 'start' }>, stop: Stop): ServiceScope {
-    const { host, inherited, events, store, runId, checkOwner } = this.#options;
+    const { host, inherited, past, events, store, runId, checkOwner } = this.#options;
     return {
       host,
       stop,
@@ -228,6 +230,7 @@ export class Driver {
       until: input.until,
       context: () => this.#state.context,
       inherited,
+      past,
       report: report => this.#report(report, id, input.generation),
       durable: () => this.#durable(stop),
       committed: () => this.#committed(stop),

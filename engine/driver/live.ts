@@ -202,6 +202,7 @@ class LiveService {
       until: input.until,
       context: () => this.#context,
       inherited: async () => [],
+      past: async () => [],
       report: report => this.#send({ ...report, generation: input.generation }),
       durable: async () => {
         this.#assertDriving();

@@ -1,9 +1,11 @@
 import type { Context } from '../../machines/context.ts';
 import type { ServiceName } from '../../protocol/effect.ts';
 import type { Item } from '../../protocol/item.ts';
+import type { PastCall } from '../../protocol/rule.ts';
 import type { CommandOptions } from '../../protocol/run-command.ts';
 import type { Owner, Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
+import type { Rule } from '../../rules/rule.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { RunEvents } from '../events/run-events.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
@@ -41,6 +43,9 @@ export type RunOptions = {
   output?: OutputContract;
   /** The transcript of the chain of runs up to `continues`; empty for `null`. */
   loadInherited(continued: Continued): Promise<readonly Item[]>;
+  rules: readonly Rule[];
+  /** The history of that chain. */
+  loadPast(continued: Continued): Promise<readonly PastCall[]>;
   textFilters: readonly (() => TextFilter)[];
   /** A model's text as readers see it, after the text filters. */
   showText(text: string): string;

@@ -266,7 +266,8 @@ export class Supervisor implements RunSupervisor {
     const { log, events } = this.#parts;
     const snapshots = this.#snapshots;
     const inherited = () => this.#loadInherited();
-    const driver = new Driver({ ...options, log, lease, events, inherited, snapshots });
+    const past = () => options.loadPast(log.state.context);
+    const driver = new Driver({ ...options, log, lease, events, inherited, past, snapshots });
     const watchers = options.watchers?.() ?? [];
     const endWatching = watchDrive(watchers, { ...options, epoch }, events);
     const driven = driver.drive();

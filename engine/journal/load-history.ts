@@ -1,10 +1,12 @@
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { ungated } from '../../machines/hand-off.ts';
+import { closeHistory, historyIn } from '../../machines/history.ts';
 import { addOlderDeeds, closeLedger } from '../../machines/ledger.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { HandedTo, Inheritance, People } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import type { PastCall } from '../../protocol/rule.ts';
 import type { LastSent } from '../../protocol/sent.ts';
 import type { RunLink, Store } from '../../protocol/store.ts';
 import { loadRun, loadRunAt } from './load-run.ts';
@@ -17,6 +19,8 @@ export type Inherited = {
   items: readonly Item[];
   sent: LastSent | null;
   inherits: Inheritance;
+  /** The calls that were begun in them. */
+  past: readonly PastCall[];
   people?: People;
   /** The sub-agent to which the run that is continued has handed the conversation. */
   handedTo?: HandedTo;
@@ -117,6 +121,7 @@ const NOTHING: Inherited = {
   items: [],
   sent: null,
   inherits: { tokens: 0, ledger: { fresh: [], past: {}, counts: {} }, items: [] },
+  past: [],
 };
 
 function keyOf(runId: string, at: number | undefined): string {
@@ -130,14 +135,18 @@ async function loadInherited(
   findCached: FindCached,
 ): Promise<Inherited> {
   const { state, inherited } = await (at === undefined ? loadRun(store, runId) : loadRunAt(store, runId, at));
-  const { continues, continuesAt, inbox, sent, compaction, people } = state.context;
+  const { continues, continuesAt, inbox, sent, compaction, people, config } = state.context;
+  const isCompacted = compaction.count > 0;
   const older = async () =>
-    continues === null || compaction.count > 0
+    continues === null
       ? NOTHING
       : await (findCached(keyOf(continues, continuesAt)) ??
           loadInherited(store, continues, continuesAt, findCached));
-  const earlier = inherited === undefined || compaction.count > 0 ? await older() : undefined;
+  const isWanted = isCompacted ? config.history === true : inherited === undefined;
+  const chained = isWanted ? await older() : undefined;
+  const earlier = isCompacted ? NOTHING : chained;
   const before = earlier?.items ?? inherited ?? [];
+  const past = [...(chained?.past ?? historyIn(inherited ?? [])), ...closeHistory(state.context)];
   const { tokens, items: made } = compaction;
   const closed = closeLedger(state.context);
   // A run that could not be compacted did not record the deeds before it.
@@ -146,7 +155,7 @@ async function loadInherited(
   const inherits = { tokens, ledger, items: made };
   const own = at === undefined ? [...closeTranscript(state.context), ...inbox] : state.context.transcript;
   const handedTo = at === undefined ? handedToIn(state.context) : undefined;
-  return { items: [...before, ...own], sent, inherits, people, ...omitUndefined({ handedTo }) };
+  return { items: [...before, ...own], sent, inherits, past, people, ...omitUndefined({ handedTo }) };
 }
 
 /** With whom the conversation is after this run. A run that ended before the answer leaves it where it was. */

@@ -1,6 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
-import { hasDuties } from '../../machines/duties.ts';
+import { dutiesOf, hasDuties } from '../../machines/duties.ts';
 import { describeCancel } from '../../machines/settled.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
@@ -9,9 +9,9 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import {
   type ChartEvent,
   type CommandEvent,
-  type Duties,
   type InputEvent,
   inputEventSchema,
+  type QualifiedCall,
   type RunStarted,
 } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -342,10 +342,15 @@ export async function boundCommand(command: Command, context: Context, blobs: Ru
 
 type ConnectTools = () => Promise<ReadonlyMap<string, Tool>>;
 
-/** The duties of a call with another input: its approval is asked again. */
-export type JudgeEdit = (call: Call, input: JsonValue) => Promise<Duties>;
+/** The call with another input: its approval and the rules are asked again. */
+export type JudgeEdit = (call: Call, input: JsonValue) => Promise<QualifiedCall>;
 
-type CheckedEdit = { input: JsonValue; editDigest: string; duties?: Duties };
+type CheckedEdit = { input: JsonValue; editDigest: string } & Pick<
+  Extract<Of<'approval.decided'>['decision'], { type: 'approve' }>,
+  'duties' | 'verdicts'
+>;
+
+type Of<Type extends InputEvent['type']> = Extract<InputEvent, { type: Type }>;
 
 export async function checkEdit(
   call: Call | undefined,
@@ -367,8 +372,14 @@ export async function checkEdit(
   }
   const validation = await tool.validate(input);
   if (validation.valid) {
-    const duties = (await judge?.(call, input)) ?? {};
-    return { input, editDigest: digestCall(name, input), ...(hasDuties(duties) && { duties }) };
+    const edit = { input, editDigest: digestCall(name, input) };
+    const judged = await judge?.(call, input);
+    if (judged === undefined) return edit;
+    const { verdicts, error } = judged;
+    if (verdicts !== undefined && error !== undefined)
+      return refuse('refused', `Call ${call.callId} cannot have this input. ${error}`);
+    const duties = dutiesOf(judged);
+    return { ...edit, ...(hasDuties(duties) && { duties }), ...omitUndefined({ verdicts }) };
   }
   return refuse('input-invalid', `The edited input is not valid for ${name}: ${validation.message}`);
 }

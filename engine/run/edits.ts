@@ -11,8 +11,8 @@ import {
   type EditCallOptions,
   type EditTurnOptions,
 } from '../../protocol/run-command.ts';
-import type { Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
+import type { RunOptions } from '../driver/run-options.ts';
 import type { Host } from '../host/host.ts';
 import { addItemIds, type Command, checkEdit, readJson } from '../log/command.ts';
 import { type Refusal, refuse } from '../log/refusal.ts';
@@ -20,14 +20,15 @@ import { qualifyCalls } from '../services/qualify-calls.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
 import { knownOptions } from './known-commands.ts';
 
-type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
+type EditedRun = Pick<RunOptions, 'host' | 'connectTools' | 'rules' | 'loadPast'> & { context: Context };
 
 /** A call of the last turn without a result gets the recorded one, or runs. Refuses what no provider would accept. */
 export async function editTranscript(
   items: readonly Item[],
-  { context, host, connectTools }: EditedRun,
+  run: EditedRun,
   options: CommandOptions,
 ): Promise<Command | Refusal> {
+  const { context, host } = run;
   const decider = deciderOf(knownOptions('editTranscript', options));
   const known = knownResults(context);
   const repaired = answerEarlierCalls(addItemIds(items, host), known);
@@ -35,7 +36,7 @@ export async function editTranscript(
   if (fault !== null) return refuse('input-invalid', fault);
   const answered = answeredIds(repaired);
   const open = callsIn(repaired).filter(({ callId }) => !answered.has(callId));
-  const calls = await qualify(open, context, host, await connectTools());
+  const calls = await qualify(open, run);
   const recalled = open.flatMap(({ callId }) => known.get(callId) ?? []);
   const results = recalled.map(item => ({ callId: item.callId, ...resultOf(item) }));
   const recorded = omitUndefined({ results: results.length === 0 ? undefined : results });
@@ -155,15 +156,24 @@ function isOfModel(item: Item | undefined): boolean {
   return OF_MODEL.has(item?.type) || (item !== undefined && isAnswer(item));
 }
 
+/** A call that is known keeps what is known of it, unless `isAlone`: then it is qualified again, beside the others. */
 async function qualify(
   open: readonly ToolCallItem[],
-  context: Pick<Context, 'runId' | 'runContext' | 'calls' | 'handedBy'>,
-  host: Host,
-  connected: ReadonlyMap<string, Tool>,
+  { context, host, connectTools, rules, loadPast }: EditedRun,
+  { isAlone = false } = {},
 ): Promise<QualifiedCall[]> {
   const { runId, runContext, calls } = context;
-  const tools = toolsIn(connected, context);
-  const fresh = await qualifyCalls(open.map(toolCallOf), { runId, runContext, now: host.now(), tools });
+  const tools = toolsIn(await connectTools(), context);
+  const ids = new Set(open.map(({ callId }) => callId));
+  const joined = isAlone ? calls : calls.filter(({ callId }) => ids.has(callId));
+  const fresh = await qualifyCalls(open.map(toolCallOf), {
+    runId,
+    runContext,
+    now: host.now(),
+    tools,
+    rules: { rules, context, past: () => loadPast(context), open: joined },
+  });
+  if (isAlone) return fresh;
   return fresh.map(call => {
     const known = calls.find(({ callId, digest }) => callId === call.callId && digest === call.digest);
     return known === undefined ? call : qualifiedOf(known);
@@ -186,10 +196,8 @@ const MOST_CALLS = 1_000;
 type NamedCall = { callId: string; name: string; input: JsonValue };
 
 /** Changed calls are qualified again. Provider data is dropped after the first change: a signature covers what precedes it. */
-export async function editTurn(
-  options: EditTurnOptions,
-  { context, host, connectTools }: EditedRun,
-): Promise<Command | Refusal> {
+export async function editTurn(options: EditTurnOptions, run: EditedRun): Promise<Command | Refusal> {
+  const { context, host } = run;
   const { turn, text, calls } = options;
   const { lastTurn, runId, transcript } = context;
   const number = turn ?? context.turn.number;
@@ -202,7 +210,7 @@ export async function editTurn(
   const named = calls === undefined ? context.calls : nameCalls(calls, before, context, host);
   if ('accepted' in named) return named;
   const items = rewriteItems(before, text, named);
-  const qualified = await qualify(callsIn(items), context, host, await connectTools());
+  const qualified = await qualify(callsIn(items), run);
   const broken = qualified.find(
     ({ callId, digest, error }) => error !== undefined && findCall(context, callId)?.digest !== digest,
   );
@@ -233,16 +241,15 @@ export async function editCall(
   if (call === undefined || checked === undefined)
     return refuse('call-unknown', `Run ${context.runId} has no open call ${callId}. Check the id.`);
   const qualified = await requalify({ callId, name: call.name, input: checked.input }, run);
+  if (qualified.verdicts !== undefined && qualified.error !== undefined)
+    return refuse('refused', `Call ${callId} cannot have this input. ${qualified.error}`);
   const seen = digest ?? call.digest;
   return { type: 'call.edited', callId, digest: seen, call: qualified, ...deciderOf(options) };
 }
 
 /** The call as a turn that makes it with this input would have it. */
-export async function requalify(
-  call: NamedCall,
-  { context, host, connectTools }: EditedRun,
-): Promise<QualifiedCall> {
-  const [qualified] = await qualify([callItem(call)], { ...context, calls: [] }, host, await connectTools());
+export async function requalify(call: NamedCall, run: EditedRun): Promise<QualifiedCall> {
+  const [qualified] = await qualify([callItem(call)], run, { isAlone: true });
   if (qualified === undefined) throw new Error('Qualifying one call returned none.');
   return qualified;
 }

@@ -1,6 +1,5 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
-import { dutiesOf } from '../../machines/duties.ts';
 import type { CallCommand, RunCommand } from '../../protocol/run-command.ts';
 import type { RunOptions } from '../driver/run-options.ts';
 import { findLateSuccess, findLiveAttempt } from '../journal/find-live-attempt.ts';
@@ -23,7 +22,7 @@ import { makeReviewDecision } from './review-command.ts';
 
 type Surroundings = Pick<
   RunOptions,
-  'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools' | 'output'
+  'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools' | 'output' | 'rules' | 'loadPast'
 > & {
   store: CommandStore;
 };
@@ -63,8 +62,7 @@ async function decide(
   const refusal = isRetry && call?.status === 'doubted' ? await refuseSecondRun(call, surroundings) : null;
   if (refusal !== null) return refusal;
   const connectTools = async () => toolsIn(await surroundings.connectTools(), context);
-  const judge: JudgeEdit = async (edited, input) =>
-    dutiesOf(await requalify({ ...edited, input }, { ...surroundings, context }));
+  const judge: JudgeEdit = (edited, input) => requalify({ ...edited, input }, { ...surroundings, context });
   return await makeDecision(command, call, connectTools, judge);
 }
 

@@ -1,4 +1,5 @@
 import type { Context } from '../../machines/context.ts';
+import { historyIn } from '../../machines/history.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { initial } from '../../machines/step.ts';
 import type { RunParams } from '../../protocol/config.ts';
@@ -133,7 +134,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     loaded: LoadedRun,
     inherited?: readonly Item[],
   ): Run<Tools, Output> {
-    const run = new Run<Tools, Output>(options, loaded, inherited);
+    const past = loaded.inherited && historyIn(loaded.inherited);
+    const how = past === undefined ? options : { ...options, loadPast: async () => past };
+    const run = new Run<Tools, Output>(how, loaded, inherited);
     run.#supervisor.wakeAtExpiry();
     return run;
   }

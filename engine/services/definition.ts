@@ -11,6 +11,7 @@ import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../../protocol/turn.ts';
+import type { Rule } from '../../rules/rule.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { JournalMigration } from '../versions/migrate-journal.ts';
 
@@ -98,6 +99,7 @@ export type AgentDefinition = {
     toolOutput: readonly ToolOutputGuardrail[];
     answer: readonly AnswerGuardrail[];
   };
+  rules: readonly Rule[];
   output?: OutputContract;
   /** Validates the run context that `start` is given; absent for an agent without one. */
   validateRunContext?: ((value: unknown) => Validation | Promise<Validation>) | undefined;
@@ -111,6 +113,11 @@ type RunChanges = {
   onLimit?: RunConfig['onLimit'];
   holdsAtEnd?: boolean;
 };
+
+/** Whether rules of this agent, or of one to which it hands the conversation, may ask for it. */
+function keepsHistory({ rules, tools }: AgentDefinition): boolean {
+  return rules.length > 0 || tools.some(({ tags = [] }) => tags.length > 0);
+}
 
 export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {}): RunConfig {
   const { compaction } = definition;
@@ -132,6 +139,7 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
       },
     }),
     attempts: definition.retry.attempts,
+    ...(keepsHistory(definition) && { history: true as const }),
     checksAnswer: definition.guardrails.answer.length > 0 || definition.output !== undefined,
     answerBlocks: 2,
     ...omitUndefined({ holdsAtEnd: changes.holdsAtEnd }),

@@ -33,6 +33,7 @@ export function makeServices(
       concurrency,
       retryBaseMs: turn.retry.baseMs,
       textFilters: turn.textFilters,
+      rules: turn.rules,
     }),
     timer,
     answerCheck: makeAnswerCheck(guardrails.answer, output),

@@ -1,5 +1,6 @@
 import { digestId, ENGINE } from '../../machines/compaction.ts';
 import type { Context } from '../../machines/context.ts';
+import { recordItems } from '../../machines/ledger.ts';
 import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
@@ -10,6 +11,7 @@ import { type JsonValue, omitUndefined, toBoundedText } from '../../protocol/jso
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { Broken } from '../../protocol/sent.ts';
 import type { ModelRequest, ModelTurn, Skipped, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import type { Rule } from '../../rules/rule.ts';
 import { fitsBytes } from '../../text/cut-text.ts';
 import { countUsage, estimateUsage } from '../../text/estimate-usage.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
@@ -30,6 +32,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   callerRetries?: CallerRetries;
   watchers?: readonly DriveWatcher[];
   capture?: 'requests';
+  rules?: readonly Rule[];
   guardrails?: Pick<AgentDefinition['guardrails'], 'toolInput' | 'input' | 'toolOutput'>;
 };
 
@@ -60,7 +63,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const captured = exchanges && (await storeCapture(scope, exchanges));
       if (scope.stop.isStopped) return;
       const { toolInput } = parts.guardrails ?? {};
-      const how = { startedAt, captured, ...omitUndefined({ toolInput }) };
+      const how = { startedAt, captured, rules: parts.rules ?? [], ...omitUndefined({ toolInput }) };
       const completed = await completeTurn(scope, turn, prepared, how);
       if (!scope.stop.isStopped) scope.report(completed);
     } catch (error) {
@@ -140,8 +143,14 @@ async function completeTurn(
   {
     startedAt,
     captured,
+    rules,
     toolInput = [],
-  }: { startedAt: number; captured: BlobReference | undefined; toolInput?: readonly ToolInputGuardrail[] },
+  }: {
+    startedAt: number;
+    captured: BlobReference | undefined;
+    rules: readonly Rule[];
+    toolInput?: readonly ToolInputGuardrail[];
+  },
 ): Promise<Report> {
   const { host } = scope;
   const { runId, runContext } = scope.context();
@@ -149,7 +158,14 @@ async function completeTurn(
   const { items, toolCalls, renamed } = nameCalls(turn, scope, inherited);
   const usage = new GuardrailUsage(scope.context().config);
   const judgeInput = toolInput.length === 0 ? undefined : judgeWith(toolInput, scope, inherited, usage);
-  const qualifying = { runId, runContext, now: host.now(), tools, ...omitUndefined({ judge: judgeInput }) };
+  const qualifying = {
+    runId,
+    runContext,
+    now: host.now(),
+    tools,
+    rules: { rules, context: recordItems(scope.context(), items), past: () => scope.past() },
+    ...omitUndefined({ judge: judgeInput }),
+  };
   const calls = toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, qualifying);
   const dropped = [...droppedItems(scope.context(), transcript, provider), ...(turn.dropped ?? [])];
   const canContinue = !renamed && isFullHistory && request.transcript.length > 0;

@@ -1,11 +1,14 @@
+import type { Call } from '../../machines/context.ts';
 import { dutiesOf } from '../../machines/duties.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import { assertBounded, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
-import { type ReadApproval, readApproval, type Tool } from '../../protocol/tool.ts';
+import type { HistoryCall, PastCall } from '../../protocol/rule.ts';
+import { type ApprovalCall, type ReadApproval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { combineApprovals, type Judged } from './guardrails.ts';
+import { type CallJudge, historyBefore, judgeCalls } from './judge-calls.ts';
 
 type QualifyOptions = {
   runId: string;
@@ -14,6 +17,7 @@ type QualifyOptions = {
   tools: ReadonlyMap<string, Tool>;
   /** Judges inputs, of calls that a model made. */
   judge?: JudgeInput;
+  rules: RuleParts;
 };
 
 /** Judges the valid input of a call. Never rejects. */
@@ -23,14 +27,41 @@ export type JudgeInput = (call: {
   input: JsonValue;
 }) => Promise<Judged<JsonValue>>;
 
-/** A turn's calls with all that the chart has to know about them. An approval predicate that throws or errs gates its call. */
-export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions): Promise<QualifiedCall[]> {
-  return Promise.all(
-    calls.filter(call => call.executedBy !== 'provider').map(call => qualifyCall(call, options)),
+/** What the rules need. `past` is asked only if something depends on it. */
+type RuleParts = Pick<CallJudge, 'rules' | 'context'> & {
+  past(): Promise<readonly PastCall[]>;
+  /** The open calls of the round that the calls join: one with the id of a call is what that call replaces. */
+  open?: readonly Call[];
+};
+
+/**
+ * A turn's calls with all that the chart has to know about them. An approval predicate that throws or errs gates its call,
+ * and so does a rule.
+ */
+export async function qualifyCalls(
+  made: readonly ToolCall[],
+  options: QualifyOptions,
+): Promise<QualifiedCall[]> {
+  const calls = made.filter(call => call.executedBy !== 'provider');
+  const { tools, now, rules } = options;
+  const isRead = rules.rules.length > 0 || calls.some(({ name }) => tools.get(name)?.readsHistory === true);
+  const judge: CallJudge = { ...rules, past: isRead ? await rules.past() : [], tools, now };
+  const round = calls.map(readCall);
+  const qualified = await Promise.all(
+    calls.map(call =>
+      qualifyCall(call, { ...options, history: () => historyBefore(readCall(call), round, judge) }),
+    ),
   );
+  return judgeCalls(qualified, rules.open ?? [], judge);
 }
 
-async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<QualifiedCall> {
+function readCall({ callId, name, input, arguments: text }: ToolCall) {
+  return { callId, name, input: input ?? text };
+}
+
+type CallOptions = QualifyOptions & { history(): readonly HistoryCall[] };
+
+async function qualifyCall(call: ToolCall, options: CallOptions): Promise<QualifiedCall> {
   const { callId, name } = call;
   const { runId, runContext, tools } = options;
   const tool = tools.get(name);
@@ -52,7 +83,12 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
       return invalid(`A guardrail made arguments that are not valid: ${validation.message}`);
     input = judged.value;
   }
-  const required = await askApproval(tool, { callId, runId, name, input, runContext });
+  const { history } = options;
+  const asked = { callId, runId, name, input, runContext };
+  const required = await askApproval(
+    tool,
+    Object.defineProperty(asked, 'history', { get: history }) as ApprovalCall,
+  );
   const approval = withAsked(required, judged?.asked);
   if ('fault' in approval) return invalid(approval.fault);
   return {
@@ -67,6 +103,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
       repeatable: tool.repeatable === true ? (true as const) : undefined,
       maxResultBytes: tool.maxResultBytes,
       answers: tool.answers,
+      tags: tool.tags && [...tool.tags],
       reason: approval.reason,
       ...(approval.required && dutiesOf(approval)),
       expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,
@@ -115,7 +152,7 @@ function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string
   return `There is no tool "${name}". ${known}`;
 }
 
-async function askApproval(tool: Tool, call: Parameters<Tool['approval']>[0]): Promise<ReadApproval> {
+async function askApproval(tool: Tool, call: ApprovalCall): Promise<ReadApproval> {
   try {
     const gate = readApproval(await tool.approval(call));
     if (gate !== undefined) return gate;

@@ -2,6 +2,7 @@ import type { Context } from '../../machines/context.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import type { PastCall } from '../../protocol/rule.ts';
 import type { Host } from '../host/host.ts';
 import type { LateOutcome } from '../journal/evidence.ts';
 import type { PlayCall } from '../journal/recorded-calls.ts';
@@ -25,6 +26,8 @@ export interface ServiceScope {
   context(): Context;
   /** Returns the transcript of the runs that this run continues, as it is now: one of them may have been redacted. */
   inherited(): Promise<readonly Item[]>;
+  /** Returns the calls that were begun in those runs. */
+  past(): Promise<readonly PastCall[]>;
   /** Returns false if the chart did not accept it. If the chart then stops the service, nothing of it is left to abort. */
   report(report: Report): boolean;
   /** The barrier before external effects: resolves once all reports are durable. Rejects with `Stopped` if the service must end. */

@@ -8,6 +8,7 @@ import type { Spent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
+import type { Rule } from '../../rules/rule.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import { endWithin, sleep } from '../host/host.ts';
@@ -27,6 +28,7 @@ import {
   shareLimits,
   spentBy,
 } from '../sub-agents/sub-agent-runs.ts';
+import { combineRulings, findRulings } from './judge-calls.ts';
 import { readOutput } from './read-output.ts';
 import {
   Cancelled,
@@ -44,6 +46,7 @@ type ToolBatchParts = {
   retryBaseMs: number;
   subAgents: SubAgentRuns;
   textFilters: readonly (() => TextFilter)[];
+  rules: readonly Rule[];
 };
 
 const INTERRUPTED = 'The process that ran it stopped before its outcome was recorded';
@@ -119,6 +122,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         started.add(call.callId);
         const run = new CallRun(scope, call, tools.get(call.name), parts);
         try {
+          if (!(await isAllowed(scope, call, tools, parts.rules))) continue;
           await (call.status === 'reconciling' ? run.recover() : run.execute());
         } catch (error) {
           if (!isThrown(error, Stopped)) throw error;
@@ -128,6 +132,31 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     const count = Math.min(parts.concurrency, scope.context().batch);
     await Promise.all(Array.from({ length: count }, work));
   };
+}
+
+/**
+ * Whether the rules let the call begin, after all that happened since its turn made it. What they say else is reported.
+ * Later attempts repeat what has begun, and results that are played are those of the run that was forked.
+ */
+async function isAllowed(
+  scope: ServiceScope,
+  call: Call,
+  tools: ReadonlyMap<string, Tool>,
+  rules: readonly Rule[],
+): Promise<boolean> {
+  const { callId, status, attempt } = call;
+  if (rules.length === 0 || status !== 'queued' || attempt > 0) return true;
+  if (scope.context().config.playsResultsOf !== undefined) return true;
+  const past = await scope.past();
+  const context = scope.context();
+  const now = scope.host.now();
+  const known = findCall(context, callId);
+  if (known?.status !== 'queued') return false;
+  const rulings = findRulings(known, context.calls, { rules, tools, context, past, now });
+  const { verdicts, refusal, gate } = combineRulings(rulings, undefined, now);
+  if (verdicts === undefined) return true;
+  scope.report({ type: 'call.judged', callId, verdicts, ...omitUndefined({ reason: refusal }), ...gate });
+  return refusal === undefined && gate === undefined;
 }
 
 /** How one attempt ended. `threw` and `lost` have the words for the model. */

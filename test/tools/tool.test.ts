@@ -3,7 +3,13 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import { type CallView, type Tool, type ToolCallContext, toolDefinition } from '../../protocol/tool.ts';
+import {
+  type ApprovalCall,
+  type CallView,
+  type Tool,
+  type ToolCallContext,
+  toolDefinition,
+} from '../../protocol/tool.ts';
 import { tool } from '../../tools/tool.ts';
 import { createContext } from '../support/tools/call-context.ts';
 
@@ -315,7 +321,7 @@ describe('types', () => {
       input: z.object({ day: z.string().transform(day => new Date(day)), n: z.number().default(1) }),
       output: z.object({ at: z.string().transform(Number) }),
       approval: seen => {
-        expectTypeOf(seen).toEqualTypeOf<CallView<{ day: Date; n: number }>>();
+        expectTypeOf(seen).toEqualTypeOf<ApprovalCall<{ day: Date; n: number }>>();
         return { required: true };
       },
       reconcile: (seen, context) => {

@@ -19,7 +19,13 @@ import type {
   ToolCallContext,
   ToolOrigin,
 } from '../../protocol/tool.ts';
-import { type ApprovalRule, applyApprovalRule, fixedApproval, pureApproval } from '../approval-rule.ts';
+import {
+  type ApprovalRule,
+  applyApprovalRule,
+  fixedApproval,
+  pureApproval,
+  readsHistory,
+} from '../approval-rule.ts';
 import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
@@ -38,6 +44,8 @@ export type McpToolOverride = {
   retries?: number;
   /** See `tool()`: the same input may come again. */
   repeatable?: boolean;
+  /** What the tool does, in words for the agent's `rules`; besides those of the server. */
+  tags?: readonly string[];
   /** The largest result that the journal stores in full, in bytes of its JSON; replaces the agent's limit. */
   maxResultBytes?: number;
   /** Whether the model has to find the tool; replaces the server's `deferred`. */
@@ -51,6 +59,7 @@ type ServerToolOptions = {
   prefix: string;
   trustHints: boolean;
   deferred: boolean;
+  tags: readonly string[];
   /** How long the server may be silent during a call, in ms; each progress notification restarts the timer. */
   silenceMs: number;
   /** Time limit of a call in ms, regardless of progress, unless the tool has its own `timeoutMs`. */
@@ -80,7 +89,8 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
   const name = nameFor(options.prefix, described.name);
   const sideEffect = override.sideEffect ?? readHints(described, options.trustHints);
   const { retries = 0, repeatable, timeoutMs, maxResultBytes, approval = false, reconcile } = override;
-  checkToolSettings({ name, sideEffect, retries, repeatable, timeoutMs, maxResultBytes, approval });
+  const tags = [...new Set([...options.tags, ...(override.tags ?? [])])];
+  checkToolSettings({ name, sideEffect, retries, repeatable, tags, timeoutMs, maxResultBytes, approval });
 
   async function run(input: unknown, context: ToolCallContext): Promise<JsonValue> {
     let session = await connection.session();
@@ -158,9 +168,11 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
       timeoutMs,
       maxResultBytes,
       repeatable,
+      tags: tags.length === 0 ? undefined : tags,
       deferred: (override.deferred ?? options.deferred) || undefined,
       fixedApproval: fixedApproval(approval),
       pureApproval: pureApproval(approval),
+      readsHistory: readsHistory(approval),
     }),
     validate: createArgumentsCheck(copied),
     approval: call => applyApprovalRule(approval, call),

@@ -468,6 +468,7 @@ const REASONS: Readonly<Record<string, string>> = {
   length: 'max_output_tokens',
   outcome: 'tool_outcome_unknown',
   review: UNDER_REVIEW,
+  rule: 'stopped_by_rule',
   turns: 'max_turns',
   'usage-unknown': 'usage_unknown',
 };

@@ -48,6 +48,8 @@ async function edited(items: readonly Item[], edit: EditTurnOptions): Promise<It
     context: run.context,
     host: new ManualHost(),
     connectTools: async () => tools,
+    rules: [],
+    loadPast: async () => [],
   });
   if (!('type' in command) || command.type !== 'turn.edited') throw new Error(JSON.stringify(command));
   return command.items;

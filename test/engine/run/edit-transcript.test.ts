@@ -19,7 +19,13 @@ const result = (callId: string): Item => ({ type: 'tool_result', callId, output:
 
 async function edit(transcript: Item[], items: Item[]) {
   const context = { ...createContext(makeStarted(makeConfig())), transcript };
-  const run = { context, host: new ManualHost(), connectTools: async () => new Map() };
+  const run = {
+    context,
+    host: new ManualHost(),
+    connectTools: async () => new Map(),
+    rules: [],
+    loadPast: async () => [],
+  };
   return await editTranscript(items, run, {});
 }
 

@@ -9,7 +9,7 @@ test('a retry of a call in doubt is forced only if the person says so', async ()
       { type: 'resolve', callId: 'a', retry: true, ...change },
       call,
       async () => new Map(),
-      async () => ({}),
+      async () => call,
     );
   expect(await resolve({})).toEqual({
     type: 'doubt.resolved',

@@ -1,6 +1,10 @@
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
+import { atMost, never } from '../../../rules/condition.ts';
+import { rule } from '../../../rules/rule.ts';
 import { calls, clientTool, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { agentOf, rest, type Scene } from '../engine-process.ts';
+
+const LAWYER = { type: 'ask', by: 'legal', reason: 'text from outside was read' } as const;
 
 /** Commands of people: decisions, messages, pauses, cancellations and redactions. */
 export const PEOPLE: Readonly<Record<string, Scene>> = {
@@ -69,6 +73,30 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
       await run.approve(review(), { answer: 'Ask sales.', by: 'ann' });
       await run.approve(review(), { by: 'ben' });
       await rest(process, run);
+      return run.id;
+    },
+  },
+  'people/ruled': {
+    about: 'A call is approved, and the rules of a later process ask another person, right before it starts.',
+    async play(begin) {
+      const turns = [calls('read', 'pay'), calls('pay'), { text: 'Paid.' }];
+      const tools = [
+        makeTool('read', { sideEffect: 'none', tags: ['untrusted'] }),
+        makeTool('pay', { approval: true }),
+      ];
+      const first = begin();
+      const started = await agentOf(first, turns, { tools }).start('pay');
+      const [early = ''] = await rest(first, started);
+      const second = begin();
+      const rules = [
+        rule({ name: 'no fraud', when: never('pay').after('untrusted'), then: LAWYER }),
+        atMost(1).of('pay'),
+      ];
+      const run = await agentOf(second, turns, { tools, rules }).open(started.id);
+      await run.approve(early, { by: 'ann' });
+      await rest(second, run);
+      await run.approve(early, { as: { name: 'ben', groups: ['legal'] } });
+      await rest(second, run);
       return run.id;
     },
   },

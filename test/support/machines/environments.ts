@@ -27,6 +27,7 @@ export type WorldChange = {
   reviews?: readonly ReviewTemplate[];
   people?: boolean;
   excludesSenders?: boolean;
+  rules?: boolean;
 };
 
 /**
@@ -42,6 +43,7 @@ export function makeEnvironment({
   reviews = [],
   people = false,
   excludesSenders = false,
+  rules = false,
 }: WorldChange = {}): Environment {
   const later = [[gatedCall()]];
   return {
@@ -65,6 +67,7 @@ export function makeEnvironment({
     reviews,
     people,
     excludesSenders,
+    rules,
     clientEvents: true,
     invalidEvents: true,
   };

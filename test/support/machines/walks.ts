@@ -15,6 +15,10 @@ const SMALL = { limits: { turns: 2, toolCalls: 3 }, attempts: 1 } as const;
 const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
 const THREE = [call(), call({ sideEffect: 'once' }), gatedCall()];
 const PLAIN = makeEnvironment();
+const RULED = {
+  ask: gatedCall({ verdicts: [{ rule: 'ask', verdict: 'ask' }] }),
+  stop: call({ verdicts: [{ rule: 'stop', verdict: 'stop' }], error: 'Not run: it is enough.' }),
+};
 const HAND_OFFS = [
   [call({ name: 'transfer', answers: 'directly' })],
   [gatedCall({ name: 'transfer', sideEffect: 'none', answers: 'directly' })],
@@ -70,6 +74,19 @@ export const WALKS: readonly Walk[] = [
     isBasic: true,
     config: { ...SMALL, onLimit: 'stop' },
     environment: { ...PLAIN, judges: true },
+  },
+  {
+    name: 'rules that judge calls',
+    isBasic: true,
+    config: { ...SMALL, limits: { turns: 1, toolCalls: 3 }, onLimit: 'stop', onMessage: 'queue' },
+    environment: makeEnvironment({
+      rounds: [
+        [call(), RULED.ask],
+        [call({ name: 'other' }), RULED.stop],
+      ],
+      rules: true,
+      sticky: true,
+    }),
   },
   {
     name: 'a conversation that is handed over',

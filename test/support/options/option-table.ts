@@ -38,6 +38,8 @@ import { createMcpHandler } from '../../../fronts/mcp/index.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
 import { remoteRun, useRun } from '../../../fronts/react/index.ts';
 import { restateAgent, restateWorker } from '../../../hosts/restate/index.ts';
+import { never } from '../../../rules/condition.ts';
+import { rule } from '../../../rules/rule.ts';
 import { turns } from '../../../runner/index.ts';
 import {
   chatApp,
@@ -138,6 +140,11 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'tool approval, pure': {
     name: 'rule',
     call: given => tool({ ...basics, approval: { pure: true, rule: () => true, ...given } }),
+  },
+  'rule options': { name: 'mode', call: given => rule({ when: never('pay'), ...given }) },
+  'rule then': {
+    name: 'quorum',
+    call: given => rule({ when: never('pay'), then: { type: 'ask', ...given } }),
   },
   'mcp options': { name: 'trustHints', call: given => mcp({ command: 'node', ...given }) },
   'mcp tools': {

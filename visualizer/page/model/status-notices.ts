@@ -31,6 +31,7 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
   activeMs: overLimit('active time'),
   'usage-unknown':
     "The run has a limit on tokens or cost, and a turn reported no usage. Set onUnknownUsage: 'estimate' in the agent, use a model that reports usage, or remove the limit.",
+  rule: 'A rule of the agent stopped the run. The refused call names it in the conversation.',
   repeatedFailures: 'The same call failed too often with the same input. See its error in the conversation.',
 };
 

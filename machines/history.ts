@@ -1,0 +1,40 @@
+import type { Item } from '../protocol/item.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import type { PastCall } from '../protocol/rule.ts';
+import type { Context } from './context.ts';
+import { pastCall, providerCalls, wasBegun } from './ledger.ts';
+import { toolResults } from './tool-results.ts';
+
+/**
+ * The history of a run without those before it. A run that keeps none has all that its transcript and its ledger show: a
+ * refused call of it counts as begun.
+ */
+export function historyOf(
+  context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits'>,
+): readonly PastCall[] {
+  if (context.history !== undefined) return context.history;
+  const counted = Object.entries(context.ledger.counts).flatMap(([name, count]) =>
+    Array.from({ length: count }, (): PastCall => ({ callId: '', name, input: null, outcome: 'done' })),
+  );
+  return [...counted, ...historyIn(context.transcript, context.edits)];
+}
+
+/** The history that a transcript shows. */
+export function historyIn(transcript: readonly Item[], edits: Context['edits'] = []): readonly PastCall[] {
+  const settled = toolResults({ transcript, edits }).map(
+    ({ callId, name, input, isError }): PastCall => ({
+      callId,
+      name,
+      // Read from JSON: from the text of the call, or from an edit of it.
+      input: input as JsonValue,
+      outcome: isError ? 'failed' : 'done',
+    }),
+  );
+  return [...providerCalls(transcript), ...settled];
+}
+
+/** The history for a run that continues this one: of what has begun and not settled, the outcome is not known. */
+export function closeHistory(context: Context): readonly PastCall[] {
+  const open = context.calls.filter(call => call.status !== 'settled' && wasBegun(call));
+  return [...historyOf(context), ...open.map(call => pastCall(call, 'unknown'))];
+}
