@@ -201,6 +201,7 @@ export function narrowLimits(own: Limits, share: Partial<Limits>): Limits {
 export interface RunHandle {
   readonly id: string;
   readonly context: Readonly<Context>;
+  /** @internal */
   readonly durable: { seq: number };
   settled(): Promise<Settled>;
   submit(commands: readonly RunCommand[]): Promise<SubmitResult>;
