@@ -73,6 +73,19 @@ export function createGateway(
   };
 }
 
+const gateways = new WeakMap<object, Gateway>();
+
+/** The gateway of a handler of `createResponsesHandler`, or the one that all apps with the same options object share. */
+export function gatewayOf(options: GatewayOptions | Handler): Gateway {
+  const known = gateways.get(options);
+  if (known !== undefined) return known;
+  if (typeof options === 'function')
+    throw new TypeError('Expected the handler of createResponsesHandler, or the options of responsesApp.');
+  const made = createGateway(options);
+  gateways.set(options, made);
+  return made;
+}
+
 /** Resumes the runs of requests whose process is gone, now and periodically, until the result closes the gateway. */
 export function recoverRequests({ service, agentsByRun }: Gateway, options: GatewayOptions): () => void {
   const { store, host = systemHost, log = warn } = options;
@@ -112,5 +125,6 @@ export function createResponsesHandler(agents: Agents, options: ResponsesHandler
   const { service, responses, messages, chat } = gateway;
   const { bodyBytes } = service.admission.limits;
   const handler = handlerOf([responses, messages, chat], { bodyBytes, ...options }, { log });
+  gateways.set(handler, gateway);
   return Object.assign(handler, { close: recoverRequests(gateway, opened) });
 }

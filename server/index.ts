@@ -12,8 +12,8 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { Store } from '../protocol/store.ts';
 import { Admission } from './access/admission.ts';
 import type { AccessRecord } from './access/request-record.ts';
-import { createGateway, type Gateway, type GatewayOptions, recoverRequests } from './gateway.ts';
-import { appOf } from './handler.ts';
+import { type Gateway, type GatewayOptions, gatewayOf, recoverRequests } from './gateway.ts';
+import { appOf, type Handler } from './handler.ts';
 import type { MountedApi } from './mounted-api.ts';
 import { BODY_LIMITS } from './read-body.ts';
 import { logRequests } from './request-log.ts';
@@ -47,8 +47,11 @@ export type RunsOptions = AccessOptions & {
   agents: readonly Agent[];
   /** Default: the store of the first agent. */
   store?: Store;
-  /** The options object of `responsesApp` and `chatApp`, so that their runs can be decided here too. */
-  gateway?: GatewayOptions;
+  /**
+   * The options object of `responsesApp` and `chatApp`, or the handler of `createResponsesHandler`, so that their runs can be
+   * decided here too.
+   */
+  gateway?: GatewayOptions | Handler;
   /** Receives one line per problem, for the operator; never a secret. Default: a warning of the process. */
   log?(line: string): void;
 };
@@ -79,7 +82,7 @@ const GATEWAY_NAMES: NamesOf<GatewayOptions & AccessOptions> = {
  */
 export function runsApp(options: RunsOptions): ServerApp {
   refuseUnknownOptions('runsApp', options, RUNS_NAMES);
-  if (options.gateway !== undefined)
+  if (options.gateway !== undefined && typeof options.gateway !== 'function')
     refuseUnknownOptions('gateway of runsApp', options.gateway, GATEWAY_NAMES);
   const { agents, gateway, authorize, onRequest, log = warn } = options;
   const store = options.store ?? agents[0]?.store;
@@ -116,16 +119,6 @@ export function chatApp(options: GatewayOptions & AccessOptions): ServerApp {
   refuseUnknownOptions('chatApp', options, GATEWAY_NAMES);
   const gateway = gatewayOf(options);
   return serverApp(gateway.chat, accessOf(options, gateway));
-}
-
-const gateways = new WeakMap<GatewayOptions, Gateway>();
-
-function gatewayOf(options: GatewayOptions): Gateway {
-  const known = gateways.get(options);
-  if (known !== undefined) return known;
-  const made = createGateway(options);
-  gateways.set(options, made);
-  return made;
 }
 
 type ServerOptions = AccessOptions & { admission: Admission; log(line: string): void };

@@ -4,11 +4,10 @@ import { afterEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, tool } from '../../agent/index.ts';
+import { createChatHandler } from '../../fronts/ai-sdk-ui/index.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import { createGateway } from '../../server/gateway.ts';
-import { handlerOf } from '../../server/handler.ts';
-import { createResponsesHandler, type Handler } from '../../server/index.ts';
+import { createResponsesHandler, type Handler, runsApp } from '../../server/index.ts';
 import { memory } from '../../stores/memory.ts';
 
 const closing: Handler[] = [];
@@ -190,35 +189,23 @@ describe('agents as models of the openai client', () => {
     },
   );
 
-  test('a response whose answer was under review stays so; the next request reads what was given, or withdraws the review', async () => {
+  test('a request that comes before the decision takes the place of an answer under review', async () => {
     const { model, asked } = watched([{ text: 'It costs 5.' }, { text: 'Good.' }]);
-    const store = memory();
-    const guardrails = {
-      answer: (text: string) =>
-        text === 'Good.' ? ({ type: 'pass' } as const) : ({ type: 'ask', reason: 'a price' } as const),
-    };
-    const reviewed = createAgent({ name: 'reviewed', model, store, finalAnswer: 'held', guardrails });
-    const gateway = createGateway({ store, log: () => {} }, new Map([['reviewed', reviewed]]));
-    const openai = openaiOf(handlerOf([gateway.responses], {}, { log: () => {} }));
-    const next = async (previous_response_id: string) =>
-      await openai.responses.create({ model: 'reviewed', input: 'Thanks.', previous_response_id });
-    for (const isDecided of [true, false]) {
-      const first = await openai.responses.create({ model: 'reviewed', input: 'Go.' });
-      const [record] = (await store.list()).runs;
-      const run = await (await gateway.service.agentFor(record as never))?.open(record?.runId ?? '');
-      const settled = await run?.settled();
-      const [review] = settled?.status === 'waiting' ? settled.reviews : [];
-      if (isDecided) await run?.approve(review ?? '', { answer: 'Ask sales.' });
-      if (isDecided) await run?.settled();
-      expect(await openai.responses.retrieve(first.id)).toMatchObject({
-        output: [],
-        incomplete_details: { reason: 'answer_under_review' },
-      });
-      expect(await next(first.id)).toMatchObject({ status: 'completed', output_text: 'Good.' });
-      const read = JSON.stringify(asked.at(-1)?.transcript);
-      expect(read).toContain(isDecided ? 'Ask sales.' : 'was not given');
-      if (!isDecided) expect(await run?.approve(review ?? '')).toMatchObject({ accepted: false });
-    }
+    const reviewed = createAgent({
+      name: 'reviewed',
+      model,
+      store: memory(),
+      guardrails: {
+        answer: text => (text === 'Good.' ? { type: 'pass' } : { type: 'ask', reason: 'a price' }),
+      },
+    });
+    const openai = clientOf(reviewed);
+    const first = await openai.responses.create({ model: 'reviewed', input: 'Go.' });
+    const next = { model: 'reviewed', input: 'Thanks.', previous_response_id: first.id };
+    expect(await openai.responses.create(next)).toMatchObject({ status: 'completed', output_text: 'Good.' });
+    expect(JSON.stringify(asked.at(-1)?.transcript)).toContain('This answer was not given');
+    const { runs } = await reviewed.store.list({});
+    expect(runs).toMatchObject([{ status: 'finished' }]);
   });
 
   test('a request that names an agent runs it, with its instructions and tools', async () => {
@@ -288,14 +275,67 @@ describe('agents as models of the openai client', () => {
     expect(answer.choices[0]?.message.content).toBe('Hello.');
   });
 
+  /** Sends a command about what the only run waits for to the runs API beside the handler. */
+  async function decideBeside(
+    handler: Handler,
+    agent: Agent,
+    command: string,
+    body: object,
+  ): Promise<number> {
+    const runs = runsApp({ agents: [agent], gateway: handler, log: () => {} });
+    const headers = { host: '127.0.0.1', 'content-type': 'application/json' };
+    const inbox = (await (await runs.request('http://127.0.0.1/inbox', { headers })).json()) as Inbox;
+    const [item] = inbox.items;
+    const path = `http://127.0.0.1/runs/${item?.runId}/${command}`;
+    const sent = JSON.stringify({ callId: item?.call.callId, ...body });
+    const { status } = await runs.request(path, { method: 'POST', headers, body: sent });
+    await expect.poll(async () => (await agent.store.get(item?.runId ?? ''))?.status).toBe('finished');
+    runs.close();
+    return status;
+  }
+  type Inbox = { items: { runId: string; call: { callId: string } }[] };
+
   test('ends a chat completion at a gated call, which the runs API can decide', async () => {
-    const { desk, refunded } = makeDesk([{ ...REFUND, text: 'I ask.' }], { approval: true });
+    const turns = [{ ...REFUND, text: 'I ask.' }, { text: 'Refunded.' }];
+    const { desk, refunded } = makeDesk(turns, { approval: true });
     const messages = [{ role: 'user' as const, content: 'Refund it.' }];
-    const answer = await clientOf(desk).chat.completions.create({ model: 'desk', messages });
+    const handler = handlerFor(desk);
+    const answer = await openaiOf(handler).chat.completions.create({ model: 'desk', messages });
     expect(answer.choices).toMatchObject([{ message: { content: 'I ask.' } }]);
     expect(refunded).toEqual([]);
-    const { runs } = await desk.store.list({});
-    expect(runs).toMatchObject([{ status: 'waiting' }]);
+    expect(await decideBeside(handler, desk, 'approve', {})).toBe(200);
+    expect(refunded).toEqual([5]);
+  });
+
+  test('the runs API decides about an answer under review, and the next request reads what was given', async () => {
+    const { model, asked } = watched([{ text: 'It costs 5.' }, { text: 'Good.' }]);
+    const reviewed = createAgent({
+      name: 'reviewed',
+      model,
+      store: memory(),
+      finalAnswer: 'held',
+      guardrails: {
+        answer: text => (text === 'Good.' ? { type: 'pass' } : { type: 'ask', reason: 'a price' }),
+      },
+    });
+    const handler = handlerFor(reviewed);
+    const openai = openaiOf(handler);
+    const first = await openai.responses.create({ model: 'reviewed', input: 'Go.' });
+    expect(await decideBeside(handler, reviewed, 'approve', { answer: 'Ask sales.' })).toBe(200);
+    expect(await openai.responses.retrieve(first.id)).toMatchObject({
+      output: [],
+      incomplete_details: { reason: 'answer_under_review' },
+    });
+    const next = { model: 'reviewed', input: 'Thanks.', previous_response_id: first.id };
+    expect(await openai.responses.create(next)).toMatchObject({ status: 'completed', output_text: 'Good.' });
+    expect(JSON.stringify(asked.at(-1)?.transcript)).toContain('Ask sales.');
+  });
+
+  test('the runs API takes no other handler for the gateway', () => {
+    const { desk } = makeDesk([]);
+    const gateway = createChatHandler(desk);
+    closing.push(gateway);
+    expect(() => runsApp({ agents: [desk], gateway })).toThrow(TypeError);
   });
 });
 
