@@ -7,6 +7,7 @@ import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/sto
 import { removeTemporaryFolders } from '../support/temporary-folders.ts';
 import { killWorkers } from '../support/workers/kill-workers.ts';
 import { WorkerPool } from '../support/workers/worker-pool.ts';
+import { findAgent } from './agents.ts';
 import { buildWorker } from './build-worker.ts';
 import { SERVER } from './open-store.ts';
 import { proveOutages } from './outages/prove-outages.ts';
@@ -16,7 +17,7 @@ import { readScenario } from './scenario.ts';
 
 const HELP = `Kills processes at every point of a run and checks how the run ends.
 
-  npm run crash -- [--scenarios N] [--seed N] [--lanes N] [--json]
+  npm run crash -- [--scenarios N] [--agents NAME,…] [--seed N] [--lanes N] [--json]
   npm run crash -- --store postgres [--scenarios N] …
   npm run crash -- --workers [--store postgres]   kills workers: 200 runs, 3 workers, 60 kills
   npm run crash -- --outages                     PostgreSQL fails with 40 runs in flight; store calls of idle runs
@@ -25,6 +26,7 @@ const HELP = `Kills processes at every point of a run and checks how the run end
   --store NAME   sqlite (default), or postgres: a server of its own, from PostgreSQL on this machine
   --scenarios N  total number without the control: all single kills, then double kills (default 3200);
                  with postgres a sample, a third of it double kills (default 600)
+  --agents       only these of the agents
   --seed N       selects the double kills (default 1)
   --lanes N      concurrent processes (default: one per core, at least 2)
   --only         run one scenario and keep its folder
@@ -34,6 +36,7 @@ const { values: options } = parseArgs({
   options: {
     store: { type: 'string', default: 'sqlite' },
     scenarios: { type: 'string' },
+    agents: { type: 'string' },
     seed: { type: 'string', default: '1' },
     lanes: { type: 'string', default: String(Math.max(2, availableParallelism())) },
     only: { type: 'string' },
@@ -107,6 +110,7 @@ async function runAll(): Promise<void> {
     folder,
     lanes: readCount('lanes'),
     scenarios,
+    ...(options.agents !== undefined && { agents: options.agents.split(',').map(findAgent) }),
     seed: readCount('seed'),
     // A COMMIT of SQLite; in PostgreSQL an append is one statement.
     ...(server !== null && {
@@ -122,7 +126,7 @@ async function runAll(): Promise<void> {
   await server?.stop();
   removeTemporaryFolders();
   const least = server === null ? Math.min(LEAST_SCENARIOS, scenarios) : scenarios * LEAST_SHARE;
-  const tooFew = proof.scenarios < least;
+  const tooFew = options.agents === undefined && proof.scenarios < least;
   if (tooFew) proof.problems.push(`only ${proof.scenarios} scenarios were killed and continued to their end`);
   for (const problem of proof.problems) console.error(problem);
   console.log(options.json ? JSON.stringify(proof) : describe(proof));
