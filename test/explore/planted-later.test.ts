@@ -212,6 +212,25 @@ const PLANTED: Planted[] = [
     }),
     MESSAGES,
   ],
+  [
+    'that keeps the tools of the calling agent after a hand-off',
+    recording((context, event) => {
+      const after = fold(context, event);
+      if (!after.calls.some(({ forwards }) => forwards !== undefined)) return after;
+      const { inbox } = context;
+      return { ...fold({ ...context, inbox: [] }, event), inbox, answer: null, answeredBy: null };
+    }),
+    IN_ORDER,
+  ],
+  [
+    'that hands messages on to another tool of the calling agent',
+    recording((context, event) =>
+      mapCalls(fold(context, event), call =>
+        call.forwards === undefined ? call : { ...call, name: 'lookup' },
+      ),
+    ),
+    AS_PROPOSED,
+  ],
 ];
 
 /** Takes what the guard takes as a decision about the answer, which is as it was when its review was asked for. */
@@ -266,7 +285,7 @@ const PLANTED_IN_REVIEWS: Planted[] = [
   ],
 ];
 
-const OF_HAND_OFFS: readonly string[] = PLANTED.slice(-3).map(([name]) => name);
+const OF_HAND_OFFS: readonly string[] = PLANTED.slice(-5).map(([name]) => name);
 
 /** `npm test` plants a twelfth of the defects of each kind. */
 const SAMPLED = sampledByKind(PLANTED, 12, ([, , breaks]) => breaks.source);
