@@ -13,6 +13,8 @@ import { clientCalls } from './client-calls.ts';
 export type Recipe = {
   turns: ScriptedTurn[];
   words: ('approve' | 'reject' | 'answer' | 'send' | 'cancel')[];
+  /** Whether people review each answer. */
+  isReviewed?: boolean;
 };
 
 const round = fc
@@ -25,12 +27,16 @@ export const recipes: fc.Arbitrary<Recipe> = fc.record({
     .array(fc.oneof({ weight: 3, arbitrary: round }, failure), { maxLength: 4 })
     .map(turns => [...turns, { text: 'Done.' }]),
   words: fc.array(fc.constantFrom('approve', 'reject', 'answer', 'send', 'cancel'), { maxLength: 8 }),
+  isReviewed: fc.boolean(),
 });
 
 export type Recorded = { host: ManualHost; store: Store; agent: Agent; run: Run };
 
 /** Plays a recipe to the end of its commands; the run may still be at rest then. */
-export async function recordRun({ turns, words }: Recipe, store = memory()): Promise<Recorded> {
+export async function recordRun(
+  { turns, words, isReviewed = false }: Recipe,
+  store = memory(),
+): Promise<Recorded> {
   const host = new ManualHost();
   const agent = createAgent({
     name: 'recorded',
@@ -47,15 +53,20 @@ export async function recordRun({ turns, words }: Recipe, store = memory()): Pro
       }),
       clientTool('show'),
     ],
+    ...(isReviewed && { guardrails: { answer: () => ({ type: 'ask', reason: 'someone has to see it' }) } }),
   });
   const run = await agent.start('go');
   for (const word of words) {
     const settled = await host.settle(run.settled());
     if (settled.status !== 'waiting') break;
     const [approval] = settled.approvals;
+    const [review] = settled.reviews;
     const open = approval ?? clientCalls(settled)[0];
     if (word === 'send') await run.send('And then?');
     else if (word === 'cancel') await run.cancel();
+    else if (review !== undefined && word === 'reject') await run.reject(review, { reason: 'say it better' });
+    else if (review !== undefined)
+      await run.approve(review, word === 'answer' ? { answer: 'Another answer.' } : {});
     else if (open === undefined) break;
     else if (word === 'answer' || approval === undefined)
       await run.answer(open.callId, { output: { ok: 1 } });
