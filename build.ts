@@ -69,7 +69,7 @@ async function findImports(entry: string): Promise<ReadonlySet<string>> {
 
 const core = ['engine/driver/live.ts', 'machines/snapshot.ts', 'machines/step.ts'];
 const machine = new Set((await Promise.all(core.map(findImports))).flatMap(found => [...found]));
-/** Pages that only observe a run load no more than this. */
+/** All that a page loads if it only observes a run. */
 const page = await findImports('fronts/react/remote-run.ts');
 const loop = await findImports('agent/machine.ts');
 const library = await findImports('agent/index.ts');

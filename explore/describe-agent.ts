@@ -53,7 +53,7 @@ export type ExploredAgent = {
   /** Some tools are unknown. */
   lacksTools?: true;
   tools: ExploredTool[];
-  /** The rules that are followed: calls that differ for them are told apart. */
+  /** The rules that are followed. Calls that differ for them count as different. */
   monitor?: Monitor;
   /** The parts that exploration skips, with reasons. */
   notes: string[];

@@ -266,7 +266,7 @@ function followRequest(model: ReferenceModel, { effects, state: { context } }: S
   if (sealed) model.ungrown.push(`turn ${context.turn.number} sends ${sealed.id}, which is void`);
 }
 
-/** A turn that does not say what was sent cannot be compared with, and says nothing of what is void. */
+/** A turn without `sent` cannot be compared with the next one, and names no reasoning that is void. */
 function followRead(model: ReferenceModel, { sent }: Of<'turn.completed'>): void {
   if (sent === undefined) {
     model.read = null;
@@ -341,7 +341,7 @@ export function isForAnyone({ by, not, quorum }: Duties): boolean {
 
 type Who = { by?: string; groups?: readonly string[] };
 
-/** Whether the call is for this person to decide: everyone, if it asks for nobody in particular. */
+/** Whether this person may decide the call: its groups include the person, and it does not exclude the name. */
 export function isFor(call: Duties, { by: name, groups = [] }: Who, model: ReferenceModel): boolean {
   if (isForAnyone(call)) return true;
   const { starters, writers } = model;
@@ -354,7 +354,7 @@ export function isFor(call: Duties, { by: name, groups = [] }: Who, model: Refer
   );
 }
 
-/** Whom an accepted decision should have been refused; `null` if nobody. */
+/** Who decided without being allowed to; `null` if nobody did. */
 export function findIntruder(event: ChartEvent, model: ReferenceModel): string | null {
   if (event.type === 'review.decided') {
     const { review } = model;

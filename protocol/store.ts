@@ -407,7 +407,7 @@ export interface DeltaStore {
  * whether the operation was committed: read the run again. `stores/conformance.ts` tests an implementation.
  */
 export interface Store {
-  /** `false` if nobody verifies its journals: their entries then have no hash of the state. Default `true`. */
+  /** `false`: entries get no hash of the state, so that `replay` cannot verify the journals. Default `true`. */
   readonly hashes?: boolean;
   /**
    * Creates a journal with `event` as entry 1, followed by `rest`, and claims the run if `claim` is given, all in one
@@ -470,7 +470,7 @@ export interface Store {
   takeWork?(request: WorkRequest): Promise<RunRecord[]>;
   /** Returns how many runs `takeWork` would return, and reserves none. */
   countWork?(request: WorkRequest): Promise<number>;
-  /** Calls `onWork` when `takeWork` may find runs. Otherwise like `watch`; a `wakeAt` that comes is not told. */
+  /** Calls `onWork` when `takeWork` may find runs. Otherwise like `watch`. Does not call it when a `wakeAt` comes. */
   watchWork?(onWork: () => void): () => void;
   /**
    * Stores the state after `seq`; a store may keep only one snapshot per run. Drops the state of a run that was redacted
@@ -494,7 +494,7 @@ export interface Store {
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
   /** The text of turns in progress. Without it, a process that follows a run has the text of a turn at its end. */
   readonly deltas?: DeltaStore;
-  /** Rejects with `store-full` after a write was refused for want of room, while a megabyte does not fit. */
+  /** Rejects with `store-full` after a write failed because the disk was full, until a megabyte fits again. */
   assertRoom?(): Promise<void>;
   /** Returns the number of runs with each status, without reading them. */
   count?(): Promise<Record<RunStatus, number>>;

@@ -100,7 +100,7 @@ function json(schema: z.core.$ZodType): JsonObject {
   return { content: { 'application/json': { schema: toSchema(schema) } } };
 }
 
-/** The JSON Schema of what is sent for a schema. Refers to the components, except to `own`. */
+/** The JSON Schema of the value that is sent for a schema. Refers to the components, except to `own`. */
 export function toSchema(schema: z.core.$ZodType, own?: z.core.$ZodType): JsonObject {
   const { $schema, ...rest } = z.toJSONSchema(schema, {
     unrepresentable: 'any',

@@ -63,8 +63,8 @@ type ExecutionOptions = {
 /**
  * Converts tools of the AI SDK, named by their keys. A tool without `execute` is a client tool. The values that an
  * `execute` yields are sent as progress, and the last one is the result. `settings` adds by name what the AI SDK's tools
- * do not say; without it a tool is `once`, so it is never run twice unasked. The types of names, inputs and results reach
- * the agent's settled runs; the result of a tool with `toModelOutput` may be content.
+ * do not say; without it a tool is `once`, so it never runs twice unless a person says so. The types of names, inputs
+ * and results reach the agent's settled runs; the result of a tool with `toModelOutput` may be content.
  * Throws an `EngineError` `agent-invalid` for a tool of a provider, an invalid schema, or settings of an unknown tool.
  *
  * @example

@@ -5,7 +5,7 @@ import type { ToolDefinition } from '../../protocol/turn.ts';
 import { partsOfResult, textOfResult } from '../turn/content.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 
-/** What a member must be that an item cannot lack. */
+/** The form of a required member. */
 export type MemberForm = 'text' | 'object' | 'list' | 'any';
 type Members = Readonly<Record<string, MemberForm>>;
 
@@ -172,7 +172,7 @@ export function hasMember(item: JsonObject, name: string, form: MemberForm): boo
   return form === 'list' ? Array.isArray(value) : value !== undefined;
 }
 
-/** The members of the item that answers a call, besides its type and ids, and what is said after it. */
+/** The members of the item that answers a call, besides its type and ids, and the note after it. */
 export function writeAnswer(
   { output: { members, write, note } }: CallKind,
   result: CallResult,

@@ -19,7 +19,7 @@ export function changedInstructions(instructions: string): string {
   return `From here on, these instructions apply instead of the earlier ones:\n\n${instructions}`;
 }
 
-/** What the model is told of a call whose result the transcript lacks: providers refuse a call without one. */
+/** The result of a call that has none in the transcript: providers refuse a call without one. */
 export function missingResult(callId: string): ToolResultItem {
   return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
 }

@@ -373,7 +373,10 @@ export class Driver {
 /** How often a store that notifies of inputs and claims is looked at, in ms: for what it did not report. */
 const WATCHED_POLL_MS = 5_000;
 
-/** Looks when the store tells of changes, and often enough to renew the lease. One look at a time; returns what ends it. */
+/**
+ * Looks when the store reports a change, and often enough to renew the lease. One look at a time. Returns a function
+ * that ends it.
+ */
 function lookForEntries(
   { store, host, runId, leaseMs }: Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'>,
   look: () => Promise<void>,

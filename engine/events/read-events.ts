@@ -29,7 +29,7 @@ type ReadOptions = {
   follow?: boolean;
 };
 
-/** Whether the stories of sub-agents' runs are told too. Default `apart`: they are not. */
+/** `merged`: with the stories of the sub-agents' runs. Default `apart`: without them. */
 type WithSubAgents = { subAgents?: 'apart' | 'merged' };
 
 export type StoryReadOptions = ReadOptions &
@@ -40,7 +40,7 @@ export type StoryReadOptions = ReadOptions &
 
 export type StoryBatchOptions = ReadOptions &
   WithSubAgents & {
-    /** What the end is waited for. */
+    /** Reading ends once this resolves. */
     until?: () => Promise<unknown>;
   };
 

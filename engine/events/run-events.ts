@@ -68,7 +68,7 @@ export class RunEvents {
     for (const subscriber of this.#subscribers) subscriber.wake();
   }
 
-  /** Reads other processes' entries after a pause, if anybody still reads. Concurrent callers share one refresh. */
+  /** Reads other processes' entries after a pause, if there are still readers. Concurrent callers share one refresh. */
   refreshLater({ nap, refresh }: Refresh): Promise<void> {
     this.#refreshing ??= nap()
       .then(() => (this.#subscribers.size > 0 ? refresh() : undefined))

@@ -110,7 +110,7 @@ export async function settledWithin(
   return (await endWithin(Promise.allSettled(work), host, ms)) !== null;
 }
 
-/** Reports a problem to whoever operates this process: by default, Node prints the line on stderr. */
+/** Reports a problem to the operator of this process: by default, Node prints the line on stderr. */
 export function warn(line: string): void {
   globalThis.process?.emitWarning?.(line, 'AgentchartWarning');
 }

@@ -156,7 +156,7 @@ function isOfModel(item: Item | undefined): boolean {
   return OF_MODEL.has(item?.type) || (item !== undefined && isAnswer(item));
 }
 
-/** A call that is known keeps what is known of it, unless `isAlone`: then it is qualified again, beside the others. */
+/** A known call stays as it was qualified, unless `isAlone`: then it is qualified again, beside the others. */
 async function qualify(
   open: readonly ToolCallItem[],
   { context, host, connectTools, rules, loadPast }: EditedRun,

@@ -218,7 +218,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * Starts after entry `after` (default 0) and ends once the run rests or has ended; with `follow`, once it has ended.
    * With `settle` it drives the run and ends as `settled()` does: once the runs of its sub-agents rest too.
    *
-   * With `subAgents: 'merged'`, the events of sub-agents' runs are told too, between the start and the result of their
+   * With `subAgents: 'merged'`, the story has the events of sub-agents' runs, between the start and the result of their
    * calls: each run's in its order, and those of calls that are open at `after` from their beginning.
    */
   story(options: StoryReadOptions = {}): AsyncGenerator<StoryEvent> {

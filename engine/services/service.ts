@@ -53,7 +53,7 @@ export interface ServiceScope {
 /** The longest reason of a doubt or a quarantine, in bytes of UTF-8. */
 export const LONGEST_REASON_BYTES = 10_000;
 
-/** How a service is told to stop. */
+/** The driver's request to a service to stop. */
 export class Stop {
   readonly #abort = new AbortController();
   isStopped = false;

@@ -60,7 +60,7 @@ export class FamilyStory {
   readonly #members: Map<string, Member>;
   #open: FollowOptions['open'] | null = null;
   readonly #arrived: { member: Member; batch: readonly RunHappening[] }[] = [];
-  /** The last entries to tell, by run, once nothing more is to be expected. */
+  /** The seqs of the last entries to tell, by run, once no run will add more. */
   #last: ReadonlyMap<string, number> | null = null;
   #failure: { error: unknown } | null = null;
   #isStopped = false;
@@ -73,12 +73,12 @@ export class FamilyStory {
     this.#members = new Map([[runId, this.#top]]);
   }
 
-  /** The state of the top run after the last entry that was told; `null` before the first. */
+  /** The state of the top run after the last entry of its story; `null` before the first. */
   get state(): ChartState | null {
     return this.#top.story?.state ?? null;
   }
 
-  /** The last entry that was told of each run, by run. */
+  /** The seq of the last entry of each story, by run. */
   get seqs(): ReadonlyMap<string, number> {
     return new Map([...this.#members].flatMap(([runId, { story }]) => (story ? [[runId, story.seq]] : [])));
   }

@@ -25,7 +25,7 @@ export class Story {
     this.seq = begin?.seq ?? 0;
   }
 
-  /** Tells an entry or a delta. A repeated entry tells nothing. */
+  /** Returns the events of an entry or a delta; none for a repeated entry. */
   take(happening: RunHappening): StoryEvent[] {
     if (!('seq' in happening)) return this.takeDelta(happening);
     const { seq, ...event } = happening;

@@ -141,8 +141,8 @@ export type StoryEvent = { runId: string } /**
   /** The run rests with other things open than before, or has ended. What sub-agents wait for is not included. */
   | ({ type: 'settled'; settled: StorySettled } & FromEntry)
   /**
-   * An entry that no other event tells: an edit, a claim, what happened to a running call. What follows from it for calls
-   * and for the run is told after it.
+   * An entry without an event of its own: an edit, a claim, what happened to a running call. Events about calls and the
+   * run that follow from it come after it.
    */
   | ({ type: 'note'; event: RunEvent } & FromEntry)
 );

@@ -295,7 +295,7 @@ export class StoryTeller {
     if (live !== null && live.text !== '') this.#tell({ type: 'answer.discarded', callId: live.callId });
   }
 
-  /** The call has its result: what was said is its beginning, or does not count. */
+  /** Once the call has its result: discards the pieces, unless the answer begins with them. */
   #endAnswer({ callId }: Call, { answer, answeredBy }: Context): void {
     this.#answered = callId;
     const text = answeredBy?.type === 'agent' ? filterText(answer?.text ?? '', this.#filters) : '';
@@ -420,7 +420,7 @@ export class StoryTeller {
     this.#tell({ type: 'call.decided', ...from, callId, approved, ...how });
   }
 
-  /** An answer that is checked is told once it has passed. */
+  /** Without a check. `#tellPassed` tells an answer that has passed one. */
   #tellAnswer(from: Entry, before: ChartState, after: ChartState): void {
     const { answeredBy, config } = after.context;
     if (answeredBy !== before.context.answeredBy && !config.checksAnswer) this.#tellTaken(from, after);

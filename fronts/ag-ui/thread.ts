@@ -8,8 +8,8 @@ export type ToolMessage = Extract<Message, { role: 'tool' }>;
 type ToolCall = NonNullable<AssistantMessage['toolCalls']>[number];
 
 /**
- * The messages of a thread, as a client has them that applied all events, and which of them the client of a request has
- * of its own.
+ * The messages of a thread as they are in a client that has applied all events, and which of them the client of a request
+ * has itself.
  *
  * M1 A message has the same id in every stream and every process, because the id is derived from the journal.
  * M2 The results of calls follow directly after the message that made the calls.

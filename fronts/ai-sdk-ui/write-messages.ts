@@ -52,7 +52,7 @@ type Passed = { open: ShownCall; output: JsonValue };
 /** The tool of the part that asks for a review of the answer. No tool of an agent can have this name. */
 export const REVIEW = 'agentchart.review';
 
-const DECIDED_NO_MORE = 'It can be decided no more.';
+const TOO_LATE = 'It can no longer be decided.';
 
 const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
 
@@ -471,18 +471,18 @@ export class MessageWriter {
   #endReviews(runId: string): void {
     for (const open of [...this.#calls.values()]) {
       const isOfRun = open.id === this.#idOf({ runId, callId: open.id.slice(open.id.indexOf('/') + 1) });
-      if (isOfRun && open.call.name === REVIEW) this.#deny(open, DECIDED_NO_MORE);
+      if (isOfRun && open.call.name === REVIEW) this.#deny(open, TOO_LATE);
     }
   }
 
-  /** Ends what is open in the sub-agent's run that a call waited for: it can be decided no more. */
+  /** Ends what is open in the sub-agent's run that a call waited for: it can no longer be decided. */
   #leave(callId: string): void {
     const child = this.#below.get(callId);
     this.#below.delete(callId);
     for (const open of child === undefined ? [] : [...this.#calls.values()]) {
       if (!open.id.startsWith(`${child}/`)) continue;
       this.#leave(open.id);
-      if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, DECIDED_NO_MORE);
+      if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, TOO_LATE);
       this.#calls.delete(open.id);
     }
   }

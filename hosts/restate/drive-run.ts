@@ -39,7 +39,7 @@ class DeliveredRun extends Supervisor {
  * V1 A delivery uses the engine's driver and services, and claims the run under a new epoch. The journal is written by
  *    calls to Restate's ingress, so `tool.started` is durable before a tool's function is called.
  * V2 A delivery that Restate repeats in this process joins the delivery in progress. In another process it claims the
- *    run and thereby fences this process.
+ *    run, which fences this process.
  * V3 An error that a retry cannot correct (unknown agent, another version, a damaged journal, a defect) quarantines the
  *    run: by an entry if its journal can be folded; otherwise its object refuses deliveries until a person resumes it.
  * V4 A process that drains refuses deliveries before it uses Restate's context, so that Restate may give them to a

@@ -28,7 +28,7 @@ describe('the chat example', () => {
   });
 });
 
-test('whoever starts a run of the chat example never decides its refund, in all states that the run can have', async () => {
+test('the person who starts a run of the chat example never decides its refund, in all states that the run can have', async () => {
   await import('../support/use-sources.ts');
   const { lookUpOrder, refund } = await import('../../examples/apps/use-chat/tools.ts');
   const agent = createAgent({

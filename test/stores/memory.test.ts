@@ -9,7 +9,7 @@ describe('the memory store', () => {
   for (const { name, run } of storeChecks({ open: async () => memory(), openAgain: async store => store }))
     test(name, run);
 
-  test('says to whoever opens a run in a new one that runs of other processes are not in it', async () => {
+  test('tells in its error that it has no runs of other processes', async () => {
     const store = memory();
     const agent = createAgent({ name: 'desk', model: scripted([{ text: 'Done.' }]), store });
     const opened = agent.open('run_of_another_process');

@@ -134,7 +134,7 @@ function findDerived(journal: WholeJournal, { seq, path }: RedactedPlace): Redac
   return path.at(-1) === 'output' ? findPlace(journal, { seq, path: [...path.slice(0, -1), 'shown'] }) : [];
 }
 
-/** Where a later compaction tells of a value: its call in the ledger, and the texts that quote it. */
+/** Where a later compaction has a value: its call in the ledger, and the texts that quote it. */
 function findQuotes(journal: WholeJournal, places: readonly RedactedPlace[]): RedactedPlace[] {
   const calls = places.flatMap(place => {
     const callId = callAt(journal, place);

@@ -211,7 +211,7 @@ function namesOf(exposed: Exposed, chosen: ChosenTool): string[] {
   return Object.entries(exposed).flatMap(([known, tool]) => (isChosen(tool, chosen) ? [known] : []));
 }
 
-/** A name without a namespace can be that of a tool in one. */
+/** A name without a namespace may name a tool that has one. */
 function chosenName(
   exposed: Exposed,
   { name, namespace }: { name: string; namespace?: string | null | undefined },

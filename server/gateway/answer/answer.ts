@@ -64,7 +64,7 @@ export type TakenAnswer = { turn: number; place: number; message: MessageItem };
  *
  * R1 The answer depends only on the journal; deltas deliver parts of it earlier. They also show what failed attempts
  *    said, which the journal does not have.
- * R2 Entries before `from` are folded but tell nothing. The answer ends at the first entry where the run rests or has
+ * R2 Entries before `from` are folded but give no events. The answer ends at the first entry where the run rests or has
  *    ended and everything in the request was accepted. Later entries belong to the next answer.
  */
 export class GatewayAnswer {

@@ -75,8 +75,8 @@ type FeedOptions<Wire, Whole> = {
  * F3 After `closing`, readers get the error `shutting-down`; the run is not changed.
  * F4 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
  *    continue or has to end, readers get an error that says so.
- * F6 A run that is cancelled because its last reader left finishes the calls that have started. Nobody joins it any more.
  * F5 Readers that have events waiting take turns, so that the process does its other work meanwhile.
+ * F6 If the run is cancelled because its last reader left, calls that have started finish, and nobody can join.
  */
 export class ResponseFeed<Wire, Whole> {
   readonly id: string;
@@ -375,7 +375,7 @@ export class ResponseFeed<Wire, Whole> {
   }
 }
 
-/** What is told before a provider has begun to answer. */
+/** The events that come before a provider has begun to answer. */
 const BEFORE_ANSWER: readonly AnswerEvent['type'][] = ['begun', 'list', 'usage'];
 
 const FAILED = 'The server failed on this response. See its log for the cause.';

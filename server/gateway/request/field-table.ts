@@ -9,8 +9,8 @@ import { providersWith } from './shared-parameters.ts';
 
 export type FieldRule = {
   /**
-   * `used`: it means what it means at the API that has it. `hint`: it has no effect on what the answer means, and is
-   * ignored; the client and the log are told. `refused`: without it the answer would mean something else.
+   * `used`: it means the same as in the API that it comes from. `hint`: it has no effect on what the answer means, and
+   * is ignored; a response header and the log name it. `refused`: without it the answer would mean something else.
    */
   readonly fate: Fate;
   /** What becomes of it, or why nothing does. */
@@ -64,7 +64,7 @@ const usedFor = (
   ...(unless && { unless }),
 });
 
-/** Fields that are used and have no more to say. */
+/** Fields that are used and need no note. */
 function plain<const Names extends string>(names: Names) {
   const rules = names.split(' ').map(name => [name, used()] as const);
   return Object.fromEntries(rules) as { [Name in Split<Names>]: FieldRule };
@@ -306,7 +306,7 @@ export const MESSAGES_FIELDS = {
   thinking: usedWith(thinkingMembers, 'see docs/messages.md'),
   output_config: usedWith({
     ...plain('effort format'),
-    task_budget: usedFor(OF_ANTHROPIC, 'hint', 'what the model is told about its budget'),
+    task_budget: usedFor(OF_ANTHROPIC, 'hint', 'the budget that the model sees'),
   }),
   output_format: used('deprecated by Anthropic; `output_config.format` counts first'),
   stop_sequences: usedFor(providersWith('stop'), 'refused', undefined, [[]]),

@@ -17,7 +17,7 @@ export type CallEvent = Extract<
 
 type Told<Type extends CallEvent['type']> = Extract<CallEvent, { type: Type }>;
 
-/** A call as the model made it at an entry, and what the story tells of it. */
+/** A call as the model made it at an entry, and the events of the story about it. */
 export type CallRecord = { call: QualifiedCall; seq: number; told: CallEvent[] };
 
 /** A tool call and all that happened to it. Times in ms since the epoch. */

@@ -301,7 +301,7 @@ function useDecisionKeys(isKeyed = false, does: readonly [a: Key, e: Key, r: Key
 
 type Ask = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Question;
 
-/** Returns what asks about a decision: its words name what it is about as it is, or with the `value` that it gets. */
+/** Returns a function that asks about a decision. The question names the call with its own input, or with `value`. */
 function useQuestion(call: JsonOpenItem): Ask {
   const act = useAct();
   const subject = subjectOf(call);
