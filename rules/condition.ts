@@ -40,6 +40,7 @@ type Facts = {
   words: string;
   automata: readonly Automaton[];
   selectors: readonly string[];
+  about: readonly string[];
   holds(worlds: readonly Worlds[], call: RuleCall): Holds;
   verdict: RuleVerdict;
   by?: string[];
@@ -54,6 +55,8 @@ export class Condition {
   readonly automata: readonly Automaton[];
   /** The tools and tags that it names. */
   readonly selectors: readonly string[];
+  /** Of these, those for whose calls it may hold. */
+  readonly about: readonly string[];
   /** What becomes of a call for which it holds. */
   readonly verdict: RuleVerdict;
   /** The groups whose approval is asked for. */
@@ -61,10 +64,11 @@ export class Condition {
   readonly #holds: Facts['holds'];
 
   /** @internal */
-  constructor({ words, automata, selectors, verdict, by, holds }: Facts) {
+  constructor({ words, automata, selectors, about, verdict, by, holds }: Facts) {
     this.words = words;
     this.automata = automata;
     this.selectors = selectors;
+    this.about = about;
     this.verdict = verdict;
     if (by !== undefined) this.by = by;
     this.#holds = holds;
@@ -112,15 +116,16 @@ export class Condition {
       words: `${this.words} ${word} ${other.words}`,
       automata: [...this.automata, ...other.automata],
       selectors: [...new Set([...this.selectors, ...other.selectors])],
+      about: [...new Set([...this.about, ...other.about])],
       holds: (worlds, call) =>
         both(this.holds(worlds.slice(0, count), call), other.holds(worlds.slice(count), call)),
     });
   }
 
   #with(change: Partial<Facts>): Condition {
-    const { words, automata, selectors, verdict, by } = this;
+    const { words, automata, selectors, about, verdict, by } = this;
     const holds: Facts['holds'] = (worlds, call) => this.holds(worlds, call);
-    return new Condition({ words, automata, selectors, verdict, holds, ...(by && { by }), ...change });
+    return new Condition({ words, automata, selectors, about, verdict, holds, ...(by && { by }), ...change });
   }
 }
 
@@ -145,6 +150,7 @@ export class Never extends Condition {
       words: `never ${what}`,
       automata: [],
       selectors: [what],
+      about: [what],
       verdict: 'block',
       holds: (_, call) => always(selects(what, call)),
     });
@@ -157,6 +163,7 @@ export class Never extends Condition {
     return single({
       words: `never ${what} after ${other}`,
       selectors: [what, readSelector('after', other)],
+      about: [what],
       verdict: 'block',
       take: (state, call) => (state === 1 || selects(other, call) ? 1 : 0),
       holds: ({ least, most }, call) =>
@@ -182,6 +189,7 @@ export function atMost(count: number): { of(what: string): Condition } {
       single({
         words: `at most ${count} of ${readSelector('of', what)}`,
         selectors: [what],
+        about: [what],
         verdict: 'block',
         take: (state, call) => (selects(what, call) ? Math.min(count, state + 1) : state),
         holds: ({ least, earlier }, call) =>
@@ -202,6 +210,7 @@ export function needs(...groups: string[]): { for(what: string): Condition } {
         words: `${readSelector('for', what)} needs ${by.join(' or ')}`,
         automata: [],
         selectors: [what],
+        about: [what],
         verdict: 'ask',
         by,
         holds: (_, call) => always(selects(what, call)),
@@ -242,6 +251,7 @@ export function spendOf<Input = JsonObject>(
       return single({
         words: `spend of ${selector} over ${limit}`,
         selectors: [selector],
+        about: [selector],
         verdict: 'block',
         take: (state, call) => (selects(selector, call) ? afterwards(state, call) : state),
         holds({ least, earlier }, call) {
@@ -262,6 +272,7 @@ export function first(before: string): { then(what: string): Condition } {
       single({
         words: `first ${before} then ${readSelector('then', what)}`,
         selectors: [before, what],
+        about: [what],
         verdict: 'block',
         take: (state, call, succeeded) => (state === 1 || (succeeded && selects(before, call)) ? 1 : 0),
         holds: ({ least, most }, call) =>

@@ -121,8 +121,8 @@ function readThen(given: unknown, fault: (message: string) => Error): Then {
   throw fault(`expected 'block', 'ask', 'stop' or { type: 'ask', … }, got ${JSON.stringify(given)}.`);
 }
 
-/** What a rule says of a call that it does not allow. `asked`: of an `ask`. */
-export type Ruling = Then & { rule: string; isShadow: boolean; reason: string };
+/** What a rule says of a call that it does not allow. `asked`: of an `ask`. `hasFailed`: it could not say. */
+export type Ruling = Then & { rule: string; isShadow: boolean; reason: string; hasFailed?: true };
 
 /** What a judgement of a call depends on. */
 export type Surroundings = {
@@ -142,7 +142,7 @@ export function judgeByRules(rules: readonly Rule[], call: OpenCall, around: Sur
   return rules.flatMap(one => judgeByRule(one, call, around) ?? []);
 }
 
-function judgeByRule(one: Rule, call: OpenCall, around: Surroundings): Ruling | undefined {
+export function judgeByRule(one: Rule, call: OpenCall, around: Surroundings): Ruling | undefined {
   const { name, when, per, isShadow } = one;
   const seen = per === 'run' ? { ...around, past: NONE } : around;
   try {
@@ -151,7 +151,14 @@ function judgeByRule(one: Rule, call: OpenCall, around: Surroundings): Ruling | 
     return readAnswer(one, when(viewOf(call, seen)));
   } catch (error) {
     const reason = `the rule "${name}" failed: ${messageOf(error)}`;
-    return { rule: name, isShadow, verdict: 'ask', asked: { required: true, reason }, reason };
+    return {
+      rule: name,
+      isShadow,
+      verdict: 'ask',
+      asked: { required: true, reason },
+      reason,
+      hasFailed: true,
+    };
   }
 }
 
@@ -164,7 +171,7 @@ function readAnswer(one: Rule, answer: RuleAnswer): Ruling | undefined {
 }
 
 /** A ruling, in the form of the rule or of its function's answer. */
-function rulingOf(one: Rule, then: RuleVerdict | RuleAsk = one.then): Ruling {
+export function rulingOf(one: Rule, then: RuleVerdict | RuleAsk = one.then): Ruling {
   const { name, isShadow } = one;
   const { verdict, asked } = readThen(then, message => new Error(message));
   const given = asked?.reason ?? one.reason ?? unreasoned(one, verdict);

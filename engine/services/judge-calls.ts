@@ -32,6 +32,8 @@ export type CallJudge = {
   /** The history of the runs that this one continues. */
   past: readonly PastCall[];
   now: number;
+  /** Asks the rules. Default: `judgeByRules`. */
+  ask?: typeof judgeByRules;
 };
 
 /** A call of the round. Without a status, it is about to be admitted. */
@@ -75,7 +77,8 @@ export function findRulings(call: RoundCall, round: readonly RoundCall[], judge:
   const isNew = ({ rule, verdict, isShadow }: Ruling) =>
     !verdicts.some(one => one.rule === rule && one.verdict === verdict && (one.shadow === true) === isShadow);
   const around = { ...surround(call, round, judge), runContext: judge.context.runContext };
-  return judgeByRules(judge.rules, viewOf(call, judge), around).filter(isNew);
+  const { ask = judgeByRules, rules } = judge;
+  return ask(rules, viewOf(call, judge), around).filter(isNew);
 }
 
 /** What came before a call of the round, for its approval function. */

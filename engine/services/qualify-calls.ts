@@ -152,14 +152,19 @@ function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string
   return `There is no tool "${name}". ${known}`;
 }
 
-async function askApproval(tool: Tool, call: ApprovalCall): Promise<ReadApproval> {
+/** What the approval of a tool says of a call. One that fails asks for an approval; `hasFailed` then. */
+export async function askApproval(
+  tool: Tool,
+  call: ApprovalCall,
+): Promise<ReadApproval & { hasFailed?: true }> {
+  const failed = (why: string) =>
+    ({ required: true, reason: `the approval predicate ${why}`, hasFailed: true }) as const;
   try {
     const gate = readApproval(await tool.approval(call));
-    if (gate !== undefined) return gate;
+    return gate ?? failed('gave neither a boolean nor a valid { required }');
   } catch (error) {
-    return { required: true, reason: `the approval predicate failed: ${messageOf(error)}` };
+    return failed(`failed: ${messageOf(error)}`);
   }
-  return { required: true, reason: 'the approval predicate gave neither a boolean nor a valid { required }' };
 }
 
 /** New ids, by index, for calls whose id is in `taken`: the id with a number. Adds the ids of all calls to `taken`. */
