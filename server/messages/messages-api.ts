@@ -1,16 +1,16 @@
+import type { ModelInfo } from '@anthropic-ai/sdk/resources/models';
 import type { Context, Hono } from 'hono';
 import type { GatewayService } from '../gateway/gateway-service.ts';
 import { finishedResponse, respondFromBeginning, type StreamFormat } from '../gateway/live/respond.ts';
 import { readSession } from '../gateway/request/client-session.ts';
 import { callNamer } from '../gateway/runs/continued-run.ts';
 import type { MountedApi } from '../mounted-api.ts';
-import { answerError, ResponsesError } from '../openai-error.ts';
+import { answerError, notFound, ResponsesError } from '../openai-error.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeInterruption, describeMessageError, describeMessageFailure } from './message-error.ts';
 import { readCountRequest, readMessageRequest } from './message-request.ts';
 import { type MessageEvent, MessagesApiWriter } from './message-writer.ts';
-import { addModelRoutes } from './model-info.ts';
 
 /** Anthropic's Messages API over the service of the gateway, to be mounted before `/v1/responses`. */
 export function createMessagesApi(service: GatewayService, log: (line: string) => void): MountedApi {
@@ -72,4 +72,38 @@ function formatFor(request_id: string): StreamFormat<MessageEvent> {
 
 function frameOf(event: MessageEvent | { type: 'ping' }): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+/** Answers Anthropic's clients, which are known by their version header; leaves the others to the routes that follow. */
+function addModelRoutes(app: Hono<RunsEnv>, models: GatewayService['models']): void {
+  app.get('/v1/models', async (c, next) => {
+    if (!isForAnthropic(c)) return await next();
+    const data = models.listed.map(id => modelInfo(id, models));
+    return c.json({ data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null });
+  });
+  app.get('/v1/models/:id', async (c, next) => {
+    if (!isForAnthropic(c)) return await next();
+    const id = c.req.param('id');
+    if (models.listed.includes(id)) return c.json(modelInfo(id, models));
+    const thrown = notFound(`model: ${id}`, 'model_not_found', 'model');
+    return c.json(describeMessageError(thrown, c.res.headers.get('x-request-id') ?? '').body, 404);
+  });
+}
+
+function isForAnthropic(c: Context<RunsEnv>): boolean {
+  return c.req.header('anthropic-version') !== undefined;
+}
+
+const UNKNOWN = { capabilities: null, line: null, max_tokens: null, deprecated_at: null, retires_at: null };
+
+function modelInfo(id: string, models: GatewayService['models']): ModelInfo {
+  return {
+    id,
+    type: 'model',
+    display_name: id,
+    created_at: new Date(0).toISOString(),
+    lifecycle: 'active',
+    max_input_tokens: models.contextWindowOf(id) ?? null,
+    ...UNKNOWN,
+  };
 }
