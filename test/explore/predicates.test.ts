@@ -296,6 +296,7 @@ describe('the report of an exploration', () => {
       'compacting, transcript.compacted [isCurrent] -> deciding',
       'compacting, compaction.failed [isCurrent] -> deciding',
       'compacting, run.quarantined -> deciding',
+      'executingTools, call.judged [isCurrent] -> (record)',
       'executingTools, tool.suspended [isCurrent] -> (record)',
     ]);
     expect(report.edges.total).toBeGreaterThan(45);
