@@ -151,8 +151,7 @@ export class Supervisor implements RunSupervisor {
   }
 
   async #deliverAnswers(): Promise<boolean> {
-    const { children, events } = this.#parts;
-    const ended = await children.settle(this.#log.state.context, events.publishDelta);
+    const ended = await this.#parts.children.settle(this.#log.state.context);
     for (const command of ended) await this.put([() => command]);
     return ended.length > 0;
   }

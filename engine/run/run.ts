@@ -49,6 +49,7 @@ import { FamilyStory, oneByOne } from '../story/family-story.ts';
 import { tellHappenings, textsIn } from '../story/read-story.ts';
 import type { StoryEvent } from '../story/tell-story.ts';
 import { Children, endRun } from '../sub-agents/children.ts';
+import { relayForResting } from '../sub-agents/relay-answer.ts';
 import type { RunHandle } from '../sub-agents/sub-agent-runs.ts';
 import { CallRouter } from './call-router.ts';
 import { editTranscript, retryCall } from './edits.ts';
@@ -112,7 +113,11 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const refresh = () => supervisor.refresh();
     const read = (after: number) => readPage(store, runId, after);
     const pages = new SharedPages({ runId, read, refresh, isShared: () => events.readers > 1 });
-    events.dropShared = () => pages.clear();
+    const answers = relayForResting({ ...options, children, events });
+    events.dropShared = () => {
+      pages.clear();
+      answers.end();
+    };
     this.#source = {
       runId,
       events,
@@ -121,7 +126,10 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
       activity: () => supervisor.activity,
       failure: () => supervisor.failure,
       refresh: () => refresh().then(followDriver),
-      nap: () => sleep(host, POLL_MS),
+      nap: () => {
+        void answers.look(log.durable.state.context);
+        return sleep(host, POLL_MS);
+      },
     };
   }
 

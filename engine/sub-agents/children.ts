@@ -3,7 +3,6 @@ import type { Context } from '../../machines/context.ts';
 import { describeWaiting, partsOf } from '../../machines/settled.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
-import type { Delta } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { CancelOptions } from '../../protocol/run-command.ts';
@@ -15,7 +14,6 @@ import { RunBlobs } from '../journal/run-blobs.ts';
 import { boundCommand, type Command, cancelRun, type MakeCommand, requestCancel } from '../log/command.ts';
 import { loadLog } from '../log/run-log.ts';
 import { describeSettled, listUnsettled, type Settled } from '../log/settled.ts';
-import { type AnswerReaders, relayAnswer } from './relay-answer.ts';
 import {
   answerFor,
   childIdsOf,
@@ -34,7 +32,7 @@ type Cancelling = Stored & {
   graceMs: number;
   watchers?(): readonly DriveWatcher[];
 };
-type Environment = Cancelling & Pick<AnswerReaders, 'textFilters'> & { subAgents: SubAgentRuns };
+type Environment = Cancelling & { subAgents: SubAgentRuns };
 
 export class Children {
   readonly #environment: Environment;
@@ -43,26 +41,15 @@ export class Children {
     this.#environment = environment;
   }
 
-  /**
-   * Drives the children until they rest or have ended; returns the results of those that have ended. `publish` gets the
-   * text of one that answers for the run.
-   */
-  async settle(context: Context, publish: (delta: Delta) => void): Promise<Command[]> {
-    return await this.#settleAll(context, suspendedCalls(context), publish);
+  /** Drives the children until they rest or have ended; returns the results of those that have ended. */
+  async settle(context: Context, calls = suspendedCalls(context)): Promise<Command[]> {
+    const settling = calls.map(call => this.#settleOne(context, call));
+    return (await Promise.all(settling)).filter(command => command !== undefined);
   }
 
   /** Returns the results of the children that have ended, without driving any. */
   async collect(context: Context): Promise<Command[]> {
-    return await this.#settleAll(context, await this.#findEnded(context), () => {});
-  }
-
-  async #settleAll(
-    context: Context,
-    calls: readonly SuspendedCall[],
-    publish: (delta: Delta) => void,
-  ): Promise<Command[]> {
-    const settling = calls.map(call => this.#settleOne(context, call, publish));
-    return (await Promise.all(settling)).filter(command => command !== undefined);
+    return await this.settle(context, await this.#findEnded(context));
   }
 
   /** Whether all that the run, a fork, can do is wait: it needs the children of its original, and none has ended. */
@@ -92,15 +79,10 @@ export class Children {
       await cancelStored(this.#environment, childId, context.runId, reason);
   }
 
-  async #settleOne(
-    context: Context,
-    call: SuspendedCall,
-    publish: (delta: Delta) => void,
-  ): Promise<Command | undefined> {
+  async #settleOne(context: Context, call: SuspendedCall): Promise<Command | undefined> {
     const child = await this.openOwn(context, call);
     if (child === undefined) return await this.#resultElsewhere(context, call);
-    const endRelay = relayAnswer(child, context, call, { ...this.#environment, publish });
-    const settled = await child.settled().finally(endRelay);
+    const settled = await child.settled();
     if (settled.status === 'waiting') return undefined;
     return await resultOf(this.#environment, context, call, child.context, settled);
   }

@@ -1,8 +1,9 @@
 import type { Call, Context } from '../../machines/context.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
-import type { RunHappening } from '../events/run-events.ts';
-import type { RunHandle } from './sub-agent-runs.ts';
+import type { RunEvents, RunHappening } from '../events/run-events.ts';
+import type { Children } from './children.ts';
+import { type RunHandle, suspendedCalls } from './sub-agent-runs.ts';
 
 /** How readers of the calling run get text: after its text filters, as deltas. */
 export type AnswerReaders = {
@@ -20,9 +21,7 @@ export function relayAnswer(
   call: Pick<Call, 'callId' | 'answers'>,
   readers: AnswerReaders,
 ): () => void {
-  const { finalAnswer, checksAnswer } = parent.config;
-  const isSeen = call.answers === 'directly' && finalAnswer === 'live' && !checksAnswer && parent.stream;
-  if (!isSeen) return () => {};
+  if (!isSeenLive(parent, call)) return () => {};
   let isOver = false;
   const publish = (delta: Delta) => isOver || readers.publish(delta);
   const batches = child.eventBatches({ after: child.durable.seq, follow: true });
@@ -32,6 +31,36 @@ export function relayAnswer(
     isOver = true;
     batches.return(undefined).catch(() => {});
   };
+}
+
+type Resting = Pick<AnswerReaders, 'textFilters'> & {
+  children: Pick<Children, 'openOwn'>;
+  events: RunEvents;
+};
+
+/** Relays the answers that a resting run waits for. `look` is called while readers wait, `end` once there are none. */
+export function relayForResting({ children, events, textFilters }: Resting) {
+  const relays = new Map<string, () => void>();
+  const publish = events.publishDelta;
+  return {
+    async look(context: Context): Promise<void> {
+      for (const call of suspendedCalls(context)) {
+        if (relays.has(call.callId) || !isSeenLive(context, call)) continue;
+        relays.set(call.callId, () => {});
+        const child = await children.openOwn(context, call).catch(() => undefined);
+        if (child === undefined || !relays.has(call.callId)) continue;
+        relays.set(call.callId, relayAnswer(child, context, call, { textFilters, publish }));
+      }
+    },
+    end(): void {
+      for (const end of relays.values()) end();
+      relays.clear();
+    },
+  };
+}
+
+function isSeenLive({ config, stream }: Context, { answers }: Pick<Call, 'answers'>): boolean {
+  return answers === 'directly' && config.finalAnswer === 'live' && !config.checksAnswer && stream;
 }
 
 async function relay(
