@@ -571,7 +571,7 @@ class TextUpdates {
 
   take(told: StoryEvent): StreamResponse[] {
     if (told.type === 'turn.opened') this.#append = false;
-    if (told.type === 'answer.blocked') return this.#takeBack();
+    if (told.type === 'answer.blocked' || told.type === 'review.asked') return this.#takeBack();
     if (told.type !== 'text' || told.text === '') return [];
     const update = this.#update(told.text);
     this.#append = true;

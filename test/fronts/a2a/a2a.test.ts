@@ -1,6 +1,8 @@
 import type { StreamResponse, Task } from '@a2a-js/sdk';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
 import {
   a2aClient,
@@ -244,6 +246,31 @@ describe('the server', () => {
     expect(seen(done)).toEqual({ state: 'TASK_STATE_COMPLETED', answer: ['Ask sales.'], asked: [] });
     expect(await history(taskId)).toEqual(['What?', 'Ask sales.']);
     expect(seen(foldUpdates([first.value as StreamResponse, ...(await followed)]))).toEqual(seen(done));
+  });
+
+  it('takes an answer back from its stream while it is under review, and sends it once it is given', async () => {
+    const model = scripted([{ text: 'It costs 5.' }]);
+    const begun = Promise.withResolvers<void>();
+    const stream: ModelAdapter['stream'] = async function* (request, options) {
+      await begun.promise;
+      yield* model.stream(request, options);
+    };
+    const agent = makeDesk([], [], {
+      model: { ...model, capabilities: model.capabilities, generate: model.generate, stream },
+      guardrails: { answer: () => ({ type: 'ask', reason: 'a price' }) },
+    });
+    const client = await a2aClient(used(a2aServer([agent])), 'JSONRPC');
+    const updates: StreamResponse[] = [];
+    for await (const update of client.sendMessageStream(sending({ text: 'What?' }))) {
+      updates.push(update);
+      begun.resolve();
+    }
+    expect(piecesOf(updates)).toBe('It costs 5.');
+    expect(seen(foldUpdates(updates))).toMatchObject({ state: 'TASK_STATE_INPUT_REQUIRED', answer: [''] });
+    const [first] = updates;
+    const taskId = first?.payload?.$case === 'task' ? first.payload.value.id : '';
+    const given = await allOf(client.sendMessageStream(sending({ data: { approved: true }, taskId })));
+    expect(seen(foldUpdates([...updates, ...given])).answer).toEqual(['It costs 5.']);
   });
 
   it('shows no answer before its check has passed', async () => {
