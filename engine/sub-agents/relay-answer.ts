@@ -6,7 +6,7 @@ import type { Children } from './children.ts';
 import { type RunHandle, suspendedCalls } from './sub-agent-runs.ts';
 
 /** How readers of the calling run get text: after its text filters, as deltas. */
-export type AnswerReaders = {
+type AnswerReaders = {
   textFilters: readonly (() => TextFilter)[];
   publish(delta: Delta): void;
 };

@@ -1,6 +1,12 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readBatches, readEvents } from '../../../engine/events/read-events.ts';
-import { RunEvents, type RunHappening } from '../../../engine/events/run-events.ts';
+import {
+  DEFAULT_LIMIT,
+  ReaderQueue,
+  RunEvents,
+  type RunHappening,
+} from '../../../engine/events/run-events.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { Written } from '../../support/engine/written-run.ts';
 
@@ -39,6 +45,35 @@ describe('the partial text of a turn', () => {
       { type: 'text.delta', ...place, text: 'cd' },
       { type: 'reasoning.delta', ...place, text: 'e' },
     ]);
+  });
+
+  test('has what another agent answers once, even if two relay it, and all readers get it whole', () => {
+    const text = 'You owe 5.';
+    const cut = fc.tuple(fc.nat({ max: text.length }), fc.nat({ max: text.length }));
+    fc.assert(
+      fc.property(fc.array(cut), fc.nat(), (cuts, joinsAt) => {
+        const events = new RunEvents('run_1');
+        const readers: { from: RunHappening[]; queue: ReaderQueue }[] = [];
+        const join = () => {
+          const queue = new ReaderQueue(events, DEFAULT_LIMIT);
+          readers.push({ from: queue.open(), queue });
+        };
+        join();
+        let known = 0;
+        for (const [place, [one, other]] of cuts.entries()) {
+          if (place === joinsAt % cuts.length) join();
+          const [at, end] = [Math.min(one, other, known), Math.max(one, other)];
+          const piece = { callId: 'c', source: '1/1', at, text: text.slice(at, end) };
+          events.publishDelta({ type: 'answer.delta', ...piece });
+          known = Math.max(known, end);
+        }
+        const said = (happenings: readonly RunHappening[]) =>
+          happenings.map(one => (one.type === 'answer.delta' ? one.text : '')).join('');
+        expect(said(events.partialText.parts)).toBe(text.slice(0, known));
+        for (const { from, queue } of readers)
+          expect(said([...from, ...queue.drain()])).toBe(text.slice(0, known));
+      }),
+    );
   });
 
   const ends: RunEvent[] = [
