@@ -121,6 +121,24 @@ describe('a page with AI SDK 6 accepts every chunk', () => {
     expectAccepted([...chunks, ...replayed]);
   });
 
+  test('when an answer is under review: it is sent back, and the next one is approved', async () => {
+    const agent = makeAgent([{ text: 'It costs 5.' }, { text: 'It costs some.' }], {
+      guardrails: { answer: () => ({ type: 'ask', reason: 'a price' }) },
+    });
+    const { page, chunks } = openPage(agent);
+    await page.chat.sendMessage({ text: 'What does it cost?' });
+    await page.decide(page.open()[0], false, 'name no price');
+    await page.decide(page.open()[0], true);
+    expectAccepted(chunks);
+    expect([page.errors, page.requests.length, page.open()]).toEqual([[], 3, []]);
+    expect(page.text).toContain('It costs some.');
+    expect(page.tools().at(-1)).toBe('tool-agentchart.review: output-available');
+    expect(await (await runOf(agent)).settled()).toMatchObject({
+      status: 'finished',
+      text: 'It costs some.',
+    });
+  });
+
   test('when an attempt fails after its text, which stays, and the next answer continues the message', async () => {
     const agent = makeAgent([], { model: failingOnce([calling('refund'), { text: 'Done.' }]) });
     const { page, chunks } = openPage(agent);
