@@ -23,8 +23,8 @@ import type { RuledAgent } from '../ruled-agents.ts';
 import type { RedactionWatch } from './redaction-watch.ts';
 import {
   type BacktestCase,
+  describeThen,
   isSame,
-  outcomeOf,
   type Recorded,
   type Tally,
   type Unjudged,
@@ -239,8 +239,7 @@ export class RunJudge {
     }
     const was = { verdicts: recorded.verdicts ?? [], gate: recorded.gate, duties: dutiesOf(recorded) };
     const duties = dutiesOf(found);
-    const then = outcomeOf(was);
-    const at = { runId, seq, callId, tool: name, place, then };
+    const at = { runId, seq, callId, tool: name, place, ...describeThen(was) };
     if (found.required) {
       const same = isSame({ rule: '', verdict: 'ask' }, duties, was);
       const { reason } = found;
@@ -340,7 +339,7 @@ export class RunJudge {
   ): void {
     const { runId, tallies } = this.#parts;
     const { rulings = [], unjudged = new Map() } = this.#heard.get(callId) ?? {};
-    const at = { runId, seq, callId, tool: name, place, then: outcomeOf(recorded) };
+    const at = { runId, seq, callId, tool: name, place, ...describeThen(recorded) };
     for (const [rule, why] of unjudged)
       this.#note(tallies.rules.get(rule) ?? null, { callId, name }, { ...why, seq });
     for (const verdict of verdicts) {

@@ -15,9 +15,10 @@ export type BacktestCase = Duties & {
   callId: string;
   tool: string;
   place: 'turn' | 'edit' | 'start';
-  /** What the rule says now, and what became of the call there in the run. */
+  /** What is said now, and what became of the call there in the run; `asked`: whom the run asked, if it did. */
   now: CallOutcome;
   then: CallOutcome;
+  asked?: Duties;
   /** The run did the same with the call, for whatever reason. */
   same: boolean;
   reason?: string;
@@ -51,11 +52,11 @@ export type Counts = {
   ask: number;
   block: number;
   stop: number;
-  /** In how many runs. */
+  /** In how many runs there are such calls. */
   runs: number;
   /** Of the calls, how often the run did the same, for whatever reason. */
   same: number;
-  /** Calls about which it said something in the run, and says nothing now. */
+  /** Calls that it did not allow in the run, and allows now. */
   dropped: number;
   /** Who is asked, most often first. */
   asks: Asked[];
@@ -106,8 +107,6 @@ export class Tally {
     const { now, same, runId } = one;
     if (now === 'allow') this.#counts.dropped += 1;
     else this.#count(now, one);
-    if (runId !== this.#lastRun) this.#counts.runs += 1;
-    this.#lastRun = runId;
     const [firsts, others, alike] = this.#cases;
     const differing = runId === this.#lastDiffering ? others : firsts;
     if (!same) this.#lastDiffering = runId;
@@ -115,7 +114,9 @@ export class Tally {
     if (kept.length < this.#most) kept.push(one);
   }
 
-  #count(now: RuleVerdict, { same, by, not, quorum }: BacktestCase): void {
+  #count(now: RuleVerdict, { runId, same, by, not, quorum }: BacktestCase): void {
+    if (runId !== this.#lastRun) this.#counts.runs += 1;
+    this.#lastRun = runId;
     this.#counts[now] += 1;
     if (same) this.#counts.same += 1;
     if (now !== 'ask') return;
@@ -162,11 +163,17 @@ export class UnjudgedCalls {
 /** What a run recorded about a call at one place. */
 export type Recorded = { verdicts: readonly CallVerdict[]; gate: boolean; duties: Duties };
 
-export function outcomeOf({ verdicts, gate }: Recorded): CallOutcome {
+function outcomeOf({ verdicts, gate }: Recorded): CallOutcome {
   const enforced = verdicts.filter(({ shadow }) => shadow !== true).map(({ verdict }) => verdict);
   if (enforced.includes('stop')) return 'stop';
   if (enforced.includes('block')) return 'block';
   return gate || enforced.includes('ask') ? 'ask' : 'allow';
+}
+
+/** What became of a call at a place, as a case says it. */
+export function describeThen(recorded: Recorded): Pick<BacktestCase, 'then' | 'asked'> {
+  const then = outcomeOf(recorded);
+  return { then, ...(then === 'ask' && { asked: recorded.duties }) };
 }
 
 /** Whether the run did what the rule of this name says now, for whatever reason. An approval of more people is another. */

@@ -148,7 +148,7 @@ describe('a backtest', () => {
       {
         block: 0,
         dropped: 1,
-        runs: 1,
+        runs: 0,
         unknown: ['post'],
         cases: [{ now: 'allow', then: 'block', tool: 'browse' }],
       },
