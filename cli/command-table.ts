@@ -67,6 +67,7 @@ const grace = preset(
   ),
 );
 
+const STATUSES = ['running', 'waiting', 'finished', 'failed', 'cancelled'] as const;
 const RUN = 'run id, or a unique prefix of one';
 const CALL = 'id of an open call, listed by `show RUN`';
 const AGENT = 'module whose default export is the agent';
@@ -304,7 +305,7 @@ export const COMMANDS = {
     description: 'List runs, newest first, with what they wait for.',
     ...STORE,
     '--status <status>': oneOf(
-      ['running', 'waiting', 'finished', 'failed', 'cancelled'],
+      STATUSES,
       'only runs that are running, waiting, finished, failed or cancelled',
     ),
     '--waiting': 'only runs that wait; the same as --status waiting',
@@ -312,7 +313,7 @@ export const COMMANDS = {
     '--label <name=value>': labels('only runs with this label; repeatable'),
     '--text <text>': 'only runs with this text in their title',
     '--since <time>': time(
-      'only runs started at this time or later, such as 2026-11-22 or 2026-11-22T08:00Z',
+      'only runs started at this time or later, such as 2026-11-22, 2026-11-22T08:00Z or 30d (30 days ago)',
     ),
     '--before <time>': time('only runs started before this time'),
     '--limit <number>': preset(
@@ -333,6 +334,7 @@ export const COMMANDS = {
     '<run>': RUN,
     ...STORE,
     '--events': 'list the journal instead',
+    '--at <seq>': entry('show this entry instead, with its calls and the state after it'),
     '--result <call>': 'print the full result of this call as JSON instead',
     '--agent <module>': 'agent module to compare the run with: lists version differences',
   },
@@ -394,6 +396,34 @@ export const COMMANDS = {
     '--connect': "start the agent's tool servers to list their tools; no tool is called",
     '--save-test <file>': 'write a vitest file with a test for each broken invariant or rule',
   },
+  rules: {
+    summary: "list an agent's rules, or try them on stored runs",
+    description:
+      'List the rules of an agent and its sub-agents in words, with what they name that the agent does not have. With --backtest, judge the calls of stored runs by them and by the approval functions: how often each would have asked, blocked or stopped, whom it would have asked, how often the run did the same, and what cannot be judged. Reads journals, calls these functions, and executes nothing else. Ctrl-C ends it with what was found so far; it then exits with 5.',
+    '[runs...]': 'with --backtest: only these runs, by id or a unique prefix of one',
+    ...STORE,
+    '--agent <module>': required(read(AGENT, (text: string) => text)),
+    '--backtest': 'try the rules on stored runs of the agent and its sub-agents',
+    '--since <time>': time(
+      'only runs started at this time or later, such as 2026-11-22 or 30d (30 days ago)',
+    ),
+    '--before <time>': time('only runs started before this time'),
+    '--label <name=value>': labels('only runs with this label; repeatable'),
+    '--status <status>': oneOf(
+      STATUSES,
+      'only runs that are running, waiting, finished, failed or cancelled',
+    ),
+    '--cases <number>': preset(
+      '3',
+      number('how many cases to print of each rule, up to 10000', {
+        isWhole: true,
+        from: 0,
+        what: 'a whole number up to 10000',
+        to: 10_000,
+      }),
+    ),
+    '--connect': "start the agents' tool servers to list their tools; no tool is called",
+  },
   diagram: {
     summary: 'print the chart',
     description: 'Print the statechart that every run follows. Give exactly one format.',
@@ -415,7 +445,9 @@ export const COMMANDS = {
     description:
       'Delete the runs that ended before a time, with the runs of their sub-agents. Spares runs that a process drives or that a later run continues.',
     ...STORE,
-    '--before <time>': required(time('date or time, such as 2026-11-01 or 2026-11-01T08:00:00Z')),
+    '--before <time>': required(
+      time('date or time, such as 2026-11-01, 2026-11-01T08:00:00Z or 30d (30 days ago)'),
+    ),
     '--status <status>': oneOf(
       ['finished', 'failed', 'cancelled'],
       'only these: finished, failed or cancelled',

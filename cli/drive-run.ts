@@ -12,7 +12,7 @@ import { askForDecisions } from './ask.ts';
 import type { DriveOptions } from './command-table.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
 import { readSender, type Sender } from './options.ts';
-import { watchInterrupts } from './process-end.ts';
+import { exitWhenDone, watchInterrupts } from './process-end.ts';
 import { cyan, type Output, yellow } from './render/output.ts';
 import { showOpen, showStatus, showWaiting } from './render/show-open.ts';
 import { makeView, type View } from './render/terminal-view.ts';
@@ -27,8 +27,6 @@ type Driven = OpenedStore & {
 };
 
 type Drive = Driven & { view: View; sender: Sender };
-
-const EXIT_CHECK_MS = 500;
 
 /**
  * Drives a run until it settles, or follows it while another process drives it, and shows its events. Asks
@@ -130,14 +128,6 @@ async function interrupt({ run, store, output, sender, commands }: Drive, leave:
   output.problem('Cancelling the run; calls have 5 s to settle. Press Ctrl-C again to exit now.');
   await run.cancel({ ...sender, reason: 'interrupted' });
   exitWhenDone();
-}
-
-/** Exits once the exit code is set, even if a tool that ignores its signal keeps the process alive. */
-function exitWhenDone(): void {
-  const exitIfDone = () => {
-    if (process.exitCode !== undefined) process.exit();
-  };
-  setInterval(exitIfDone, EXIT_CHECK_MS).unref();
 }
 
 async function decide(

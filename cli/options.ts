@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { userInfo } from 'node:os';
+import { systemHost } from '../engine/host/host.ts';
 import { EngineError, invalidInput, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { Person } from '../protocol/run-command.ts';
@@ -92,15 +93,23 @@ export function readToken(option: string | undefined): string | undefined {
 
 const ISO = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
-/** Returns a date (in UTC) or a time with its zone in ms since the epoch. Throws `input-invalid` for anything else. */
+const AGO = /^(\d{1,6})([mhd])$/;
+const AGO_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * Returns a date (in UTC), a time with its zone, or a time ago, such as `30d`, in ms since the epoch. Throws
+ * `input-invalid` for anything else.
+ */
 export function readTime(text: string, option: string): number {
+  const [, count, unit] = AGO.exec(text) ?? [];
+  if (unit !== undefined) return systemHost.now() - Number(count) * AGO_MS[unit as keyof typeof AGO_MS];
   const [, day] = ISO.exec(text) ?? [];
   const time = day === undefined ? Number.NaN : Date.parse(text);
   // Date.parse reads February 30 as March 2.
   const isDay = !Number.isNaN(time) && new Date(`${day}T00:00Z`).toISOString().startsWith(`${day}`);
   if (isDay) return time;
   throw invalidInput(
-    `${option} must be a date or a time with its zone, such as 2026-11-01 or 2026-11-01T08:00:00Z, got ${JSON.stringify(text)}.`,
+    `${option} must be a date, a time with its zone, or minutes, hours or days ago, such as 2026-11-01, 2026-11-01T08:00:00Z or 30d, got ${JSON.stringify(text)}.`,
   );
 }
 

@@ -97,3 +97,13 @@ export function untilInterrupted(): Promise<void> {
     watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
   });
 }
+
+const EXIT_CHECK_MS = 500;
+
+/** Exits once the exit code is set, even if a function of the agent that ignores its signal keeps the process alive. */
+export function exitWhenDone(): void {
+  const exitIfDone = () => {
+    if (process.exitCode !== undefined) process.exit();
+  };
+  setInterval(exitIfDone, EXIT_CHECK_MS).unref();
+}

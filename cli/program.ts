@@ -74,6 +74,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
   add('doctor', async () => (await import('./commands/doctor.ts')).doctor);
   add('traces', async () => (await import('./commands/traces.ts')).traces);
   add('explore', async () => (await import('./commands/explore.ts')).exploreAgent);
+  add('rules', async () => (await import('./commands/rules.ts')).rules);
   add('diagram', async () => (await import('./commands/diagram.ts')).diagram);
   add('delete', async () => (await import('./commands/data.ts')).deleteRun);
   add('prune', async () => (await import('./commands/data.ts')).prune);
@@ -151,7 +152,8 @@ Exit codes:
   2  usage error: including an unknown run or call, an agent or script that does not load, a missing key
   3  the run waits: for an approval, a result or a resolution, or it is paused
   4  refused: already decided, digest mismatch, expired, run ended, or run still in use
-  5  incomplete: explore found nothing that breaks, but did not reach every state or prove every rule
+  5  incomplete: explore found nothing that breaks, but did not reach every state or prove every rule; or a
+     backtest of rules was stopped
 
 Ctrl-C cancels the run and waits for it to end. Press it again to exit at once; the run can be resumed.
 `;

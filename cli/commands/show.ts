@@ -1,17 +1,19 @@
 import { systemHost } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { findContradiction } from '../../engine/journal/evidence.ts';
-import { loadRun } from '../../engine/journal/load-run.ts';
-import { readPages } from '../../engine/journal/read-journal.ts';
+import { loadRun, loadRunAt } from '../../engine/journal/load-run.ts';
+import { damagedJournal, readPage, readPages } from '../../engine/journal/read-journal.ts';
 import { listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import { openResult } from '../../engine/run/read-result.ts';
 import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import type { VersionReport } from '../../engine/versions/compare-versions.ts';
+import { findCall } from '../../machines/calls.ts';
 import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Prices } from '../../protocol/config.ts';
 import { describeBytes } from '../../protocol/content/read-content.ts';
-import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import { invalidInput } from '../../protocol/error.ts';
+import { callsOf, type JournalEntry, type RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type BreakCost, BreakCosts } from '../../protocol/listing/cost.ts';
@@ -39,8 +41,9 @@ import { orderEvent } from '../render/terminal-view.ts';
 import { withRun } from '../store.ts';
 
 /** Needs no agent; with `agent`, also compares versions. */
-export const show: Action<'show'> = ({ events, result, agent, ...options }) =>
+export const show: Action<'show'> = ({ events, result, at, agent, ...options }) =>
   withRun(options, async ({ store, record, output, commands }) => {
+    if (at !== undefined) return await showEntry(store, record, at, output, commands);
     if (result !== undefined) return await showResult(store, record, result, output);
     if (events === true) return await showEvents(store, record, output);
     const versions = await checkVersions(store, record, agent, output);
@@ -137,6 +140,48 @@ async function showEvents(store: Store, { runId }: RunRecord, output: Output): P
   return EXIT.done;
 }
 
+/** The entry, the calls that it makes or is about, and the run after it. */
+async function showEntry(
+  store: Store,
+  { runId, seq: last }: RunRecord,
+  at: number,
+  output: Output,
+  commands: CommandLines,
+): Promise<number> {
+  if (at < 1 || at > last)
+    throw invalidInput(`--at must be an entry of the run, from 1 to ${last}, got ${at}.`);
+  const { state } = await loadRunAt(store, runId, at);
+  const [entry] = await readPage(store, runId, at - 1, { entries: 1 });
+  if (entry === undefined) throw damagedJournal(runId, at, 'is missing');
+  const { event } = entry;
+  const about = 'callId' in event ? findCall(state.context, event.callId) : undefined;
+  const calls = about === undefined ? callsOf(event) : [about];
+  const path = statePath(state);
+  if (output.json) {
+    output.data({ runId, seq: at, state: path, next: state.context.next, event, calls });
+    return EXIT.done;
+  }
+  output.line(bold(runId), ` at entry ${at} of ${last}`);
+  const fact = output.facts(10);
+  fact('time', formatClock(event.at));
+  fact('entry', `${event.type} ${eventLine(event)}`);
+  for (const call of calls) {
+    output.line(dim('call      '), `${call.name} (${call.callId}) ${showValue(call.input, MAX_LINE)}`);
+    for (const { rule, verdict, shadow } of call.verdicts ?? [])
+      output.line(
+        ' '.repeat(10),
+        yellow(verdict),
+        `${shadow === true ? ' (shadow)' : ''} by the rule "${rule}"`,
+      );
+    if (call.gate)
+      output.line(' '.repeat(10), 'needs an approval', call.reason === undefined ? '' : `: ${call.reason}`);
+    if (call.error !== undefined) output.line(' '.repeat(10), shortenCell(call.error, MAX_LINE));
+  }
+  fact('state', [path, state.context.next?.why].filter(Boolean).join(' — '));
+  showTranscript(output, state.context.transcript, callId => commands.result(runId, callId));
+  return EXIT.done;
+}
+
 type ShownRun = {
   record: RunRecord;
   state: ChartState;
@@ -197,15 +242,22 @@ function describeDriver(record: RunRecord, now: number): string {
 }
 
 function showConversation(output: Output, { record, state, commands }: ShownRun): void {
-  const { transcript } = state.context;
+  showTranscript(output, state.context.transcript, callId => commands.result(record.runId, callId));
+}
+
+/** `openResult`: the command that prints a full result. */
+function showTranscript(
+  output: Output,
+  transcript: readonly Item[],
+  openResult: (callId: string) => string,
+): void {
   output.line(dim('conversation'));
   const hidden = transcript.length - SHOWN_ITEMS;
   if (hidden > 0) output.line(`  (${hidden} earlier items)`);
   for (const item of transcript.slice(-SHOWN_ITEMS)) {
     output.line('  ', describeItem(item));
     if (item.type !== 'tool_result' || item.blob === undefined) continue;
-    const full = commands.result(record.runId, item.callId);
-    output.line(dim(`    ${describeBytes(item.blob.bytes)}; full result: ${full}`));
+    output.line(dim(`    ${describeBytes(item.blob.bytes)}; full result: ${openResult(item.callId)}`));
   }
 }
 

@@ -55,6 +55,7 @@ import { sqlite } from '../../../stores/sqlite.ts';
 import {
   adapterChecks,
   atRandom,
+  backtest,
   checkPath,
   explore,
   exploreFrom,
@@ -348,6 +349,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'explore options': { name: 'maxStates', ...invalid, call: given => explore(agent, given) },
   'explore samples': { name: 'outputs', ...invalid, call: pay => explore(agent, { samples: { pay } }) },
   'exploreFrom options': { name: 'maxStates', ...invalid, call: given => exploreFrom(agent, [], given) },
+  'backtest options': { name: 'labels', ...invalid, call: given => backtest(agent, given) },
   'checkPath options': {
     name: 'samples',
     ...invalid,
