@@ -47,7 +47,10 @@ export function abstractState(
     context.inbox.length,
     inTurn ? abstractTurn(context) : abstractLastTurn(context),
     context.turn.model,
-    context.calls.map(call => [abstractCall(call, context, detail), rules ? abstractJudged(call) : '']),
+    context.calls.map(call => [
+      abstractCall(call, context, detail),
+      rules || call.verdicts !== undefined ? abstractJudged(call) : '',
+    ]),
     context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
     [
       abstractSpending(reference.spending, reference.config.limits),

@@ -95,7 +95,17 @@ function requalify(event: ChartEvent, tools: readonly ExploredTool[]): ChartEven
   }
 }
 
-function qualifyCall(call: QualifiedCall, at: number, tools: readonly ExploredTool[]): QualifiedCall {
+/** The rules as they are now judge the call again. */
+function withoutVerdicts(call: QualifiedCall, tools: readonly ExploredTool[]): QualifiedCall {
+  if (call.verdicts === undefined) return call;
+  const { verdicts, error, by, not, quorum, gate, reason, ...bare } = call;
+  const calls = tools.find(({ name }) => name === call.name)?.calls ?? [];
+  const gates = calls.find(({ input }) => isSame(input, call.input))?.gates ?? [];
+  return { ...bare, gate: gates.every(one => one.gate) && gates.length > 0 };
+}
+
+function qualifyCall(made: QualifiedCall, at: number, tools: readonly ExploredTool[]): QualifiedCall {
+  const call = withoutVerdicts(made, tools);
   if (call.error !== undefined) return call;
   const tool = tools.find(({ name }) => name === call.name);
   if (tool === undefined) return { ...call, gate: false, error: `Not run: There is no tool "${call.name}".` };

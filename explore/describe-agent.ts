@@ -16,6 +16,7 @@ import {
   type ToolSource,
   type Validation,
 } from '../protocol/tool.ts';
+import type { Rule, RuleAsk } from '../rules/rule.ts';
 import type { Monitor } from './monitor.ts';
 
 /** Sample inputs and outputs of a tool. `approval` is the answer of its approval function to that input. */
@@ -32,6 +33,7 @@ export type ExploredTool = {
   reconcilable: boolean;
   executedBy: 'engine' | 'client';
   isSubAgent: boolean;
+  tags?: readonly string[];
   /** Its answer is the run's. */
   answers?: 'directly';
   attempts: number;
@@ -53,6 +55,8 @@ export type ExploredAgent = {
   /** Some tools are unknown. */
   lacksTools?: true;
   tools: ExploredTool[];
+  /** Those of the agent. */
+  rules: readonly Rule[];
   /** The rules that are followed. Calls that differ for them count as different. */
   monitor?: Monitor;
   /** The parts that exploration skips, with reasons. */
@@ -103,7 +107,8 @@ export function describeAgent(
     );
   if (definition.prepareTurn !== undefined)
     notes.push('prepareTurn is not called: every turn may call every tool.');
-  const config = runConfigOf(definition);
+  // An exploration follows the automata of the rules, so its runs keep no history.
+  const { history: _, ...config } = runConfigOf(definition);
   const models = config.models.length === 0 ? [{ provider: 'any', model: 'any' }] : config.models;
   const { name, version } = definition;
   return {
@@ -113,6 +118,7 @@ export function describeAgent(
     ...(judgesItems(definition) && { judges: true as const }),
     ...(definition.guardrails.answer.length > 0 && { asks: true as const }),
     ...(sources > 0 && connected === undefined && { lacksTools: true as const }),
+    rules: definition.rules,
     tools: explored,
     notes,
   };
@@ -123,8 +129,15 @@ function judgesItems({ guardrails: { input, toolOutput } }: AgentDefinition): bo
 }
 
 /** Whether a call of the agent is for certain people to decide. */
-export function asksForPeople({ tools }: Pick<ExploredAgent, 'tools'>): boolean {
-  return tools.some(({ calls }) => calls.some(({ gates }) => gates.some(hasDuties)));
+export function asksForPeople({ tools, rules }: Pick<ExploredAgent, 'tools' | 'rules'>): boolean {
+  const asks = ({ then, isShadow }: Rule) =>
+    typeof then === 'object' && !isShadow && hasDuties(askedBy(then));
+  return rules.some(asks) || tools.some(({ calls }) => calls.some(({ gates }) => gates.some(hasDuties)));
+}
+
+/** Who has to approve a call for which a rule asks. */
+export function askedBy(then: RuleAsk): Duties {
+  return dutiesOf(readApproval({ ...then, required: true }) ?? {});
 }
 
 function isTool(entry: Tool | ToolSource): entry is Tool {
@@ -153,6 +166,7 @@ function describeTool(
     reconcilable: tool.reconcile !== undefined,
     executedBy: tool.run === undefined && tool.subAgent === undefined ? 'client' : 'engine',
     isSubAgent: tool.subAgent !== undefined,
+    ...omitUndefined({ tags: tool.tags }),
     ...(tool.answers === 'directly' && { answers: 'directly' as const }),
     attempts: sideEffect === 'once' ? 1 : retries + 1,
     approval: nameApproval(tool, answered),

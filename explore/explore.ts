@@ -15,13 +15,21 @@ import { omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
+import type { Rule } from '../rules/rule.ts';
 import { BUILT_IN } from './built-in-invariants.ts';
-import { asksForPeople, describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
+import {
+  askedBy,
+  asksForPeople,
+  describeAgent,
+  type ExploredAgent,
+  type ToolSamples,
+} from './describe-agent.ts';
+import { RuleEnforcer } from './enforce-rules.ts';
 import { listCalls } from './environment.ts';
 import { Explorer, nameEdge, type WalkPlace, type WalkWatcher } from './explorer.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariant.ts';
 import { START, STARTER } from './make-events.ts';
-import { Monitor } from './monitor.ts';
+import { Monitor, type MonitoredRule } from './monitor.ts';
 import { readNever } from './never.ts';
 import {
   type ExplorationReport,
@@ -143,7 +151,9 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
   };
   const started = run?.started ?? makeStarted(described);
   const monitor = makeMonitor(described, options);
-  const explorer = new Explorer(machine, started, invariants, watcher, run?.past, monitor);
+  const enforcer = new RuleEnforcer(described.rules, described.tools);
+  const how = { ...omitUndefined({ monitor }), enforcer };
+  const explorer = new Explorer(machine, started, invariants, watcher, run?.past, how);
   const { config } = explorer.start.reference;
   if (monitor !== undefined) beginMonitor(monitor, explorer.start, described);
   const explored = { ...described, config, ...omitUndefined({ monitor }) };
@@ -152,10 +162,18 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
 
 function makeMonitor(agent: ExploredAgent, { never = [] }: ExploreOptions): Monitor | undefined {
   const asked = typeof never === 'string' ? [never] : never;
-  const rules = asked.map(text => readNever(text, agent.tools, agent.lacksTools === true));
+  const own = agent.rules.flatMap(followedRule);
+  const rules = [...own, ...asked.map(text => readNever(text, agent.tools, agent.lacksTools === true))];
   const twice = rules.find(({ name }, index) => rules.findIndex(one => one.name === name) !== index);
   if (twice !== undefined) throw invalidInput(`Expected each rule once, got "${twice.name}" twice.`);
   return rules.length === 0 ? undefined : new Monitor(rules, agent.tools);
+}
+
+/** A rule of the agent lets a call begin for which it asked, with that approval; one that is a function is not followed. */
+function followedRule({ name, when, then }: Rule): MonitoredRule[] {
+  if (typeof when === 'function') return [];
+  const isAsk = typeof then === 'object' || then === 'ask';
+  return [{ name, condition: when, ...(isAsk && { unless: typeof then === 'object' ? askedBy(then) : {} }) }];
 }
 
 /** The most calls of one turn that the walks make. */
@@ -191,9 +209,15 @@ export function finishExploration(
     edges: { taken: all.length - missing.length, total: all.length, missing },
     invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
     breaches: breaches.map(breach => reportBreach(breach, explorer)),
-    rules: (agent.monitor?.rules ?? []).map(({ name }) =>
-      reportRule(name, explorer, unfinished.length === 0),
-    ),
+    rules: [
+      ...(agent.monitor?.rules ?? []).map(({ name }) => ({
+        ...reportRule(name, explorer, unfinished.length === 0),
+        ...(agent.rules.some(one => one.name === name && one.isShadow) && { only: 'shadow' as const }),
+      })),
+      ...agent.rules.flatMap(({ name, when }) =>
+        typeof when === 'function' ? [unproved(name, explorer)] : [],
+      ),
+    ],
     tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
     notes: agent.notes,
   };
@@ -209,6 +233,11 @@ function reportRule(name: string, explorer: Explorer, isComplete: boolean): Rule
   return isComplete
     ? { name, verdict: 'proved', states }
     : { name, verdict: 'not-proved', states, message: 'the walks stopped before their end' };
+}
+
+function unproved(name: string, { coverage: { states } }: Explorer): RuleReport {
+  const message = 'it is a function, which is enforced, and not called here';
+  return { name, verdict: 'not-proved', states, message, only: 'function' };
 }
 
 function makeStarted(agent: ExploredAgent): RunStarted {

@@ -24,6 +24,7 @@ import {
   SAFETY_INVARIANTS,
   STEPS_COMPLETE,
 } from './built-in-invariants.ts';
+import type { RuleEnforcer } from './enforce-rules.ts';
 import type { Environment } from './environment.ts';
 import { generateEvents } from './generate-events.ts';
 import { findBreach, makeMoment, type NamedInvariant } from './invariant.ts';
@@ -78,6 +79,7 @@ export class Explorer {
   readonly #invariants: readonly NamedInvariant[];
   readonly #watcher: WalkWatcher;
   readonly #monitor: Monitor | undefined;
+  readonly #enforcer: RuleEnforcer | undefined;
   /** Counts over all walks so far. `steps`: the offered events, accepted or not. */
   readonly coverage = { states: 0, steps: 0, crashPoints: 0, decisions: 0, edges: new Set<string>() };
   /** The invariants that have read the transcript or the earlier events: for them, places differ by their past. */
@@ -91,7 +93,7 @@ export class Explorer {
     invariants: readonly NamedInvariant[] = [],
     watcher: WalkWatcher = {},
     past: readonly ChartEvent[] = [],
-    monitor?: Monitor,
+    { monitor, enforcer }: { monitor?: Monitor; enforcer?: RuleEnforcer } = {},
   ) {
     this.#machine = machine;
     this.#stepper = makeStepper(machine, { compiles: true });
@@ -100,6 +102,7 @@ export class Explorer {
     this.#invariants = invariants;
     this.#watcher = watcher;
     this.#monitor = monitor;
+    this.#enforcer = enforcer;
     this.start = this.#begin();
   }
 
@@ -130,9 +133,10 @@ export class Explorer {
       if (isOver()) return stop('maxMs');
       const restored = this.#drop(before);
       let taken = 0;
-      for (const event of generateEvents(before.state, environment)) {
-        const after = this.take(before, event);
+      for (const offered of generateEvents(before.state, environment)) {
+        const after = this.take(before, offered);
         if (after === null) continue;
+        const { event } = after;
         const key = this.#abstract(after.place, detail, environment);
         const merged = known.get(key);
         this.#watcher.onTaken?.(before, event, after.step, merged === undefined ? undefined : places[merged]);
@@ -163,9 +167,21 @@ export class Explorer {
     return now;
   }
 
-  /** Offers one event and checks the step. Returns where it leads, or `null` if the chart ignores it. */
-  take(before: WalkPlace, event: ChartEvent): { place: WalkPlace; step: Step } | null {
+  /** The event as the engine, with the agent's rules, gives it to the chart. */
+  #enforce({ state, followed }: WalkPlace, event: ChartEvent): ChartEvent | null {
+    const monitor = this.#monitor;
+    if (this.#enforcer === undefined || monitor === undefined || followed === undefined) return event;
+    return this.#enforcer.apply(state, event, condition => monitor.statesOf(followed, condition));
+  }
+
+  /**
+   * Offers one event, as rules leave it, and checks the step. Returns where it leads, or `null` if the chart ignores it or
+   * the engine refuses it.
+   */
+  take(before: WalkPlace, offered: ChartEvent): { place: WalkPlace; step: Step; event: ChartEvent } | null {
     this.coverage.steps += 1;
+    const event = this.#enforce(before, offered);
+    if (event === null) return null;
     const enabled = isEnabled(event, before.reference, before.state);
     const known = this.breaches.size;
     const step = this.#step(before, event);
@@ -201,7 +217,7 @@ export class Explorer {
       ...omitUndefined({ followed }),
     };
     this.#checkInvariants(checked, before, place);
-    return { place, step };
+    return { place, step, event };
   }
 
   /** Describes an accepted event as an entry of a path. A step that throws stays in the same state. */

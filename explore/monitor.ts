@@ -81,6 +81,11 @@ export class Monitor {
     });
   }
 
+  /** Where the automata of the condition of a followed rule are, after the calls that have settled. */
+  statesOf({ settled }: FollowedRules, condition: Condition): readonly number[] {
+    return settled[this.rules.findIndex(rule => rule.condition === condition)] ?? [];
+  }
+
   /** Calls with the same symbol are equal for all rules. */
   symbolOf({ name, input }: Proposed): number {
     const proposed = `${name} ${JSON.stringify(input)}`;

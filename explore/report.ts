@@ -21,6 +21,8 @@ export type RuleReport = {
   verdict: 'proved' | 'broken' | 'not-proved';
   /** The number of distinct states that were walked. */
   states: number;
+  /** It is only tried, so a path may well break it (`shadow`), or no walk can prove it (`function`). It is not counted. */
+  only?: 'shadow' | 'function';
   /** What breaks it, or why it is not proved. */
   message?: string;
   /** The shortest path that breaks it, found from the start of the run. */

@@ -133,6 +133,8 @@ export type Surroundings = {
   earlier: readonly OpenCall[];
   later: readonly OpenCall[];
   runContext: unknown;
+  /** Where an exploration has the automata of a condition, in the place of `past` and `own`. */
+  statesOf?: (condition: Condition) => readonly number[];
 };
 
 export type OpenCall = RuleCall & { callId: string };
@@ -191,9 +193,10 @@ function unreasoned({ name, when }: Rule, verdict: RuleVerdict): string {
 
 /** The states of a condition's automata before the call. */
 function worldsBefore(condition: Condition, call: OpenCall, around: Surroundings): Worlds[] {
-  const { past, own, earlier, later } = around;
-  return condition.automata.map(automaton => {
-    const least = takePast(automaton, own, stateAfter(automaton, past));
+  const { past, own, earlier, later, statesOf } = around;
+  const states = statesOf?.(condition);
+  return condition.automata.map((automaton, index) => {
+    const least = states?.[index] ?? takePast(automaton, own, stateAfter(automaton, past));
     const first = takeOpen(automaton, earlier, least);
     const self = call.isSubAgent === true ? [call] : [];
     return { least, earlier: first, most: takeOpen(automaton, [...later, ...self], first) };

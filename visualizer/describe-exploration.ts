@@ -17,8 +17,10 @@ export function describeVerdict(rule: {
   verdict: 'proved' | 'broken' | 'not-proved';
   states: number;
   message?: string;
+  only?: 'shadow' | 'function';
 }): string {
-  const { verdict, states, message = '' } = rule;
+  const { verdict, states, message = '', only } = rule;
+  if (only === 'shadow') return `in the shadow; ${describeVerdict({ verdict, states, message })}`;
   switch (verdict) {
     case 'proved':
       return `proved in ${states} states`;

@@ -56,7 +56,7 @@ export const exploreAgent: Action<'explore'> = async options => {
       showExploration(output, report);
     }
     if (saveTest !== undefined) saveBreachTests(output, saveTest, explored, report, never);
-    const verdicts = report.rules.map(({ verdict }) => verdict);
+    const verdicts = report.rules.flatMap(({ verdict, only }) => (only === undefined ? [verdict] : []));
     if (report.breaches.length > 0 || verdicts.includes('broken')) return EXIT.failed;
     return report.complete && !verdicts.includes('not-proved') ? EXIT.done : EXIT.incomplete;
   } finally {

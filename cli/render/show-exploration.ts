@@ -56,7 +56,7 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
 }
 
 function describeEnd({ breaches, rules, complete }: ExplorationReport): Segment {
-  const broken = rules.filter(({ verdict }) => verdict === 'broken').length;
+  const broken = rules.filter(({ verdict, only }) => verdict === 'broken' && only === undefined).length;
   if (breaches.length > 0)
     return red(`${breaches.length} invariant${breaches.length === 1 ? '' : 's'} violated.`);
   if (broken > 0) return red(`${broken} rule${broken === 1 ? '' : 's'} broken.`);

@@ -128,6 +128,7 @@ type Rule = Partial<Pick<Breach, 'message' | 'path'>> & {
   name: string;
   verdict: 'proved' | 'broken' | 'not-proved';
   states: number;
+  only?: 'shadow' | 'function';
 };
 type Spending = { spent: number; most: number | null };
 
