@@ -1,4 +1,5 @@
 import type { Workload } from './workload.ts';
+import { backtesting } from './workloads/backtest.ts';
 import { chart } from './workloads/chart.ts';
 import { conversation } from './workloads/conversation.ts';
 import { gateway } from './workloads/gateway.ts';
@@ -27,6 +28,7 @@ export const workloads: readonly Workload[] = [
   gateway,
   session,
   list,
+  backtesting,
   stores,
   chart,
   importing,

@@ -231,11 +231,14 @@ function viewOf(call: OpenCall, around: Surroundings) {
 /** All that counts as having happened before a call, as functions see it. */
 export function listHistory({ past, own, earlier, later }: Omit<Surroundings, 'runContext'>): HistoryCall[] {
   const open = (outcome: 'open' | 'later') => (one: OpenCall) => ({ ...plain(one), outcome });
-  return [
-    ...[...past, ...own].map((one): HistoryCall => ({ ...one, tags: one.tags ?? [] })),
-    ...earlier.map(open('open')),
-    ...later.map(open('later')),
-  ];
+  return [...viewPast(past), ...own.map(viewCall), ...earlier.map(open('open')), ...later.map(open('later'))];
+}
+
+/** Earlier runs do not change, and may be many. */
+const viewPast = oncePer((past: readonly PastCall[]) => past.map(viewCall));
+
+function viewCall(one: PastCall): HistoryCall {
+  return { ...one, tags: one.tags ?? [] };
 }
 
 function plain({ callId, name, tags, input }: OpenCall) {

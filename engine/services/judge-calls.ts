@@ -132,10 +132,12 @@ function tagCall(call: PastCall, tools: Tools): PastCall {
   return tags.length === 0 ? call : { ...call, tags };
 }
 
-/** Earlier runs do not change. */
+/** Earlier runs do not change: each run of a long thread has all calls before it. */
 const tagAll = oncePer((past: readonly PastCall[]) =>
-  oncePer((tools: Tools): readonly PastCall[] => past.map(call => tagCall(call, tools))),
+  oncePer((tools: Tools): readonly PastCall[] => past.map(tagPast(tools))),
 );
+
+const tagPast = oncePer((tools: Tools) => oncePer((call: PastCall) => tagCall(call, tools)));
 
 /** What rulings make of a call that was not admitted. */
 function applyRulings(call: QualifiedCall, rulings: readonly Ruling[], now: number): Partial<QualifiedCall> {
