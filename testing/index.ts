@@ -28,7 +28,7 @@ export type { Outcome } from '../engine/replay/describe-outcome.ts';
 export type { RecordedEvent, RecordedRun, RecordedTool, Recording } from '../engine/replay/record-run.ts';
 export { type BacktestOptions, backtest } from '../explore/backtest/backtest.ts';
 export type {
-  Asked,
+  AskedPeople,
   BacktestCase,
   BacktestedApproval,
   BacktestedRule,

@@ -1,5 +1,5 @@
 import type {
-  Asked,
+  AskedPeople,
   BacktestCase,
   BacktestReport,
   CallOutcome,
@@ -126,7 +126,7 @@ function showCounts(output: Output, counts: Counts, commands: CommandLines): voi
   output.line('');
 }
 
-function describeAsked({ count, ...duties }: Asked): string {
+function describeAsked({ count, ...duties }: AskedPeople): string {
   return `would ask ${describePeople(duties)} about ${plural(count, 'call')}`;
 }
 

@@ -24,8 +24,8 @@ import type { RedactionWatch } from './redaction-watch.ts';
 import {
   type BacktestCase,
   describeThen,
-  isSame,
-  type Recorded,
+  didSame,
+  type RecordedOutcome,
   type Tally,
   type Unjudged,
   type UnjudgedCode,
@@ -241,7 +241,7 @@ export class RunJudge {
     const duties = dutiesOf(found);
     const at = { runId, seq, callId, tool: name, place, ...describeThen(was) };
     if (found.required) {
-      const same = isSame({ rule: '', verdict: 'ask' }, duties, was);
+      const same = didSame({ rule: '', verdict: 'ask' }, duties, was);
       const { reason } = found;
       this.#add(tally, { ...at, now: 'ask', same, ...duties, ...omitUndefined({ reason }) });
     } else if (recorded.gate && !was.verdicts.some(isEnforced) && !this.#parts.agent.hasGuardrails)
@@ -252,7 +252,7 @@ export class RunJudge {
   /** Right before its first attempt, a call is judged by what has happened since its turn. */
   #judgeStart(
     callId: string,
-    { seq, context, recorded }: { seq: number; context: Context; recorded: Recorded },
+    { seq, context, recorded }: { seq: number; context: Context; recorded: RecordedOutcome },
   ): void {
     const call = findCall(context, callId);
     if (call?.status !== 'queued' || call.attempt > 0) return;
@@ -334,7 +334,7 @@ export class RunJudge {
   #tell(
     { callId, name }: Pick<QualifiedCall, 'callId' | 'name'>,
     verdicts: readonly CallVerdict[],
-    recorded: Recorded,
+    recorded: RecordedOutcome,
     { seq, place }: Pick<Judging, 'seq' | 'place' | 'context'>,
   ): void {
     const { runId, tallies } = this.#parts;
@@ -348,7 +348,7 @@ export class RunJudge {
       if (tally === undefined || ruling === undefined) continue;
       const duties: Duties = ruling.asked === undefined ? {} : dutiesOf(ruling.asked);
       const { verdict: now } = verdict;
-      const same = isSame(verdict, duties, recorded);
+      const same = didSame(verdict, duties, recorded);
       const found = { ...at, now, same, ...duties, reason: ruling.reason };
       this.#told.set(keyOf(callId, verdict), found);
       this.#add(tally, found);

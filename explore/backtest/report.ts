@@ -45,7 +45,7 @@ export type Unjudged = {
 };
 
 /** How often something is asked of the same people: of anyone, without duties. */
-export type Asked = Duties & { count: number };
+export type AskedPeople = Duties & { count: number };
 
 export type Counts = {
   /** Calls by what becomes of them. */
@@ -59,7 +59,7 @@ export type Counts = {
   /** Calls that it did not allow in the run, and allows now. */
   dropped: number;
   /** Who is asked, most often first. */
-  asks: Asked[];
+  asks: AskedPeople[];
   unjudged: Unjudged[];
   /** Some of the cases: those that differ from what the run did come first, and of these the first of each run. */
   cases: BacktestCase[];
@@ -90,7 +90,7 @@ export type BacktestReport = {
 export class Tally {
   readonly #most: number;
   readonly #counts = { ask: 0, block: 0, stop: 0, runs: 0, same: 0, dropped: 0 };
-  readonly #asks = new Map<string, Asked>();
+  readonly #asks = new Map<string, AskedPeople>();
   readonly #unjudged = new UnjudgedCalls();
   /** The first of each run that differs, others that differ, and those that are the same. */
   readonly #cases: [BacktestCase[], BacktestCase[], BacktestCase[]] = [[], [], []];
@@ -161,9 +161,9 @@ export class UnjudgedCalls {
 }
 
 /** What a run recorded about a call at one place. */
-export type Recorded = { verdicts: readonly CallVerdict[]; gate: boolean; duties: Duties };
+export type RecordedOutcome = { verdicts: readonly CallVerdict[]; gate: boolean; duties: Duties };
 
-function outcomeOf({ verdicts, gate }: Recorded): CallOutcome {
+function outcomeOf({ verdicts, gate }: RecordedOutcome): CallOutcome {
   const enforced = verdicts.filter(({ shadow }) => shadow !== true).map(({ verdict }) => verdict);
   if (enforced.includes('stop')) return 'stop';
   if (enforced.includes('block')) return 'block';
@@ -171,16 +171,16 @@ function outcomeOf({ verdicts, gate }: Recorded): CallOutcome {
 }
 
 /** What became of a call at a place, as a case says it. */
-export function describeThen(recorded: Recorded): Pick<BacktestCase, 'then' | 'asked'> {
+export function describeThen(recorded: RecordedOutcome): Pick<BacktestCase, 'then' | 'asked'> {
   const then = outcomeOf(recorded);
   return { then, ...(then === 'ask' && { asked: recorded.duties }) };
 }
 
 /** Whether the run did what the rule of this name says now, for whatever reason. An approval of more people is another. */
-export function isSame(
+export function didSame(
   { rule, verdict: now, shadow }: CallVerdict,
   duties: Duties,
-  recorded: Recorded,
+  recorded: RecordedOutcome,
 ): boolean {
   const wasSaid = recorded.verdicts.some(
     one => one.rule === rule && one.verdict === now && one.shadow === shadow,
