@@ -1,6 +1,9 @@
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import { InDoubt } from '../../protocol/error.ts';
+import type { HistoryCall } from '../../protocol/rule.ts';
+import { never } from '../../rules/condition.ts';
+import { rule } from '../../rules/rule.ts';
 import { calls, clientTool, makeTool } from '../support/engine/agents.ts';
 import { answerWith } from '../support/engine/models.ts';
 import { actIn, type CrashAgent } from './crash-agent.ts';
@@ -202,6 +205,43 @@ const judged: CrashAgent = {
   messages: [{ text: 'and be kind', when: { acts: 'put' }, elsewhere: true }],
 };
 
+/** Whether a call of the tool has its result in the thread. */
+function isDone(history: readonly HistoryCall[], tool: string): boolean {
+  return history.some(({ name, outcome }) => name === tool && outcome === 'done');
+}
+
+/** Rules that ask and block with the turn, and, by what has happened since, right before the start. */
+const ruled: CrashAgent = {
+  name: 'ruled',
+  makeModels: () => [
+    scripted([
+      calls('read', 'pay', 'put', 'pay'),
+      calls('wire', 'put'),
+      calls('pay', 'read'),
+      { text: 'done' },
+    ]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read', 'later') }),
+    makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeTool('wire', { run: actIn(world, 'wire') }),
+  ],
+  options: {
+    toolConcurrency: 1,
+    rules: [
+      never('wire').after('pay'),
+      rule({
+        name: 'paid after reading',
+        when: ({ call, history }) => call.name === 'pay' && isDone(history, 'read'),
+        then: 'ask',
+      }),
+      rule({ name: 'put once', when: ({ call, history }) => call.name === 'put' && isDone(history, 'put') }),
+      rule({ name: 'tried', when: never('read'), mode: 'shadow' }),
+    ],
+  },
+};
+
 /** Tools that act and then time out, or start slowly, many at once. */
 const slow: CrashAgent = {
   name: 'slow',
@@ -378,7 +418,7 @@ const UNCOUNTED = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTo
 
 export const AGENTS: readonly CrashAgent[] = [
   ...[batch, gates, clients, fallback, talk],
-  ...[doubt, held, judged, slow, rounds, nested, handed, reviewed, compacted],
+  ...[doubt, held, judged, slow, rounds, nested, handed, reviewed, ruled, compacted],
 ];
 
 export function findAgent(name: string): CrashAgent {

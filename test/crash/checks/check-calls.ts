@@ -73,18 +73,31 @@ function checkActs(call: string, callId: string, name: string, { events, acts, .
   const happened = acts.filter(act => act.callId === callId);
   const keys = new Set(happened.map(({ key }) => key));
   const result = resultOf(callId, { events, acts, ...run });
+  const said = verdictsOn(callId, events);
+  const isBlocked = said.includes('block') || said.includes('stop');
   if (happened.length === 0) {
-    if (isExcused(callId, events, result)) return [];
+    if (isBlocked || isExcused(callId, events, result)) return [];
     return [`${call} never happened, and its result is ${JSON.stringify(result)}`];
   }
   const started = events.some(event => event.type === 'tool.started' && event.callId === callId);
   return [
     ...(keys.size > 1 ? [`${call} happened with the keys ${[...keys].join(', ')}`] : []),
-    ...(GATED.has(name) && !isAllowed(callId, name, events)
+    ...(isBlocked ? [`${call} happened although a rule blocked it`] : []),
+    ...((GATED.has(name) || said.includes('ask')) && !isAllowed(callId, name, events)
       ? [`${call} happened and nobody allowed it`]
       : []),
     ...(started ? [] : [`${call} happened and the journal does not say that it was started`]),
   ];
+}
+
+/** What the rules that are enforced said of the call, with its turn and right before its start. */
+function verdictsOn(callId: string, events: readonly RunEvent[]): string[] {
+  const judged = events.flatMap(event => {
+    if (event.type === 'call.judged') return event.callId === callId ? event.verdicts : [];
+    if (event.type !== 'turn.completed') return [];
+    return event.calls.find(call => call.callId === callId)?.verdicts ?? [];
+  });
+  return judged.flatMap(({ verdict, shadow }) => (shadow === true ? [] : [verdict]));
 }
 
 function isAllowed(callId: string, name: string, events: readonly RunEvent[]): boolean {
