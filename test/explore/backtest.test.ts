@@ -254,6 +254,51 @@ describe('a backtest', () => {
     });
   });
 
+  test('judges a call before its first attempt again, unless it would have been refused', async () => {
+    const store = memory();
+    await record({ store, turns: [calling(mail(), mail('bob')), DONE], toolConcurrency: 1 });
+    const after = rule({
+      name: 'after',
+      when: ({ history }) => history.some(({ outcome }) => outcome === 'done'),
+    });
+    const alone = await tryOn({ store, rules: [after] });
+    expect(alone.rules).toMatchObject([{ block: 1, cases: [{ place: 'start', callId: 'call_0_1' }] }]);
+    const both = await tryOn({ store, rules: [never('mail'), after] });
+    expect(both.rules).toMatchObject([{ block: 2 }, { block: 0 }]);
+  });
+
+  test('takes the tags that tools have now, also of calls of earlier runs', async () => {
+    const store = memory();
+    const earlier = await record({ store, turns: [calling(browse), DONE] });
+    await record({ store, turns: [DONE, DONE, calling(browse), calling(mail()), DONE] }, 'on', earlier);
+    const tools = makeAgent({ store }).agent.options.tools ?? [];
+    const untagged = tools.map(one => ('name' in one && one.name === 'browse' ? { ...one, tags: [] } : one));
+    expect((await tryOn({ store, rules: [NO_LEAKS] })).rules).toMatchObject([{ block: 1 }]);
+    expect((await tryOn({ store, rules: [NO_LEAKS], tools: untagged })).rules).toMatchObject([{ block: 0 }]);
+  });
+
+  test('counts what a provider ran in the same turn', async () => {
+    const [from, store] = [memory(), memory()];
+    const runId = await record({ store: from, turns: [calling(mail()), DONE] });
+    const [started, ...rest] = (await from.read(runId)).map(({ event }) => event);
+    if (started?.type !== 'run.started') throw new Error('no start');
+    const searched = {
+      type: 'provider_item',
+      kind: 'web_search_call',
+      opaque: { provider: 'x', data: {} },
+    } as const;
+    const events = rest.map(event =>
+      event.type === 'turn.completed' ? { ...event, items: [searched, ...event.items] } : event,
+    );
+    await store.create(started, undefined, {
+      events,
+      status: 'finished',
+      progress: makeProgress('finished'),
+    });
+    const { rules } = await tryOn({ store, rules: [never('mail').after('web_search_call')] });
+    expect(rules).toMatchObject([{ block: 1, cases: [{ place: 'turn' }] }]);
+  });
+
   test('says what it cannot judge, and why', async () => {
     const store = memory();
     const turns = [calling(refund(5)), calling(mail()), DONE];
@@ -309,7 +354,11 @@ describe('a backtest', () => {
     const runId = await record({ store, turns: [calling(refund(5)), calling(refund(6), mail()), DONE] });
     const [made] = await findEntries(store, runId, ({ event }) => event.type === 'turn.completed');
     await store.redact(runId, { paths: [`/${made?.seq}/calls/0/input/cents`] });
-    await record({ store, turns: [DONE, DONE, DONE, calling(refund(7)), DONE] }, 'on', runId);
+    await record(
+      { store, turns: [DONE, DONE, DONE, calling(refund(7)), calling(refund(8)), DONE] },
+      'on',
+      runId,
+    );
     const report = await tryOn({
       store,
       approval: ({ input }) => Object(input).cents > 1,
@@ -324,13 +373,13 @@ describe('a backtest', () => {
       ],
     });
     expect(report.rules.map(({ block, unjudged }) => [block, unjudged.map(({ count }) => count)])).toEqual([
-      [0, [3]],
-      [2, []],
-      [0, [3]],
+      [0, [4]],
+      [3, []],
+      [0, [4]],
       [0, []],
     ]);
     expect(report.approvals.find(one => one.tool === 'refund')).toMatchObject({
-      ask: 2,
+      ask: 3,
       unjudged: [{ code: 'redacted', count: 1 }],
     });
   });
