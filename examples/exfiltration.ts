@@ -6,9 +6,8 @@ import { createAgent, never, rule, tool } from '../agent/index.ts';
  * An assistant that reads pages of the web and writes mails. A page may tell it to send away what it knows, so after it
  * has read one, nothing leaves without the approval of the security group:
  *
- *   agentchart explore --agent examples/exfiltration.ts       proves the rule
- *   LEAKS=1 agentchart explore --agent examples/exfiltration.ts --never '#leaves after #untrusted unless approved by security'
- *                                                               shows the shortest leak without it
+ *   agentchart explore --agent examples/exfiltration.ts            proves it
+ *   LEAKS=1 agentchart explore --agent examples/exfiltration.ts    shows the shortest leak without the rule
  */
 
 const readPage = tool({
@@ -33,6 +32,7 @@ const noLeaks = rule({
   when: never('leaves').after('untrusted'),
   then: { type: 'ask', by: 'security' },
   reason: 'text from outside was read in this conversation',
+  mode: process.env.LEAKS === undefined ? 'enforce' : 'shadow',
 });
 
 /** The model comes from AGENTCHART_MODEL. */
@@ -41,5 +41,5 @@ export default createAgent({
   description: 'Reads pages and writes mails. After it has read a page, mails wait for the security group.',
   instructions: 'You read pages of the web and write mails about them.',
   tools: [readPage, sendMail],
-  rules: process.env.LEAKS === undefined ? [noLeaks] : [],
+  rules: [noLeaks],
 });

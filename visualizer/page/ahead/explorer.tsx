@@ -99,9 +99,11 @@ const FURTHER = 4;
 
 function Breaches({ report, onPlay }: { report: ShownReport; onPlay: Play }) {
   const { complete } = report;
-  const broken = report.rules.flatMap(({ name, message = '', path }): Breach[] =>
-    path === undefined ? [] : [{ invariant: `rule ${name}`, message, path }],
-  );
+  const broken = report.rules.flatMap(({ name, message = '', path, only }): Breach[] => {
+    if (path === undefined) return [];
+    const text = only === 'shadow' ? `in the shadow; ${message}` : message;
+    return [{ invariant: `rule ${name}`, message: text, path }];
+  });
   const breaches = [...report.breaches, ...broken];
   if (breaches.length === 0)
     return complete ? <p class="holds">No invariant breaks.</p> : <p>{NOT_PROVED}</p>;
