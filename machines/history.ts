@@ -9,7 +9,7 @@ import { toolResults } from './tool-results.ts';
  * The history of a run without those before it. A run that keeps none has all that its transcript and its ledger show: a
  * refused call of it counts as begun.
  */
-export function historyOf(
+export function ownHistory(
   context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits'>,
 ): readonly PastCall[] {
   if (context.history !== undefined) return context.history;
@@ -36,5 +36,5 @@ export function historyIn(transcript: readonly Item[], edits: Context['edits'] =
 /** The history for a run that continues this one: of what has begun and not settled, the outcome is not known. */
 export function closeHistory(context: Context): readonly PastCall[] {
   const open = context.calls.filter(call => call.status !== 'settled' && wasBegun(call));
-  return [...historyOf(context), ...open.map(call => pastCall(call, 'unknown'))];
+  return [...ownHistory(context), ...open.map(call => pastCall(call, 'unknown'))];
 }

@@ -130,21 +130,21 @@ export type Surroundings = {
   past: readonly PastCall[];
   own: readonly PastCall[];
   /** Open calls that have begun or come earlier in the turn; and all others, which may happen at any time. */
-  earlier: readonly OpenCall[];
-  later: readonly OpenCall[];
+  earlier: readonly JudgedCall[];
+  later: readonly JudgedCall[];
   runContext: unknown;
   /** Where an exploration has the automata of a condition, in the place of `past` and `own`. */
   statesOf?: (condition: Condition) => readonly number[];
 };
 
-export type OpenCall = RuleCall & { callId: string };
+export type JudgedCall = RuleCall & { callId: string };
 
 /** What the rules say of a call. One that fails asks for an approval. */
-export function judgeByRules(rules: readonly Rule[], call: OpenCall, around: Surroundings): Ruling[] {
+export function judgeByRules(rules: readonly Rule[], call: JudgedCall, around: Surroundings): Ruling[] {
   return rules.flatMap(one => judgeByRule(one, call, around) ?? []);
 }
 
-export function judgeByRule(one: Rule, call: OpenCall, around: Surroundings): Ruling | undefined {
+export function judgeByRule(one: Rule, call: JudgedCall, around: Surroundings): Ruling | undefined {
   const { name, when, per, isShadow } = one;
   const seen = per === 'run' ? { ...around, past: NONE } : around;
   try {
@@ -192,7 +192,7 @@ function unreasoned({ name, when }: Rule, verdict: RuleVerdict): string {
 }
 
 /** The states of a condition's automata before the call. */
-function worldsBefore(condition: Condition, call: OpenCall, around: Surroundings): Worlds[] {
+function worldsBefore(condition: Condition, call: JudgedCall, around: Surroundings): Worlds[] {
   const { past, own, earlier, later, statesOf } = around;
   const states = statesOf?.(condition);
   return condition.automata.map((automaton, index) => {
@@ -224,13 +224,13 @@ function takeOpen({ take }: Automaton, calls: readonly RuleCall[], from: number)
   return calls.reduce((state, call) => take(state, call, true), from);
 }
 
-function viewOf(call: OpenCall, around: Surroundings) {
+function viewOf(call: JudgedCall, around: Surroundings) {
   return { call: plain(call), history: listHistory(around), runContext: around.runContext };
 }
 
 /** All that counts as having happened before a call, as functions see it. */
 export function listHistory({ past, own, earlier, later }: Omit<Surroundings, 'runContext'>): HistoryCall[] {
-  const open = (outcome: 'open' | 'later') => (one: OpenCall) => ({ ...plain(one), outcome });
+  const open = (outcome: 'open' | 'later') => (one: JudgedCall) => ({ ...plain(one), outcome });
   return [...viewPast(past), ...own.map(viewCall), ...earlier.map(open('open')), ...later.map(open('later'))];
 }
 
@@ -241,6 +241,6 @@ function viewCall(one: PastCall): HistoryCall {
   return { ...one, tags: one.tags ?? [] };
 }
 
-function plain({ callId, name, tags, input }: OpenCall) {
+function plain({ callId, name, tags, input }: JudgedCall) {
   return { callId, name, tags, input };
 }

@@ -1,6 +1,6 @@
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import { dutiesOf } from '../../machines/duties.ts';
-import { historyOf } from '../../machines/history.ts';
+import { ownHistory } from '../../machines/history.ts';
 import { wasBegun } from '../../machines/ledger.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { CallVerdict, Duties, QualifiedCall } from '../../protocol/event.ts';
@@ -9,9 +9,9 @@ import { oncePer } from '../../protocol/once-per.ts';
 import type { HistoryCall, PastCall } from '../../protocol/rule.ts';
 import type { ReadApproval, Tool } from '../../protocol/tool.ts';
 import {
+  type JudgedCall,
   judgeByRules,
   listHistory,
-  type OpenCall,
   type Rule,
   type Ruling,
   type Surroundings,
@@ -102,7 +102,7 @@ function surround(
   );
   return {
     past: tagAll(judge.past)(judge.tools),
-    own: historyOf(judge.context).map(one => tagCall(one, judge.tools)),
+    own: ownHistory(judge.context).map(one => tagCall(one, judge.tools)),
     earlier: siblings.flatMap(({ isEarlier, view }) => (isEarlier ? view : [])),
     later: siblings.flatMap(({ isEarlier, view }) => (isEarlier ? [] : view)),
   };
@@ -112,7 +112,7 @@ function hasBegun({ status, attempt = 0 }: MadeCall): boolean {
   return status !== undefined && wasBegun({ status, attempt });
 }
 
-function viewOf({ callId, name, input, tags }: MadeCall, { tools }: CallJudge): OpenCall {
+function viewOf({ callId, name, input, tags }: MadeCall, { tools }: CallJudge): JudgedCall {
   const isSubAgent = tools.get(name)?.subAgent !== undefined;
   return { callId, name, input, tags: tagsOf({ name, tags }, tools), isSubAgent };
 }

@@ -18,7 +18,7 @@ import { countRedactions } from '../../protocol/redaction.ts';
 import type { PastCall } from '../../protocol/rule.ts';
 import { type ApprovalCall, type ReadApproval, readApproval, type Tool } from '../../protocol/tool.ts';
 import { isCondition, selects } from '../../rules/condition.ts';
-import { judgeByRule, type OpenCall, type Rule, type Ruling, type Surroundings } from '../../rules/rule.ts';
+import { type JudgedCall, judgeByRule, type Rule, type Ruling, type Surroundings } from '../../rules/rule.ts';
 import type { RuledAgent } from '../ruled-agents.ts';
 import type { RedactionWatch } from './redaction-watch.ts';
 import {
@@ -299,7 +299,7 @@ export class RunJudge {
     };
   }
 
-  #ask(rules: readonly Rule[], call: OpenCall, around: Surroundings): Ruling[] {
+  #ask(rules: readonly Rule[], call: JudgedCall, around: Surroundings): Ruling[] {
     const heard: Heard = { rulings: [], unjudged: new Map() };
     this.#heard.set(call.callId, heard);
     for (const rule of rules) {
