@@ -102,7 +102,7 @@ function surround(
   );
   return {
     past: tagAll(judge.past)(judge.tools),
-    own: ownHistory(judge.context).map(one => tagCall(one, judge.tools)),
+    own: ownHistory(judge.context).map(tagPast(judge.tools)),
     earlier: siblings.flatMap(({ isEarlier, view }) => (isEarlier ? view : [])),
     later: siblings.flatMap(({ isEarlier, view }) => (isEarlier ? [] : view)),
   };

@@ -7,6 +7,7 @@ import { EngineError, InDoubt, isThrown, messageOf } from '../../protocol/error.
 import type { Spent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { PastCall } from '../../protocol/rule.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { Rule } from '../../rules/rule.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
@@ -28,7 +29,7 @@ import {
   shareLimits,
   spentBy,
 } from '../sub-agents/sub-agent-runs.ts';
-import { combineRulings, findRulings } from './judge-calls.ts';
+import { type CallJudge, combineRulings, findRulings } from './judge-calls.ts';
 import { readOutput } from './read-output.ts';
 import {
   Cancelled,
@@ -86,6 +87,7 @@ export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolea
  * B7 Events of other processes may arrive before a batch is durable and change its calls: a call runs only while the
  *    chart has it as running, and the batch continues until none of its calls is left.
  * B8 The run of a sub-agent survives this process: it is cancelled only with its parent, and given up with its parent.
+ * B9 The rules judge a call right before its first attempt, after all that has happened since its turn made it.
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
@@ -104,6 +106,11 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         );
     }
     const started = new Set<string>();
+    let past: Promise<readonly PastCall[]> | undefined;
+    const loadPast = () => {
+      past ??= scope.past();
+      return past;
+    };
     let place = 0;
     const takeNext = () => {
       if (scope.stop.isStopped || scope.yielding.aborted) return undefined;
@@ -122,7 +129,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         started.add(call.callId);
         const run = new CallRun(scope, call, tools.get(call.name), parts);
         try {
-          if (!(await isAllowed(scope, call, tools, parts.rules))) continue;
+          if (!(await isAllowed(scope, call, { tools, rules: parts.rules, loadPast }))) continue;
           await (call.status === 'reconciling' ? run.recover() : run.execute());
         } catch (error) {
           if (!isThrown(error, Stopped)) throw error;
@@ -136,18 +143,18 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
 
 /**
  * Whether the rules let the call begin, after all that happened since its turn made it. What they say else is reported.
- * Later attempts repeat what has begun, and results that are played are those of the run that was forked.
+ * Later attempts repeat what has begun, results that are played are those of the run that was forked, and a message that
+ * is handed on is no call of the model.
  */
 async function isAllowed(
   scope: ServiceScope,
   call: Call,
-  tools: ReadonlyMap<string, Tool>,
-  rules: readonly Rule[],
+  { tools, rules, loadPast }: Pick<CallJudge, 'tools' | 'rules'> & { loadPast: ServiceScope['past'] },
 ): Promise<boolean> {
-  const { callId, status, attempt } = call;
-  if (rules.length === 0 || status !== 'queued' || attempt > 0) return true;
+  const { callId, status, attempt, forwards } = call;
+  if (rules.length === 0 || status !== 'queued' || attempt > 0 || forwards !== undefined) return true;
   if (scope.context().config.playsResultsOf !== undefined) return true;
-  const past = await scope.past();
+  const past = await loadPast();
   const context = scope.context();
   const now = scope.host.now();
   const known = findCall(context, callId);

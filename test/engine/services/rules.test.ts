@@ -10,6 +10,8 @@ import { atMost, first, needs, never, spendOf } from '../../../rules/condition.t
 import { rule } from '../../../rules/rule.ts';
 import { memory } from '../../../stores/memory.ts';
 import { tool } from '../../../tools/tool.ts';
+import { calls, makeTool } from '../../support/engine/agents.ts';
+import { BILLING, makeDesk } from '../../support/engine/front-desk.ts';
 import { answerWith } from '../../support/engine/models.ts';
 
 const read = (): ScriptedTurn => ({ toolCalls: [{ name: 'browse', arguments: {} }] });
@@ -260,6 +262,35 @@ describe('a rule over a run', () => {
     await run.settled();
     expect(run.context.compaction.count).toBeGreaterThan(0);
     expect(done).toEqual(['browse']);
+  });
+
+  test('judges a hand-off, and no message that is handed on after it', async () => {
+    const { agent, clerk } = makeDesk({
+      front: [calls(BILLING), { text: 'Front again.' }],
+      billing: [{ text: 'You owe 5.' }, { text: 'Since May.' }],
+      ofFront: { rules: [atMost(1).of(BILLING)] },
+    });
+    const run = await agent.start('What do I owe?');
+    expect(await run.settled()).toMatchObject({ agent: 'billing', text: 'You owe 5.' });
+    const next = await agent.start('Since when?', { continues: run.id });
+    expect(await next.settled()).toMatchObject({ agent: 'billing', text: 'Since May.' });
+    expect(clerk).toHaveLength(2);
+  });
+
+  test('counts what the agent did that handed the conversation over', async () => {
+    const tags = ['untrusted'];
+    const looked: number[] = [];
+    const { agent } = makeDesk({
+      front: [calls('browse'), calls(BILLING), { text: 'Front again.' }],
+      billing: [calls('look_up'), { text: 'Not allowed.' }],
+      ofFront: { tools: [makeTool('browse', { tags })] },
+      ofBilling: {
+        tools: [makeTool('look_up', { run: () => looked.push(1) })],
+        rules: [never('look_up').after('untrusted')],
+      },
+    });
+    expect(await agent.run('What do I owe?')).toMatchObject({ agent: 'billing', text: 'Not allowed.' });
+    expect(looked).toEqual([]);
   });
 
   test('is not needed for a replay', async () => {
