@@ -136,6 +136,7 @@ export {
   type RuleAsk,
   type RuleFunction,
   type RuleOptions,
+  type RuleRefusal,
   rule,
 } from '../rules/rule.ts';
 export { memory } from '../stores/memory.ts';

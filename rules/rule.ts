@@ -10,8 +10,11 @@ import { type Automaton, type Condition, isCondition, type RuleCall, type Worlds
 /** An approval that a rule asks for. */
 export type RuleAsk = { type: 'ask' } & Omit<Extract<Approval, object>, 'required'>;
 
+/** A refusal with a reason of its own, which the model reads. */
+export type RuleRefusal = { type: 'block' | 'stop'; reason: string };
+
 /** What a function answers: `true` for what the rule's `then` says, `false` or `allow` if it allows the call. */
-export type RuleAnswer = boolean | 'allow' | RuleVerdict | RuleAsk;
+export type RuleAnswer = boolean | 'allow' | RuleVerdict | RuleAsk | RuleRefusal;
 
 /** A rule as a function: of the call, what came before it in the thread, and what `agent.start` was given. */
 export type RuleFunction<RunContext = unknown> = (about: {
@@ -107,7 +110,7 @@ function readRule(given: unknown): Rule {
   return rule(isShadow === undefined ? options : { ...options, mode: isShadow ? 'shadow' : 'enforce' });
 }
 
-type Then = { verdict: RuleVerdict; asked?: ReadApproval };
+type Then = { verdict: RuleVerdict; reason?: string; asked?: ReadApproval };
 
 function readThen(given: unknown, fault: (message: string) => Error): Then {
   if (VERDICTS.includes(given)) {
@@ -115,10 +118,16 @@ function readThen(given: unknown, fault: (message: string) => Error): Then {
     return { verdict, ...(verdict === 'ask' && { asked: { required: true } }) };
   }
   const { type, ...ask } = Object(given) as Record<string, unknown>;
+  if (
+    (type === 'block' || type === 'stop') &&
+    typeof ask.reason === 'string' &&
+    Object.keys(ask).length === 1
+  )
+    return { verdict: type, reason: ask.reason };
   if (type === 'ask') refuseUnknownOptions("{ type: 'ask' } of a rule", ask, ASK_NAMES);
   const asked = type === 'ask' ? readApproval({ ...ask, required: true }) : undefined;
   if (asked !== undefined) return { verdict: 'ask', asked };
-  throw fault(`expected 'block', 'ask', 'stop' or { type: 'ask', … }, got ${JSON.stringify(given)}.`);
+  throw fault(`expected 'block', 'ask', 'stop' or { type, … }, got ${JSON.stringify(given)}.`);
 }
 
 /** What a rule says of a call that it does not allow. `asked`: of an `ask`. `hasFailed`: it could not say. */
@@ -173,10 +182,10 @@ function readAnswer(one: Rule, answer: RuleAnswer): Ruling | undefined {
 }
 
 /** A ruling, in the form of the rule or of its function's answer. */
-export function rulingOf(one: Rule, then: RuleVerdict | RuleAsk = one.then): Ruling {
+export function rulingOf(one: Rule, then: RuleVerdict | RuleAsk | RuleRefusal = one.then): Ruling {
   const { name, isShadow } = one;
-  const { verdict, asked } = readThen(then, message => new Error(message));
-  const given = asked?.reason ?? one.reason ?? unreasoned(one, verdict);
+  const { verdict, asked, reason } = readThen(then, message => new Error(message));
+  const given = reason ?? asked?.reason ?? one.reason ?? unreasoned(one, verdict);
   return {
     rule: name,
     isShadow,

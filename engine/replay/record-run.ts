@@ -33,6 +33,7 @@ type LeftOut = RunStarted['type'] | 'run.quarantined' | 'cancel.requested';
 const REPORTS = [
   'turn.completed',
   'turn.failed',
+  'call.judged',
   'tool.settled',
   'tool.doubted',
   'timer.fired',

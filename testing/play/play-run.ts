@@ -14,10 +14,12 @@ import {
   recordedTools,
 } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
+import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import { InDoubt, messageOf, ProviderError } from '../../protocol/error.ts';
 import {
+  type CallVerdict,
   callsOf,
   type InputEvent,
   type QualifiedCall,
@@ -30,6 +32,7 @@ import type { RunCommand } from '../../protocol/run-command.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
+import { type Rule, rule } from '../../rules/rule.ts';
 import { memory } from '../../stores/memory.ts';
 import { ManualHost } from '../manual-host.ts';
 // testing/play: playing a recorded run again: its model, tools and people answer as recorded.
@@ -52,7 +55,8 @@ export async function playRun(recording: Recording): Promise<Outcome> {
 }
 
 async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
-  const { started, events } = recorded;
+  const { started } = recorded;
+  const events = recorded.events.filter((event): event is PlayedEvent => event.type !== 'call.judged');
   const { runId, input, stream, paused, continues, config } = started;
   const [host, stage] = [new StageHost({ now: started.at, name: 'played_' }), new Stage()];
   const agent = makeAgent(recorded, { host, stage, store });
@@ -61,6 +65,7 @@ async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
     stream,
     ...omitUndefined({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
   });
+  stage.contextOf = () => run.context;
   const readPlayed = playedEvents(store, runId);
   for (const [place, event] of events.entries()) {
     try {
@@ -82,10 +87,10 @@ async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
   return describeOutcome((await loadRun(store, runId)).state);
 }
 
-/** Events that follow from the others and are not in a recording. */
+/** Events that follow from the others, are not in a recording, or come in any order. */
 const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['run.started', 'run.claimed', 'run.noted', 'run.redacted', 'tool.late'] as const),
-  ...(['text.started', 'calls.started', 'items.judged', 'tool.started'] as const),
+  ...(['text.started', 'calls.started', 'items.judged', 'call.judged', 'tool.started'] as const),
 ]);
 
 function playedEvents(store: Store, runId: string): () => Promise<readonly string[]> {
@@ -119,7 +124,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
       return names === undefined ? undefined : { tools: names };
     },
     maxResultBytes: Number.MAX_SAFE_INTEGER,
-    toolConcurrency: Number.MAX_SAFE_INTEGER,
+    toolConcurrency: stopsInOrder(events) ? 1 : Number.MAX_SAFE_INTEGER,
     toolChoice: config.toolChoice,
     finalAnswer: config.finalAnswer,
     onMessage: config.onMessage,
@@ -139,10 +144,71 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
       },
     }),
     ...playGuardrails(stage, config, events),
+    rules: playRules(stage, events, callId => calls.get(callId)?.call),
   });
 }
 
-type Moment = { run: Run; host: StageHost; stage: Stage; event: RecordedEvent };
+/** Whether calls of a turn had ended before another one stopped the run: then they ran one after the other. */
+function stopsInOrder(events: readonly RecordedEvent[]): boolean {
+  const place = events.findIndex(event => event.type === 'call.judged' && stopOf([event]) !== undefined);
+  const turn = events.findLastIndex((event, at) => at < place && event.type === 'turn.completed');
+  return place >= 0 && events.slice(turn, place).some(({ type }) => type === 'tool.settled');
+}
+
+function hasOutcome(events: readonly RecordedEvent[], callId: string): boolean {
+  return events.some(event => 'callId' in event && event.callId === callId);
+}
+
+/** What keeps the calls of a turn from beginning once one of them has stopped the run. */
+function stopOf(judged: readonly Judged[]): Pick<Judged, 'type' | 'verdicts' | 'reason'> | undefined {
+  for (const { type, verdicts } of judged) {
+    const stop = verdicts.find(({ verdict, shadow }) => verdict === 'stop' && shadow !== true);
+    if (stop !== undefined) return { type, verdicts: [stop], reason: `stopped by the rule "${stop.rule}"` };
+  }
+  return undefined;
+}
+
+/**
+ * The rules of the recorded run, which say what they said: of a call that is about to start, what was said right before its
+ * start and is not known yet; of others, what stands with them.
+ */
+function playRules(
+  stage: Stage,
+  events: readonly RecordedEvent[],
+  made: (callId: string) => QualifiedCall | undefined,
+): Rule[] {
+  const judged = events.filter(event => event.type === 'call.judged');
+  const all = [...events.flatMap(callsOf), ...judged].flatMap(({ verdicts = [] }) => verdicts);
+  const names = new Map(
+    all.map(({ rule: name, shadow }) => [name, shadow === true ? 'shadow' : 'enforce'] as const),
+  );
+  const find = (callId: string) => {
+    const open = stage.contextOf?.().calls.find(call => call.callId === callId);
+    if (open?.status !== 'queued') return made(callId);
+    const isKnown = ({ rule: name }: CallVerdict) => open.verdicts?.some(known => known.rule === name);
+    const own = judged.find(event => event.callId === callId && !event.verdicts.every(isKnown));
+    return own ?? (hasOutcome(events, callId) ? undefined : stopOf(judged));
+  };
+  return [...names].map(([name, mode]) =>
+    rule({
+      name,
+      mode,
+      when({ call }) {
+        const found = find(call.callId);
+        const verdict = found?.verdicts?.find(one => one.rule === name)?.verdict;
+        if (found === undefined || verdict === undefined) return 'allow';
+        if (verdict === 'ask') return 'ask';
+        const said = 'error' in found ? found.error?.slice(NOT_RUN.length) : found.reason;
+        return { type: verdict, reason: said ?? '' };
+      },
+    }),
+  );
+}
+
+type Judged = Extract<RecordedEvent, { type: 'call.judged' }>;
+type PlayedEvent = Exclude<RecordedEvent, Judged>;
+
+type Moment = { run: Run; host: StageHost; stage: Stage; event: PlayedEvent };
 
 async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
   switch (event.type) {
@@ -305,7 +371,8 @@ function playGuardrails(
     const turn = turns.find(({ calls }) => calls.some(call => call.callId === callId));
     const call = turn?.calls.find(one => one.callId === callId);
     if (turn?.calls[0] === call) repeatSpent(turn?.spent, config, countUsage);
-    if (call?.error !== undefined) return { type: 'block', reason: call.error.slice(NOT_RUN.length) };
+    if (call?.error !== undefined && call.verdicts === undefined)
+      return { type: 'block', reason: call.error.slice(NOT_RUN.length) };
     return call?.replaced === true ? { type: 'replace', value: call.input } : { type: 'pass' };
   };
   return { guardrails: { ...guardrails, toolInput }, ...output };
@@ -418,6 +485,8 @@ const IDLE_TURNS = 2_000;
 /** Matches the requests of the model, the tools and the checks of the answer with the recorded events that fulfil them. */
 class Stage {
   readonly #requests = new Map<string, (event: RecordedEvent) => void>();
+  /** Of the played run, once it is there. */
+  contextOf?: () => Context;
 
   /** Returns the recorded event for a source (`MODEL`, `ANSWER_CHECK` or `sourceOf(callId)`). Rejects if `signal` aborts. */
   async request(source: string, signal: AbortSignal): Promise<RecordedEvent> {

@@ -2,11 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
+import type { HistoryCall } from '../../../protocol/rule.ts';
+import { never } from '../../../rules/condition.ts';
+import { rule } from '../../../rules/rule.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeGate, makeTool } from '../engine/agents.ts';
 import { answerWith } from '../engine/models.ts';
 import { DONE, look, REFUND, refund, type Scene, say, stage } from './stage.ts';
+
+function isDone(history: readonly HistoryCall[], tool: string): boolean {
+  return history.some(({ name, outcome }) => name === tool && outcome === 'done');
+}
 
 /** Runs without commands: tools, models, answers, limits and sub-agents. */
 export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
@@ -128,6 +135,48 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
             : { type: 'replace', value: { at: 'the window' } };
         },
       },
+    }),
+  'calls that rules block and ask about, with their turn and right before they start': async () =>
+    await stage(
+      [calls('look', 'pay', 'put', 'put'), calls('wire', 'pay'), DONE],
+      {
+        tools: [look, makeTool('pay'), makeTool('put'), makeTool('wire')],
+        toolConcurrency: 1,
+        rules: [
+          rule({ name: 'no wires', when: never('wire').after('pay'), reason: 'something was paid' }),
+          rule({
+            name: 'seen before',
+            when: ({ call, history }) => call.name === 'pay' && isDone(history, 'look'),
+            then: 'ask',
+          }),
+          rule({
+            name: 'put once',
+            when: ({ call, history }) => call.name === 'put' && isDone(history, 'put'),
+          }),
+          rule({ name: 'tried', when: never('look'), mode: 'shadow' }),
+        ],
+      },
+      say(
+        run => run.approve('call_0_1', {}),
+        run => run.approve('call_1_1', {}),
+      ),
+    ),
+  'a run that a rule stops': async () =>
+    await stage([calls('look'), calls('look', 'pay'), DONE], {
+      tools: [look, makeTool('pay')],
+      rules: [rule({ when: never('pay').after('look'), then: 'stop', reason: 'enough was seen' })],
+    }),
+  'a run that a rule stops right before a call starts': async () =>
+    await stage([calls('look', 'pay', 'look'), DONE], {
+      tools: [look, makeTool('pay')],
+      toolConcurrency: 1,
+      rules: [
+        rule({
+          name: 'seen',
+          when: ({ call, history }) => call.name === 'pay' && isDone(history, 'look'),
+          then: 'stop',
+        }),
+      ],
     }),
   'a run in progress': async () =>
     await stage(
