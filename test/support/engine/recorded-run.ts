@@ -3,7 +3,10 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { Run } from '../../../engine/run/run.ts';
+import type { HistoryCall, RuleVerdict } from '../../../protocol/rule.ts';
 import type { Store } from '../../../protocol/store.ts';
+import { never } from '../../../rules/condition.ts';
+import { type Rule, rule } from '../../../rules/rule.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, clientTool, makeTool } from './agents.ts';
@@ -15,7 +18,24 @@ export type Recipe = {
   words: ('approve' | 'reject' | 'answer' | 'send' | 'cancel')[];
   /** Whether people review each answer. */
   isReviewed?: boolean;
+  /** What becomes of calls that break a rule, with their turn or right before they start. */
+  then?: RuleVerdict | undefined;
 };
+
+/** Rules that each verdict may come from. */
+function rulesOf(then: RuleVerdict): Rule[] {
+  const wasRead = (history: readonly HistoryCall[]) =>
+    history.some(({ name, outcome }) => name === 'read' && outcome === 'done');
+  return [
+    rule({ when: never('act').after('show'), then }),
+    rule({
+      name: 'read before',
+      when: ({ call, history }) => call.name === 'fail' && wasRead(history),
+      then,
+    }),
+    rule({ name: 'tried', when: never('read'), mode: 'shadow' }),
+  ];
+}
 
 const round = fc
   .array(fc.constantFrom('read', 'act', 'show', 'fail', 'unknown'), { minLength: 1, maxLength: 3 })
@@ -28,13 +48,14 @@ export const recipes: fc.Arbitrary<Recipe> = fc.record({
     .map(turns => [...turns, { text: 'Done.' }]),
   words: fc.array(fc.constantFrom('approve', 'reject', 'answer', 'send', 'cancel'), { maxLength: 8 }),
   isReviewed: fc.boolean(),
+  then: fc.constantFrom(undefined, 'block', 'ask', 'stop'),
 });
 
 export type Recorded = { host: ManualHost; store: Store; agent: Agent; run: Run };
 
 /** Plays a recipe to the end of its commands; the run may still be at rest then. */
 export async function recordRun(
-  { turns, words, isReviewed = false }: Recipe,
+  { turns, words, isReviewed = false, then }: Recipe,
   store = memory(),
 ): Promise<Recorded> {
   const host = new ManualHost();
@@ -53,6 +74,7 @@ export async function recordRun(
       }),
       clientTool('show'),
     ],
+    ...(then !== undefined && { rules: rulesOf(then) }),
     ...(isReviewed && { guardrails: { answer: () => ({ type: 'ask', reason: 'someone has to see it' }) } }),
   });
   const run = await agent.start('go');
