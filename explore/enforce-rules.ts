@@ -28,12 +28,12 @@ export class RuleEnforcer {
   constructor(rules: readonly Rule[], tools: readonly ExploredTool[]) {
     this.#rules = rules.filter(({ when, isShadow }) => typeof when !== 'function' && !isShadow);
     this.#tools = tools;
-    // The judge reads the tags of tools, and whether they are sub-agents.
-    const known = tools.map(({ name, tags, isSubAgent }) => [
-      name,
-      { ...omitUndefined({ tags }), ...(isSubAgent && { subAgent: { name } }) },
-    ]);
-    this.#known = new Map(known as [string, never][]);
+    this.#known = new Map(
+      tools.map(({ name, tags, isSubAgent }) => [
+        name,
+        omitUndefined({ tags, subAgent: isSubAgent ? { name } : undefined }),
+      ]),
+    );
   }
 
   /** The event as it reaches the chart; `null` if the engine refuses the command. */

@@ -27,7 +27,7 @@ import { combineApprovals } from './guardrails.ts';
  */
 export type CallJudge = {
   rules: readonly Rule[];
-  tools: ReadonlyMap<string, Tool>;
+  tools: ReadonlyMap<string, Pick<Tool, 'tags' | 'subAgent'>>;
   context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits' | 'runContext'>;
   /** The history of the runs that this one continues. */
   past: readonly PastCall[];

@@ -193,7 +193,7 @@ export class RunJudge {
     if (call.error !== undefined) return call;
     const { name, input } = call;
     const { agent } = this.#parts;
-    const tool = judging.judge.tools.get(name);
+    const tool = toolsIn(agent.tools, judging.context).get(name);
     const refuse = (code: UnjudgedCode, message: string) => {
       this.#note(null, call, { code, message, seq: judging.seq });
       return { ...call, error: `Not run: ${message}` };
