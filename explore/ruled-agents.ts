@@ -98,7 +98,7 @@ export function viewRule(agent: RuledAgent, rule: Rule): RuleView {
   };
 }
 
-/** The tools of a server that is not connected have names that nobody knows, and tags that are known. */
+/** Of a server that is not connected, the tags are known and the names of its tools are not. */
 function isKnown(selector: string, { tools, lacks }: RuledAgent): boolean {
   if (lacks !== undefined && (!selector.startsWith('#') || lacks.tags.includes(selector.slice(1))))
     return true;

@@ -630,7 +630,7 @@ function wasCounted({ executedBy, status }: Call): boolean {
 
 /**
  * Replaces a call that has not started. It needs an approval again, unless a sticky rule gives it; so does a repetition.
- * The same call again only withdraws its approvals: nobody wrote anything.
+ * An edit that changes nothing only withdraws approvals, and its author does not count as a sender.
  */
 function editCall(earlier: Context, event: Of<'call.edited'>): Context {
   const { callId, call } = event;

@@ -8,7 +8,7 @@ import type { Call, CallResult, CallStatus, Context } from './context.ts';
  * What was done: the `once` calls of a run, and of the runs that it continues; for rules, also every call that was
  * begun, in its history.
  *
- * G1 Each `once` call that settled is in the ledger, unless it was refused: then nobody began it.
+ * G1 Each `once` call that settled is in the ledger, unless it was refused before it began.
  * G2 A deed never leaves the ledger. A compaction turns `fresh` ones into `past` ones.
  * G3 A call that equals a past deed is gated, whatever its tool's approval says, unless its tool is `repeatable`. A
  *    failure is no deed that an equal call would repeat.

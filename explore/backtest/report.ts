@@ -189,7 +189,7 @@ export function didSame(
   return now !== 'ask' || (shadow === true && wasSaid) || asksThem(recorded.duties, duties);
 }
 
-/** Whether whoever decides by the first duties may decide by the others. */
+/** Whether everyone who may decide by the first duties may decide by the others. */
 function asksThem(asked: Duties, { by, not, quorum = 1 }: Duties): boolean {
   if (by !== undefined && asked.by?.every(group => by.includes(group)) !== true) return false;
   if (not !== undefined && asked.not !== not && asked.not !== 'sender') return false;

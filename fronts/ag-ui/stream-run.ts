@@ -269,7 +269,7 @@ async function* followPlan(
 /** A call or review that others than the caller decide: `waitsFor` has the words for who. */
 type Elsewhere = { toolCallId?: string; name: string; waitsFor: string; by?: string[]; reason?: string };
 
-/** By the ids of what is open. Nobody can resume them, so they are no interrupts. */
+/** By the ids of what is open. No client can resume them, so they are not interrupts. */
 function decidedElsewhere(run: Run, { open }: WaitingRun, caller: Caller): ReadonlyMap<string, Elsewhere> {
   const { people } = run.context;
   return new Map(

@@ -76,7 +76,7 @@ type FeedOptions<Wire, Whole> = {
  * F4 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
  *    continue or has to end, readers get an error that says so.
  * F5 Readers that have events waiting take turns, so that the process does its other work meanwhile.
- * F6 If the run is cancelled because its last reader left, calls that have started finish, and nobody can join.
+ * F6 If the run is cancelled because its last reader left, calls that have started finish, and no reader can join.
  */
 export class ResponseFeed<Wire, Whole> {
   readonly id: string;
