@@ -126,6 +126,27 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
+  test('after a decision the focus is on the next open one, also when another person decides the next meanwhile', async () => {
+    const [first, second, third] = [
+      await startAtRest('refunds', 'Pay Ada back.'),
+      await startAtRest('refunds', 'Pay Bob back.'),
+      await startAtRest('refunds', 'Pay Cleo back.'),
+    ];
+    const watched = await visit('/inbox');
+    const { page } = watched;
+    await page.route(`**/runs/${third?.id}/approve`, async route => {
+      await second?.approve('call_1_0');
+      await second?.settled();
+      await route.continue();
+    });
+    await page.getByRole('button', { name: /Pay Cleo back/ }).focus();
+    await decideWith(page.getByRole('button', { name: 'Approve', exact: true }));
+    const rows = page.getByRole('list', { name: 'Open decisions' }).getByRole('listitem');
+    await expect.poll(() => rows.count()).toBe(1);
+    await expect.poll(() => focused(watched)).toBe('BUTTON');
+    expect(await page.evaluate('document.activeElement.dataset.key')).toContain(first?.id);
+  });
+
   test('the list finds runs by title, agent and state, shows why they wait, and cancels several at once', async () => {
     const first = await startAtRest('refunds', 'Pay Ada back.');
     const second = await startAtRest('refunds', 'Pay Bob back.');

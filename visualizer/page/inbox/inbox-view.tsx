@@ -52,7 +52,8 @@ export function InboxView({ source }: { source: PageSource }) {
   const item = items[at];
   useEffect(() => {
     const key = chosen.peek();
-    if (key !== null && !items.some(one => keyOf(one) === key)) notice.value = 'Resolved elsewhere.';
+    if (items.some(one => keyOf(one) === key)) return;
+    if (key !== null) notice.value = 'Resolved elsewhere.';
     chosen.value = item === undefined ? null : keyOf(item);
   }, [answer, item]);
   useOvertaken(
@@ -77,7 +78,8 @@ export function InboxView({ source }: { source: PageSource }) {
     chosen.value = next === undefined ? null : keyOf(next);
     await again();
     requestAnimationFrame(() => {
-      if (!focusRow(list.current, chosen.peek())) document.querySelector<HTMLElement>('main h1')?.focus();
+      const row = list.current?.querySelector<HTMLElement>('[aria-current]');
+      (row ?? document.querySelector<HTMLElement>('main h1'))?.focus();
     });
   };
   return (
@@ -115,11 +117,9 @@ function keyOf({ runId, call }: InboxItem): string {
   return `${runId}/${call.callId}`;
 }
 
-function focusRow(list: HTMLElement | null, key: string | null): boolean {
+function focusRow(list: HTMLElement | null, key: string): void {
   const buttons = [...(list?.querySelectorAll<HTMLElement>('button[data-key]') ?? [])];
-  const button = buttons.find(one => one.dataset.key === key);
-  button?.focus();
-  return button !== undefined;
+  buttons.find(one => one.dataset.key === key)?.focus();
 }
 
 function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boolean; onChoose(): void }) {
