@@ -18,6 +18,7 @@ import {
   stateQuery,
   stateSchema,
 } from './runs/reading/journal-routes.ts';
+import { regressionsQuery, regressionsSchema } from './runs/regressions/read-regressions.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
 import { STORY_ROUTES } from './story/story-table.ts';
@@ -191,6 +192,13 @@ export const RUNS_ROUTES = {
     query: inboxQuery,
     tagged: true,
     answer: inboxSchema,
+  },
+  'GET /regressions': {
+    summary:
+      'List the runs that `agentchart regress` played, newest first, with what differs from their recordings.',
+    query: regressionsQuery,
+    tagged: true,
+    answer: regressionsSchema,
   },
   'GET /events': {
     summary: 'Follow several runs, and the changes of all, on one stream of server-sent events.',

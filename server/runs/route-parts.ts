@@ -15,6 +15,7 @@ import type { Strandings } from './find-stranding.ts';
 import type { Inbox } from './inbox/read-inbox.ts';
 import type { StreamBounds } from './live/event-stream.ts';
 import type { RunChanges } from './live/run-changes.ts';
+import type { Regressions } from './regressions/read-regressions.ts';
 import { findRecord, type RunRegistry } from './run-registry.ts';
 import { viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
@@ -29,6 +30,7 @@ export type RouteParts = {
   held: RunRegistry;
   strandings: Strandings;
   inbox: Inbox;
+  regressions: Regressions;
   requests: RepeatedCommands;
   changes: RunChanges;
   explorations: Explorations;

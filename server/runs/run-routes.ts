@@ -19,6 +19,7 @@ import { forCommands, type listQuery, type startBody } from './commands/request-
 import { readInbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
+import { readRegressions } from './regressions/read-regressions.ts';
 import { type RouteParts, type RunRequest, viewHeld, viewStored } from './route-parts.ts';
 import { findRecord } from './run-registry.ts';
 import { summarizeRun } from './run-view.ts';
@@ -75,6 +76,7 @@ export function runsHandlers(
     'GET /runs/:id/export': ofRun((c, record, { query }) => sendExport(c, record, query, parts)),
     'GET /runs/:id/share': ofRun((c, record, { query }) => sendShared(c, record, query, parts)),
     'GET /inbox': (c, { query }) => readInbox(c, query, parts.inbox),
+    'GET /regressions': (c, { query }) => readRegressions(c, query, parts.regressions),
     'GET /events': (c, { query }) => streamAll(c, query, parts),
     'POST /runs/bulk': (c, { body }) => submitToMany(c, body, parts),
     'POST /runs/:id/fork': ofRun(async (c, record, { body }) =>

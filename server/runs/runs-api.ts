@@ -19,6 +19,7 @@ import { Explorations, type ExploreAgent } from './explore-route.ts';
 import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';
+import { Regressions } from './regressions/read-regressions.ts';
 import type { ExportTest, RouteParts } from './route-parts.ts';
 import { runsHandlers } from './run-routes.ts';
 import { createRunWorker } from './run-worker.ts';
@@ -65,6 +66,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     held,
     strandings,
     inbox,
+    regressions: new Regressions(store),
     requests: new RepeatedCommands(store),
     changes,
     explorations,
@@ -79,7 +81,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const stories = storyHandlers(routes);
   return {
     prefix: '/runs',
-    paths: ['/runs', '/agents', '/inbox', '/events', '/me', '/openapi.json', '/story'],
+    paths: ['/runs', '/agents', '/inbox', '/regressions', '/events', '/me', '/openapi.json', '/story'],
     area: 'runs',
     routes: RUNS_ROUTES,
     add: app => mountRoutes(app, limits, RUNS_ROUTES, { ...runsHandlers(routes), ...stories }),

@@ -96,7 +96,15 @@ test('the files of the page are compressed, and a browser that has them loads no
     expect([plain.headers.get('content-encoding'), await plain.text()]).toEqual([null, js]);
     const fixed = await fetch(`${serving.url}/assets/a1b2.css`);
     expect(fixed.headers.get('cache-control')).toContain('immutable');
-    for (const path of ['/', '/inbox', '/runs', '/runs/run_1', '/compare/a..b', '/agents/desk']) {
+    for (const path of [
+      '/',
+      '/inbox',
+      '/regressions',
+      '/runs',
+      '/runs/run_1',
+      '/compare/a..b',
+      '/agents/desk',
+    ]) {
       const page = await fetch(serving.url + path, { headers: { accept: 'text/html' } });
       expect([page.headers.get('content-type'), await page.text()]).toEqual([
         'text/html; charset=UTF-8',

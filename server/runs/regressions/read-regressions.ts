@@ -1,0 +1,176 @@
+// server/runs/regressions: the runs that `agentchart regress` played, from the notes in their journals.
+
+import type { Context } from 'hono';
+import * as z from 'zod';
+import { type Caller, seesRun } from '../../../access/caller.ts';
+import { readPages } from '../../../engine/journal/read-journal.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import { parseLabels } from '../../../protocol/listing/label.ts';
+import { listFilterSchema, type RunRecord, type Store } from '../../../protocol/store.ts';
+import {
+  type DifferenceKind,
+  type FoundDifference,
+  type Paired,
+  type PlayedNote,
+  REGRESS,
+  type Sameness,
+} from '../../../regress/played-run.ts';
+import type { Regression } from '../../../regress/regression.ts';
+import { withLabelsOf } from '../../access/authorize.ts';
+import { fields, optional } from '../../fields.ts';
+import { remember } from '../../remember.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+
+const MOST_RUNS = 200;
+const MOST_KNOWN = 5_000;
+
+/** How many of a journal's last entries are searched: the note is the last, unless the run was used afterwards. */
+const TAILS = [1, 64];
+
+const { order, cursor } = listFilterSchema.shape;
+const sideSchema = z.enum(['candidate', 'baseline']);
+
+export const regressionsQuery = fields({
+  side: sideSchema.default('candidate').meta({ description: 'Which played runs.' }),
+  of: optional(z.string(), 'Only those of this recorded run.'),
+  label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The played run has all of these labels.'),
+  order: z.optional(order).meta({ description: 'By when they were played. Default: newest first.' }),
+  limit: z.coerce.number().int().min(1).max(MOST_RUNS).default(50).meta({
+    description: 'How many played runs a page covers. Those that have no comparison yet are left out.',
+  }),
+  cursor,
+});
+
+const kindSchema = z.enum([
+  'new-call',
+  'missing-call',
+  'input',
+  'decision',
+  'outcome',
+  'end',
+  'output',
+  'score',
+]) satisfies z.ZodType<DifferenceKind>;
+
+const differenceSchema = z.object({
+  kind: kindSchema,
+  turn: z.number().int().meta({ description: 'Counts from 1.' }),
+  tool: z.exactOptional(z.string()),
+  sideEffect: z.exactOptional(z.enum(['none', 'idempotent', 'once'])),
+  detail: z.string().meta({ description: 'What was recorded, and what came instead, in one line.' }),
+}) satisfies z.ZodType<FoundDifference>;
+
+const pairedSchema = z.object({
+  recorded: z.number(),
+  candidate: z.number(),
+}) satisfies z.ZodType<Paired>;
+
+const samenessSchema = z.enum([
+  'same',
+  'sameEffects',
+  'otherEffects',
+  'undecidable',
+]) satisfies z.ZodType<Sameness>;
+
+const compared = {
+  side: sideSchema,
+  sample: z.number().int().meta({ description: 'Counts from 1.' }),
+  sameness: samenessSchema.meta({
+    description:
+      '`same`: effects, end and text are equal. `sameEffects`: only the text differs. `undecidable`: it could not be played.',
+  }),
+  differences: z.array(differenceSchema).meta({ description: 'In the order of the runs.' }),
+  why: optional(z.string(), 'Why it is undecidable.'),
+  turns: pairedSchema,
+  tokens: pairedSchema,
+  cost: pairedSchema,
+  score: z.exactOptional(pairedSchema),
+};
+
+const noteSchema = z.object({ ...compared, of: z.string() }) satisfies z.ZodType<PlayedNote>;
+
+const regressionSchema = z.object({
+  runId: z.string().meta({ description: 'The recorded run.' }),
+  candidate: z.string().meta({ description: 'The run that was played from it.' }),
+  ...compared,
+  title: z.string().meta({ description: 'The title of the recorded run.' }),
+  agent: z.string(),
+  createdAt: z.number().meta({ description: 'When it was played, in ms since the epoch.' }),
+}) satisfies z.ZodType<Regression>;
+
+export const regressionsSchema = z.object({
+  regressions: z.array(regressionSchema),
+  next: optional(z.string(), 'The cursor of the next page. Absent at the end.'),
+});
+
+/** Reads how played runs compare with their recordings. A note never changes: it is read once. */
+export class Regressions {
+  readonly #store: Store;
+  readonly #known = new Map<string, { seq: number; note: PlayedNote | undefined }>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  async read(
+    caller: Caller,
+    { side, of, label = [], order: sorted = 'desc', ...page }: z.output<typeof regressionsQuery>,
+  ): Promise<z.output<typeof regressionsSchema>> {
+    const labels = { ...parseLabels(label), [REGRESS]: side, ...omitUndefined({ of }) };
+    const { runs, next } = await this.#store.list({
+      ...page,
+      order: sorted,
+      labels: withLabelsOf(caller, labels),
+      onDamaged: () => {},
+    });
+    const found = await Promise.all(runs.map(record => this.#describe(caller, record)));
+    return { regressions: found.filter(one => one !== undefined), ...omitUndefined({ next }) };
+  }
+
+  async #describe(caller: Caller, record: RunRecord): Promise<Regression | undefined> {
+    const { runId: candidate, agent, createdAt } = record;
+    const note = await this.#noteOf(record);
+    if (note === undefined) return undefined;
+    const { of: runId, ...comparison } = note;
+    const recorded = await this.#store.get(runId);
+    const { title } = recorded !== undefined && seesRun(caller, recorded.labels) ? recorded : record;
+    return { runId, candidate, ...comparison, title, agent, createdAt };
+  }
+
+  async #noteOf(record: RunRecord): Promise<PlayedNote | undefined> {
+    const { runId, seq } = record;
+    const known = this.#known.get(runId);
+    if (known?.seq === seq) return known.note;
+    const note = await this.#readNote(record);
+    remember(this.#known, runId, { seq, note }, MOST_KNOWN);
+    return note;
+  }
+
+  /** `undefined` if there is none, or none of this run: notes and journals may be damaged. */
+  async #readNote({ runId, seq, labels }: RunRecord): Promise<PlayedNote | undefined> {
+    let note: PlayedNote | undefined;
+    try {
+      for (const tail of TAILS) {
+        for await (const page of readPages(this.#store, runId, Math.max(0, seq - tail), { last: seq }))
+          for (const { event } of page) {
+            const read =
+              event.type === 'run.noted' && event.by === REGRESS && noteSchema.safeParse(event.note);
+            if (read && read.data?.of === labels.of && read.data?.side === labels[REGRESS]) note = read.data;
+          }
+        if (note !== undefined) break;
+      }
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== 'journal-damaged') throw error;
+    }
+    return note;
+  }
+}
+
+export async function readRegressions(
+  c: Context<RunsEnv>,
+  query: z.output<typeof regressionsQuery>,
+  regressions: Regressions,
+): Promise<Response> {
+  return c.json(await regressions.read(c.get('caller'), query));
+}
