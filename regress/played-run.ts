@@ -11,12 +11,17 @@ export type DifferenceKind =
   | 'output'
   | 'score';
 
-/** One difference. `turn` counts from 1; `detail` says in one line what was recorded and what came instead. */
+/**
+ * One difference. `turn` counts from 1, in the candidate, or for a `missing-call` in the recorded run. `field`: of an
+ * `output`, its path, with dots. `detail` says in one line what was recorded and what came instead; its texts are foreign,
+ * so whoever shows it makes it safe.
+ */
 export type FoundDifference = {
   kind: DifferenceKind;
   turn: number;
   tool?: string;
   sideEffect?: SideEffect;
+  field?: string;
   detail: string;
 };
 
@@ -36,6 +41,8 @@ export type Comparison = {
   differences: FoundDifference[];
   /** Of an `undecidable` run: why. */
   why?: string;
+  /** The sample ended at a call that the recording does not cover, so its figures are of a part of the run. */
+  stopped?: true;
   turns: Paired;
   tokens: Paired;
   cost: Paired;

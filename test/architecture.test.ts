@@ -29,7 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   agent: ['protocol', 'machines', 'rules', 'text', 'engine', 'adapters', 'tools', 'stores'],
   runner: ['protocol', 'machines', 'engine', 'agent'],
   explore: ['protocol', 'machines', 'rules', 'engine', 'tools', 'agent'],
-  regress: ['protocol'],
+  regress: ['protocol', 'machines', 'text', 'engine'],
   testing: ['protocol', 'machines', 'rules', 'engine', 'adapters', 'stores', 'agent', 'explore'],
   server: [
     'protocol',
@@ -62,6 +62,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'tools',
     'agent',
     'explore',
+    'regress',
     'testing',
     'stores',
     'visualizer',

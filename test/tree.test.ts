@@ -27,6 +27,7 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
   hosts: SOURCES,
   machines: SOURCES,
   protocol: SOURCES,
+  regress: SOURCES,
   rules: SOURCES,
   runner: SOURCES,
   server: SOURCES,
