@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, tool } from '../../agent/index.ts';
 import { formatDuration } from '../../visualizer/page/render/format.ts';
 import { inAll, sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
@@ -199,6 +202,37 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const worked = formatDuration((await demo.store.get(run.id))?.activeMs ?? -1);
     await page.locator('header .facts', { hasText: ` ${worked} at work` }).waitFor();
     expect(watched.problems).toEqual([]);
+  });
+
+  test('two runs differ where they call with other inputs, and not by their models and token counts', async () => {
+    const lookUp = async (name: string, orders: readonly string[]) => {
+      const calls = orders.map(orderId => ({
+        toolCalls: [{ name: 'lookup_order', arguments: { orderId } }],
+      }));
+      const usage = { inputTokens: name.length, outputTokens: 1 };
+      const turns = [...calls, { text: 'Done.' }].map(turn => ({ ...turn, usage }));
+      const lookup = tool({
+        name: 'lookup_order',
+        description: 'Looks an order up.',
+        input: z.object({ orderId: z.string() }),
+        run: () => 'found',
+      });
+      const options = { model: { ...scripted(turns), model: name }, tools: [lookup], store: demo.store };
+      const run = await createAgent({ name: 'shop', ...options }).start('Look up.');
+      await run.settled();
+      return run.id;
+    };
+    const [one, equal, other] = [
+      await lookUp('small', ['A-1', 'A-2']),
+      await lookUp('larger', ['A-1', 'A-2']),
+      await lookUp('larger', ['A-1', 'B-7']),
+    ];
+    const { page } = await visit(`/compare/${one}..${equal}`);
+    await page.getByText('Both runs did the same.').waitFor();
+    await page.goto(`${api.url}/compare/${one}..${other}`);
+    const second = seqOf(await demo.store.read(one), 'turn.completed', 2);
+    await page.getByText(`The first difference is at entry ${second}.`).waitFor();
+    expect(await page.locator('.aligned-row.is-changed').count()).toBe(1);
   });
 
   inAll('every view says that the server is lost, and no longer once it is back', async () => {

@@ -1,9 +1,11 @@
-import { formatCost } from '../../../protocol/listing/cost.ts';
 // visualizer/page/compare: two runs side by side, aligned where they agree.
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
+import type { RunEvent } from '../../../protocol/event.ts';
+import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
+import { formatCost } from '../../../protocol/listing/cost.ts';
 import { useTitle } from '../app/router.ts';
 import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
@@ -207,12 +209,30 @@ type AlignedRow = {
 /** Entries about claims differ in every run and say nothing about what the run did. */
 const SKIPPED: ReadonlySet<string> = new Set(['run.claimed', 'run.noted', 'run.redacted']);
 
-/** An entry's content, without the times and the lineage, which differ in every run. */
+/**
+ * What an entry says that a run did: without times, lineage, models and what they used, which differ between runs that do
+ * the same.
+ */
 function describeContent({ nameCall }: Side, event: StreamedEvent): string {
   const timeless = { ...event, at: 0, ...('startedAt' in event && { startedAt: 0 }) };
-  if (event.type !== 'run.started') return describeShownEvent(timeless, nameCall);
-  const { forkOf: _, ...started } = event;
-  return describeShownEvent(started, nameCall);
+  const describe = (shown: RunEvent) => describeShownEvent(shown, nameCall);
+  switch (timeless.type) {
+    case 'run.started': {
+      const { forkOf: _, ...started } = timeless;
+      return describe({ ...started, config: { ...started.config, models: [] } });
+    }
+    case 'turn.completed': {
+      const { broken: _, dropped: __, ...turn } = timeless;
+      const calls = turn.calls.map(({ name, input }): JsonValue => ({ name, input }));
+      return describe({ ...turn, model: '', usage: null }) + canonicalJson(calls);
+    }
+    case 'tool.settled': {
+      const { played: _, ...settled } = timeless;
+      return describe(settled);
+    }
+    default:
+      return describe(timeless);
+  }
 }
 
 /** Pairs equal entries up to the first difference, then those of a type about the same tool. `first`: its row, or -1. */
