@@ -32,6 +32,7 @@ const STYLES = [
   'inbox',
   'session',
   'compare',
+  'regressions',
   'ahead',
 ];
 

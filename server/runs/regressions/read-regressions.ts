@@ -55,9 +55,10 @@ const kindSchema = z.enum([
 
 const differenceSchema = z.object({
   kind: kindSchema,
-  turn: z.number().int().meta({ description: 'Counts from 1.' }),
+  turn: z.number().int().meta({ description: 'Counts from 1; of a missing call in the recorded run.' }),
   tool: z.exactOptional(z.string()),
   sideEffect: z.exactOptional(z.enum(['none', 'idempotent', 'once'])),
+  field: optional(z.string(), 'Of an output: its path, with dots.'),
   detail: z.string().meta({ description: 'What was recorded, and what came instead, in one line.' }),
 }) satisfies z.ZodType<FoundDifference>;
 
@@ -82,6 +83,10 @@ const compared = {
   }),
   differences: z.array(differenceSchema).meta({ description: 'In the order of the runs.' }),
   why: optional(z.string(), 'Why it is undecidable.'),
+  stopped: optional(
+    z.literal(true),
+    'It ended at a call that the recording does not cover: its figures are of a part of the run.',
+  ),
   turns: pairedSchema,
   tokens: pairedSchema,
   cost: pairedSchema,

@@ -22,7 +22,11 @@ test('a played run is shown with what its note says, under the title of its reco
   const desk = makeDesk(store);
   const app = makeApp({ store });
   await desk.start('Pay Ada back.', { runId: 'run_a', title: 'The first refund' });
-  const note = makeNote('run_a', { differences: [NEW_REFUND], score: { recorded: 1, candidate: 0 } });
+  const note = makeNote('run_a', {
+    differences: [NEW_REFUND],
+    score: { recorded: 1, candidate: 0 },
+    stopped: true,
+  });
   const candidate = await playRun(desk, 'Pay Ada back.', note);
   const createdAt = (await store.get(candidate))?.createdAt;
   const { of: runId, ...comparison } = note;

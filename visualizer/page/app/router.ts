@@ -7,6 +7,7 @@ export type PageRoute =
   | { view: 'run'; runId: string }
   | { view: 'session'; id: string }
   | { view: 'compare'; left: string; right: string }
+  | { view: 'regressions'; query: URLSearchParams }
   | { view: 'agents'; name: string | null }
   | { view: 'unknown' };
 
@@ -22,6 +23,7 @@ function readRoute({ pathname, searchParams }: URL): PageRoute {
   if (folder === 'runs') return { view: 'run', runId: name };
   if (folder === 'sessions' && name !== '') return { view: 'session', id: name };
   if (folder === 'inbox' && name === '') return { view: 'inbox' };
+  if (folder === 'regressions' && name === '') return { view: 'regressions', query: searchParams };
   if (folder === 'agents') return { view: 'agents', name: name === '' ? null : name };
   if (folder === 'compare') {
     const [left, right] = name.split('..');

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { tokenName } from '../data/caller.ts';
 import { describeThrown, RequestError, requestServer } from '../data/request.ts';
-import { lostSince } from '../data/server-watch.ts';
+import { lostSince, useRead } from '../data/server-watch.ts';
 import { formatTimeOfDay, showSafe } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { Form, NameField } from '../ui/two-presses.tsx';
@@ -15,7 +15,10 @@ const LINKS = [
   { href: '/', name: 'Runs', view: 'runs' },
   { href: '/inbox', name: 'Inbox', view: 'inbox' },
   { href: '/agents', name: 'Agents', view: 'agents' },
+  { href: '/regressions', name: 'Regressions', view: 'regressions' },
 ] as const;
+
+type RegressionsPage = { regressions: unknown[]; next?: string };
 
 export function Shell({ children, live }: { children: ComponentChildren; live: boolean }) {
   return (
@@ -29,6 +32,12 @@ export function Shell({ children, live }: { children: ComponentChildren; live: b
 }
 
 function TopBar() {
+  const { answer } = useRead(() => requestServer<RegressionsPage>('/regressions?limit=1'), [], {
+    once: true,
+  });
+  const hasRegressions = answer?.next !== undefined || answer?.regressions.length === 1;
+  const { view: shown } = route.value;
+  const links = LINKS.filter(({ view }) => view !== 'regressions' || view === shown || hasRegressions);
   return (
     <nav class="top" aria-label="Main">
       <a class="brand" href="/">
@@ -38,8 +47,8 @@ function TopBar() {
         </svg>
         <span class="spoken">Agentchart</span>
       </a>
-      {LINKS.map(({ href, name, view }) => (
-        <a key={href} href={href} aria-current={route.value.view === view ? 'page' : undefined}>
+      {links.map(({ href, name, view }) => (
+        <a key={href} href={href} aria-current={shown === view ? 'page' : undefined}>
           {name}
         </a>
       ))}

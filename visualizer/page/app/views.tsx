@@ -11,6 +11,9 @@ const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane)
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
 const SessionView = later(async () => (await import('../session/session-view.tsx')).SessionView);
 const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
+const RegressionsView = later(
+  async () => (await import('../regressions/regressions-view.tsx')).RegressionsView,
+);
 const AgentsView = later(async () => (await import('../agents/agents-view.tsx')).AgentsView);
 
 /** Draws the view of an address. A new view needs a case here and its own folder. */
@@ -28,6 +31,8 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
       return <InboxView source={source} />;
     case 'compare':
       return <CompareView key={`${route.left}..${route.right}`} {...route} source={source} />;
+    case 'regressions':
+      return <RegressionsView source={source} query={route.query} />;
     case 'agents':
       return <AgentsView name={route.name} />;
     default:

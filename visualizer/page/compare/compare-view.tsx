@@ -6,8 +6,10 @@ import { useEffect } from 'preact/hooks';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
-import { useTitle } from '../app/router.ts';
-import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
+import type { FoundDifference } from '../../../regress/played-run.ts';
+import type { Regression } from '../../../regress/regression.ts';
+import { address, setQuery, useTitle } from '../app/router.ts';
+import { RequestError, type RunView, requestServer, runPath, type StreamedEvent } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
 import { type PageSource, readFirstEntries } from '../data/source.ts';
 import { describeShownEvent } from '../render/describe-event.ts';
@@ -21,7 +23,14 @@ const MOST = 20_000;
 const ROW_HEIGHT = 32;
 
 type Side = { view: RunView; events: StreamedEvent[]; nameCall(callId: string): string };
-type Compared = { left: Side; right: Side; rows: AlignedRow[]; first: number };
+/** `first`: the row of the first difference, or -1. `played`: if the right run was played from the left one. */
+type Compared = {
+  left: Side;
+  right: Side;
+  rows: AlignedRow[];
+  first: number;
+  played: Regression | undefined;
+};
 
 export function CompareView({ source, left, right }: { source: PageSource; left: string; right: string }) {
   const { answer: found, problem } = useRead(() => compare(source, left, right), [source, left, right], {
@@ -29,9 +38,19 @@ export function CompareView({ source, left, right }: { source: PageSource; left:
   });
   const current = useSignal(-1);
   useTitle('Compare');
+  const asked = Number(address.value.searchParams.get('difference') ?? 0);
+  const chosen = Math.max(1, asked) - 1;
+  const difference = found?.played?.differences[chosen];
+  const first = found && difference ? findRow(found, difference) : (found?.first ?? -1);
+  const show = (): void => {
+    current.value = -1;
+    current.value = first;
+    document.querySelector('.aligned')?.scrollIntoView({ block: 'end' });
+  };
   useEffect(() => {
-    current.value = found?.first ?? -1;
-  }, [found, current]);
+    if (asked > 0) show();
+    else current.value = first;
+  }, [found, asked]);
   return (
     <main class="compare">
       <h1 tabIndex={-1}>Compare runs</h1>
@@ -39,26 +58,20 @@ export function CompareView({ source, left, right }: { source: PageSource; left:
       {found && (
         <>
           <Facts left={found.left} right={found.right} />
-          <p class="difference">
-            {describeDifference(found)}
-            {found.first >= 0 && (
-              <Button
-                label="Show it"
-                onClick={() => {
-                  current.value = -1;
-                  current.value = found.first;
-                  document.querySelector('.aligned')?.scrollIntoView({ block: 'end' });
-                }}
-              />
-            )}
-          </p>
+          {found.played && <Differences of={found.played.differences} chosen={chosen} show={show} />}
+          {difference === undefined && (
+            <p class="difference">
+              {describeDifference(found)}
+              {found.first >= 0 && <Button label="Show it" onClick={show} />}
+            </p>
+          )}
           <VirtualList
             label="Entries of both runs"
             class="aligned"
             count={found.rows.length}
             rowHeight={ROW_HEIGHT}
             current={current.value}
-            row={index => <Row found={found} index={index} />}
+            row={index => <Row found={found} index={index} isFirst={index === first} />}
           />
         </>
       )}
@@ -66,11 +79,44 @@ export function CompareView({ source, left, right }: { source: PageSource; left:
   );
 }
 
+type DifferencesProps = { of: readonly FoundDifference[]; chosen: number; show(): void };
+
+/** What a played run did differently. The chosen difference is in the address. */
+function Differences({ of: differences, chosen, show }: DifferencesProps) {
+  return (
+    <ol aria-label="What differs">
+      {differences.map(({ turn, detail }, at) => (
+        <li key={at} class="difference">
+          <Button
+            label={`Turn ${turn}`}
+            aria-pressed={at === chosen}
+            onClick={() => (at === chosen ? show() : setQuery({ difference: `${at + 1}` }))}
+          />
+          <Safe text={detail} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
 async function compare(source: PageSource, left: string, right: string): Promise<Compared> {
   const sides = await Promise.all([readSide(source, left), readSide(source, right)]).catch(error => {
     throw error instanceof RequestError && error.status === 404 ? new Error(MISSING) : error;
   });
-  return { left: sides[0], right: sides[1], ...alignRuns(...sides) };
+  const [one, other] = sides;
+  return {
+    left: one,
+    right: other,
+    ...alignRuns(one, other),
+    played: await readPlayed(one.view, other.view),
+  };
+}
+
+async function readPlayed({ runId }: RunView, { runId: candidate, labels }: RunView) {
+  if (labels.of !== runId || labels.regress === undefined) return undefined;
+  const query = new URLSearchParams({ of: runId, side: labels.regress, limit: '200' });
+  const { regressions } = await requestServer<{ regressions: Regression[] }>(`/regressions?${query}`);
+  return regressions.find(one => one.candidate === candidate);
 }
 
 const MISSING = 'One of the two runs is not here. It may have been deleted, or be in another store.';
@@ -155,7 +201,7 @@ function describeChange(before: number, now: number, format: (value: number) => 
 }
 
 function RunName({ view }: { view: RunView }) {
-  const { runId, title, status, forkOf, agent } = view;
+  const { runId, title, status, forkOf, agent, labels } = view;
   return (
     <th scope="col">
       <a href={runPath(runId)}>
@@ -165,6 +211,14 @@ function RunName({ view }: { view: RunView }) {
       <span class="muted">
         <Safe text={agent} /> <span class="mono">{showSafe(runId)}</span>
       </span>
+      {labels.of !== undefined && labels.regress !== undefined && (
+        <span class="muted">
+          {showSafe(labels.regress)}, sample {showSafe(labels.sample ?? '1')}, played from{' '}
+          <a href={runPath(labels.of)} class="mono">
+            {showSafe(labels.of)}
+          </a>
+        </span>
+      )}
       {forkOf && (
         <span class="muted">
           fork of{' '}
@@ -178,11 +232,11 @@ function RunName({ view }: { view: RunView }) {
   );
 }
 
-function Row({ found, index }: { found: Compared; index: number }) {
+function Row({ found, index, isFirst }: { found: Compared; index: number; isFirst: boolean }) {
   const row = found.rows[index];
   if (row === undefined) return null;
   return (
-    <div class={`aligned-row is-${row.kind} ${index === found.first ? 'is-first' : ''}`}>
+    <div class={`aligned-row is-${row.kind} ${isFirst ? 'is-first' : ''}`}>
       <Entry side={found.left} event={row.left} />
       <Entry side={found.right} event={row.right} />
     </div>
@@ -267,4 +321,20 @@ function alignRuns(left: Side, right: Side): { rows: AlignedRow[]; first: number
     else if (other !== undefined) rows.push({ kind: 'right', right: other });
   }
   return { rows, first: rows.findIndex(({ kind }) => kind !== 'same') };
+}
+
+/** The row where a played run differs: in the round of the difference, the first that is about its tool. */
+function findRow({ left, right, rows }: Compared, { kind, turn, tool }: FoundDifference): number {
+  const side = kind === 'missing-call' ? 'left' : 'right';
+  const turns = rows.flatMap((row, index) => (row[side]?.type === 'turn.completed' ? [index] : []));
+  const begin = turns[turn - 1] ?? rows.length - 1;
+  const names = ({ nameCall }: Side, event: StreamedEvent | undefined) =>
+    event !== undefined && 'callId' in event && nameCall(event.callId) === tool;
+  const round = rows.slice(begin, turns[turn] ?? rows.length);
+  const at = round.findIndex(
+    (row, index) =>
+      row.kind !== 'same' &&
+      (index === 0 || tool === undefined || names(left, row.left) || names(right, row.right)),
+  );
+  return begin + Math.max(0, at);
 }
