@@ -1,0 +1,111 @@
+import { formatCost } from '../protocol/listing/cost.ts';
+import type { Difference, Figure, Report, ToolChange } from './report.ts';
+
+/* The words and numbers of a report, for all of its forms. Texts from runs are as they came. */
+
+const KINDS: Readonly<Record<Difference['kind'], string>> = {
+  'new-call': 'new call',
+  'missing-call': 'missing call',
+  input: 'other input',
+  decision: 'decision',
+  outcome: 'outcome',
+  end: 'end',
+  output: 'output',
+  score: 'score',
+};
+
+export function describeKind({ kind }: Pick<Difference, 'kind'>): string {
+  return KINDS[kind];
+}
+
+export function describeCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** A figure a run. `isSure`: the interval is on one side of 0. */
+export type FigureRow = {
+  name: string;
+  recorded: string;
+  candidate: string;
+  difference: string;
+  interval: string;
+  isSure: boolean;
+};
+
+const FORMATS: Readonly<Record<string, (value: number) => string>> = {
+  cost: formatCost,
+  turns: value => value.toFixed(1),
+  tokens: value => Math.round(value).toLocaleString('en'),
+  score: value => value.toFixed(3),
+};
+
+/** The means of pairs of runs. Without costs on both sides, cost is left out. */
+export function listFigures(paired: Partial<Report['paired']>): FigureRow[] {
+  return Object.entries(paired).flatMap(([name, figure]) => {
+    const isEmpty = figure.runs === 0 || (name === 'cost' && figure.recorded === 0 && figure.candidate === 0);
+    return isEmpty ? [] : [describeFigure(name, figure)];
+  });
+}
+
+function describeFigure(name: string, figure: Figure): FigureRow {
+  const { recorded, candidate, difference, interval } = figure;
+  const format = FORMATS[name] ?? String;
+  const isShare = name !== 'score' && recorded > 0;
+  const change = (value: number) => {
+    const size = Math.abs(value);
+    const text = isShare ? `${((size / recorded) * 100).toFixed(1)} %` : format(size);
+    if (value === 0) return text;
+    return value < 0 ? `−${text}` : `+${text}`;
+  };
+  return {
+    name,
+    recorded: format(recorded),
+    candidate: format(candidate),
+    difference: change(difference),
+    interval: interval === null ? 'unknown' : `${change(interval.low)} to ${change(interval.high)}`,
+    isSure: interval !== null && (interval.low > 0 || interval.high < 0),
+  };
+}
+
+/** `3 of 5 samples`, or `2 of 5 samples, baseline 1 of 5`. Empty for the only sample, without a baseline. */
+export function describeShown({ samples, baseline }: Difference): string {
+  const own = samples.of === 1 && baseline === undefined ? '' : `${samples.shown} of ${samples.of} samples`;
+  return baseline === undefined ? own : `${own}, baseline ${baseline.shown} of ${baseline.of}`;
+}
+
+/** `new call in 4 runs, missing call in 1` */
+export function describeToolChange({ runs }: ToolChange): string {
+  return Object.entries(KINDS)
+    .flatMap(([kind, words]) => {
+      const count = runs[kind as Difference['kind']];
+      return count === undefined ? [] : [`${words} in ${describeCount(count, 'run')}`];
+    })
+    .join(', ');
+}
+
+/** The differences of each run that has some: those of which one is no noise come first. */
+export function groupByRun(differences: readonly Difference[]): [Difference, ...Difference[]][] {
+  const groups = [...Map.groupBy(differences, ({ runId }) => runId).values()].flatMap(([first, ...others]) =>
+    first === undefined ? [] : [[first, ...others] satisfies [Difference, ...Difference[]]],
+  );
+  const isNoise = (group: readonly Difference[]) => group.every(({ noise }) => noise === true);
+  return [...groups.filter(group => !isNoise(group)), ...groups.filter(isNoise)];
+}
+
+/** What the numbers do not say by themselves. */
+export function listNotes({ complete, paired, compared, samples, runs, undecidable }: Report): string[] {
+  const { cost, tokens, turns } = paired;
+  const decided = runs - undecidable;
+  return [
+    ...(complete ? [] : ['Interrupted: not all runs were played.']),
+    ...(samples > 1 ? [`Each run was played ${samples} times and counts by its worst sample.`] : []),
+    ...(turns.runs < decided
+      ? [
+          `The means are over the ${turns.runs} of ${decided} runs that ended by themselves: the others stopped at a call that was not recorded.`,
+        ]
+      : []),
+    ...(compared > 0 && cost.recorded > 0 && cost.candidate === 0 && tokens.candidate > 0
+      ? ['The candidate has no costs: the agent has no prices for its model.']
+      : []),
+  ];
+}
