@@ -1,5 +1,5 @@
 import { formatCost } from '../protocol/listing/cost.ts';
-import type { Difference, Figure, Report, ToolChange } from './report.ts';
+import type { Difference, Figure, RegressReport, ToolChange } from './report.ts';
 
 /* The words and numbers of a report, for all of its forms. Texts from runs are as they came. */
 
@@ -40,7 +40,7 @@ const FORMATS: Readonly<Record<string, (value: number) => string>> = {
 };
 
 /** The means of pairs of runs. Without costs on both sides, cost is left out. */
-export function listFigures(paired: Partial<Report['paired']>): FigureRow[] {
+export function listFigures(paired: Partial<RegressReport['paired']>): FigureRow[] {
   return Object.entries(paired).flatMap(([name, figure]) => {
     const isEmpty = figure.runs === 0 || (name === 'cost' && figure.recorded === 0 && figure.candidate === 0);
     return isEmpty ? [] : [describeFigure(name, figure)];
@@ -93,7 +93,14 @@ export function groupByRun(differences: readonly Difference[]): [Difference, ...
 }
 
 /** What the numbers do not say by themselves. */
-export function listNotes({ complete, paired, compared, samples, runs, undecidable }: Report): string[] {
+export function listNotes({
+  complete,
+  paired,
+  compared,
+  samples,
+  runs,
+  undecidable,
+}: RegressReport): string[] {
   const { cost, tokens, turns } = paired;
   const decided = runs - undecidable;
   return [

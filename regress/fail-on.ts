@@ -1,7 +1,7 @@
 import { invalidInput } from '../protocol/error.ts';
 import { asSentence, describeUnknown } from '../protocol/options/refuse-unknown.ts';
 import { describeCount } from './describe-report.ts';
-import type { Difference, Figure, Report } from './report.ts';
+import type { Difference, Figure, RegressReport } from './report.ts';
 
 const WORDS = ['new-calls', 'new-once-calls', 'missing-calls', 'other-effects', 'undecidable'] as const;
 const FIGURES = ['cost', 'turns', 'tokens'] as const;
@@ -30,7 +30,7 @@ export function readFailOn(text: string): FailOn[] {
  * the baseline has fewer of them; so do other effects, by run. A call of which only the input differs is a new one here: it
  * is another side effect. A figure fails by the means of paired runs, unless the baseline's grew as much.
  */
-export function failuresOf(report: Report, conditions: readonly FailOn[]): string[] {
+export function failuresOf(report: RegressReport, conditions: readonly FailOn[]): string[] {
   return conditions.flatMap(condition => {
     switch (condition.type) {
       case 'new-calls':
@@ -53,7 +53,11 @@ function isNew({ kind }: Difference): boolean {
   return kind === 'new-call' || kind === 'input';
 }
 
-function findCalls(report: Report, what: string, holds: (difference: Difference) => boolean): string[] {
+function findCalls(
+  report: RegressReport,
+  what: string,
+  holds: (difference: Difference) => boolean,
+): string[] {
   const { baseline, compared } = report;
   const countIn = (differences: readonly Difference[]) =>
     differences.reduce((sum, { samples }) => sum + samples.shown, 0);
@@ -71,8 +75,8 @@ function findCalls(report: Report, what: string, holds: (difference: Difference)
   });
 }
 
-function findOtherEffects({ otherEffects, runs, undecidable, baseline }: Report): string[] {
-  const shareOf = (one: Pick<Report, 'otherEffects' | 'runs' | 'undecidable'>) =>
+function findOtherEffects({ otherEffects, runs, undecidable, baseline }: RegressReport): string[] {
+  const shareOf = (one: Pick<RegressReport, 'otherEffects' | 'runs' | 'undecidable'>) =>
     one.otherEffects / Math.max(1, one.runs - one.undecidable);
   if (otherEffects === 0) return [];
   if (baseline !== undefined && shareOf(baseline) >= shareOf({ otherEffects, runs, undecidable })) return [];
@@ -84,13 +88,13 @@ function findOtherEffects({ otherEffects, runs, undecidable, baseline }: Report)
   return [`${otherEffects} of ${describeCount(runs - undecidable, 'run')} ${have} other effects${beside}.`];
 }
 
-function findUndecidable({ undecidable, runs, reasons: [first] }: Report): string[] {
+function findUndecidable({ undecidable, runs, reasons: [first] }: RegressReport): string[] {
   if (undecidable === 0) return [];
   return [`${undecidable} of ${describeCount(runs, 'run')} could not be played: ${first?.why ?? 'unknown'}.`];
 }
 
 function findGrowth(
-  { paired, baseline }: Report,
+  { paired, baseline }: RegressReport,
   { type, over }: Extract<FailOn, { over: number }>,
 ): string[] {
   const figure = paired[type];

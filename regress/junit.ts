@@ -1,12 +1,12 @@
 import { showSafely } from '../text/show-safely.ts';
 import { describeKind, describeShown } from './describe-report.ts';
-import type { Difference, PlayedRun, Report } from './report.ts';
+import type { Difference, PlayedRun, RegressReport } from './report.ts';
 
 /**
  * A report as JUnit's XML: a test case for each run. It fails if it has other effects that the baseline does not show as
  * often; it is skipped if it is undecidable. An interrupted job is an error. `name`: of the agent.
  */
-export function formatJUnit(report: Report, name: string): string {
+export function formatJUnit(report: RegressReport, name: string): string {
   const { complete, played, differences, otherEffects } = report;
   const byRun = Map.groupBy(differences, ({ runId }) => runId);
   const cases = played.map(run => describeCase(run, byRun.get(run.runId) ?? []));

@@ -7,7 +7,7 @@ import {
   listFigures,
   listNotes,
 } from './describe-report.ts';
-import type { Difference, Report } from './report.ts';
+import type { Difference, RegressReport } from './report.ts';
 
 /** GitHub refuses comments of more than 65,536 characters. */
 const MOST_RUNS = 60;
@@ -19,7 +19,7 @@ const MOST_REASONS = 20;
  * A report in GitHub's Markdown, for a pull request. Text from runs stands in code spans, where it can form no table, link,
  * mention or HTML. `failures`: what `failuresOf` says.
  */
-export function formatMarkdown(report: Report, failures: readonly string[] = []): string {
+export function formatMarkdown(report: RegressReport, failures: readonly string[] = []): string {
   const blocks = [
     `## ${formatTitle(report)}`,
     failures.map(failure => `- ❌ ${codeSpan(failure)}`).join('\n'),
@@ -35,14 +35,14 @@ export function formatMarkdown(report: Report, failures: readonly string[] = [])
   return `${blocks.filter(block => block !== '').join('\n\n')}\n`;
 }
 
-function formatTitle({ runs, otherEffects, undecidable }: Report): string {
+function formatTitle({ runs, otherEffects, undecidable }: RegressReport): string {
   const decided = runs - undecidable;
   if (decided === 0) return 'No recorded run could be compared';
   if (otherEffects === 0) return `All ${decided} recorded runs have the same effects`;
   return `${otherEffects} of ${decided} recorded runs ${otherEffects === 1 ? 'has' : 'have'} other effects`;
 }
 
-function formatCounts(report: Report): string {
+function formatCounts(report: RegressReport): string {
   const { baseline } = report;
   const row = (name: string, { runs, same, sameEffects, otherEffects, undecidable }: Counted) => [
     name,
@@ -54,9 +54,9 @@ function formatCounts(report: Report): string {
   );
 }
 
-type Counted = Pick<Report, 'runs' | 'same' | 'sameEffects' | 'otherEffects' | 'undecidable'>;
+type Counted = Pick<RegressReport, 'runs' | 'same' | 'sameEffects' | 'otherEffects' | 'undecidable'>;
 
-function formatFigures({ paired, baseline }: Report): string {
+function formatFigures({ paired, baseline }: RegressReport): string {
   const others = new Map(listFigures(baseline?.paired ?? {}).map(row => [row.name, row]));
   const rows = listFigures(paired).map(({ name, recorded, candidate, difference, interval, isSure }) => [
     name,
@@ -71,7 +71,7 @@ function formatFigures({ paired, baseline }: Report): string {
   return formatTable(['a run', 'recorded', 'candidate', 'difference', '95 % interval', ...beside], rows);
 }
 
-function formatTools({ tools }: Report): string {
+function formatTools({ tools }: RegressReport): string {
   if (tools.length === 0) return '';
   const rows = tools
     .slice(0, MOST_TOOLS)
@@ -79,7 +79,7 @@ function formatTools({ tools }: Report): string {
   return `### By tool\n\n${formatTable(['tool', 'side effect', 'differences'], rows, 0)}${formatRest(tools.length - rows.length, 'tool')}`;
 }
 
-function formatDifferences({ differences }: Report): string {
+function formatDifferences({ differences }: RegressReport): string {
   const groups = groupByRun(differences);
   if (groups.length === 0) return '';
   const rows = groups
@@ -99,7 +99,7 @@ function formatDifference(one: Difference, place: number): string[] {
   return [place === 0 ? codeCell(one.runId) : '', String(one.turn), what];
 }
 
-function formatReasons({ reasons, undecidable }: Report): string {
+function formatReasons({ reasons, undecidable }: RegressReport): string {
   if (reasons.length === 0) return '';
   const lines = reasons
     .slice(0, MOST_REASONS)

@@ -69,7 +69,7 @@ const FILTERS = optionNames<CallFilter>()('tool sideEffect');
  * How an agent compares with recorded runs. A run counts once, by its worst sample; it is undecidable if none could be
  * compared. Runs and differences are in the order in which their first samples were added. Costs are in the unit of the prices.
  */
-export type Report = SideReport & {
+export type RegressReport = SideReport & {
   /** All runs were played; `false` after an interruption. */
   complete: boolean;
   /** How often each run was played. */
@@ -98,7 +98,7 @@ export class ReportBuilder {
   }
 
   /** What is known so far. */
-  report({ complete }: { complete: boolean }): Report {
+  report({ complete }: { complete: boolean }): RegressReport {
     const [candidate, baseline] = [this.#candidate, this.#baseline];
     const side = candidate.report(baseline);
     const { differences } = side;
@@ -214,7 +214,7 @@ class Side {
     });
   }
 
-  listReasons(): Report['reasons'] {
+  listReasons(): RegressReport['reasons'] {
     const undecidable = this.listRuns().filter(({ sameness }) => sameness === 'undecidable');
     return [...Map.groupBy(undecidable, ({ why = 'unknown' }) => why)]
       .map(([why, runs]) => ({

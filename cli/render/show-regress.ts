@@ -6,7 +6,7 @@ import {
   listFigures,
   listNotes,
 } from '../../regress/describe-report.ts';
-import type { Difference, Report } from '../../regress/report.ts';
+import type { Difference, RegressReport } from '../../regress/report.ts';
 import type { CommandLines } from './command-lines.ts';
 import { plural, shortenCell } from './format.ts';
 import { bold, cyan, dim, green, type Output, red, type Segment, yellow } from './output.ts';
@@ -21,7 +21,7 @@ const LONGEST = 200;
  */
 export function showRegress(
   output: Output,
-  report: Report,
+  report: RegressReport,
   { commands, failures = [] }: { commands: CommandLines; failures?: readonly string[] },
 ): void {
   output.line(bold(`${plural(report.runs, 'recorded run')} played`));
@@ -34,7 +34,7 @@ export function showRegress(
   for (const failure of failures) output.line(red('✗ '), shortenCell(failure, 2 * LONGEST));
 }
 
-function showCounts(output: Output, { baseline, ...report }: Report): void {
+function showCounts(output: Output, { baseline, ...report }: RegressReport): void {
   const rows = [
     ['same', 'same', green],
     ['sameEffects', 'same effects, other words', green],
@@ -50,7 +50,7 @@ function showCounts(output: Output, { baseline, ...report }: Report): void {
   output.line('');
 }
 
-function showFigures(output: Output, { paired, baseline }: Report): void {
+function showFigures(output: Output, { paired, baseline }: RegressReport): void {
   const rows = listFigures(paired);
   if (rows.length === 0) return;
   const others = new Map(listFigures(baseline?.paired ?? {}).map(row => [row.name, row]));
@@ -82,7 +82,7 @@ function showFigures(output: Output, { paired, baseline }: Report): void {
   output.line('');
 }
 
-function showTools(output: Output, { tools }: Report): void {
+function showTools(output: Output, { tools }: RegressReport): void {
   for (const change of tools) {
     const { tool, sideEffect } = change;
     output.line(
@@ -95,7 +95,7 @@ function showTools(output: Output, { tools }: Report): void {
 }
 
 /** Each run that differs in a line, and how to look at the first. */
-function showRuns(output: Output, { differences }: Report, commands: CommandLines): void {
+function showRuns(output: Output, { differences }: RegressReport, commands: CommandLines): void {
   const groups = groupByRun(differences);
   for (const group of groups.slice(0, MOST_RUNS)) output.line(...describeRun(group));
   const rest = groups.length - MOST_RUNS;
@@ -123,7 +123,7 @@ function describeRun([first, ...others]: readonly [Difference, ...Difference[]])
   ];
 }
 
-function showReasons(output: Output, { reasons }: Report): void {
+function showReasons(output: Output, { reasons }: RegressReport): void {
   for (const { why, count, runIds } of reasons.slice(0, MOST_REASONS))
     output.line(
       yellow('undecidable '),

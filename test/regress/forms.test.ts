@@ -7,11 +7,11 @@ import { showRegress } from '../../cli/render/show-regress.ts';
 import { formatJUnit } from '../../regress/junit.ts';
 import { formatMarkdown } from '../../regress/markdown.ts';
 import type { FoundDifference, PlayedNote } from '../../regress/played-run.ts';
-import { type Report, ReportBuilder } from '../../regress/report.ts';
+import { type RegressReport, ReportBuilder } from '../../regress/report.ts';
 import { makeNote, NEW_REFUND } from '../support/regress/played-runs.ts';
 import { randomCases } from '../support/sample.ts';
 
-function reportOf(notes: readonly PlayedNote[], complete = true): Report {
+function reportOf(notes: readonly PlayedNote[], complete = true): RegressReport {
   const builder = new ReportBuilder();
   for (const [place, note] of notes.entries()) builder.add(`played-${place + 1}`, note);
   return builder.report({ complete });
@@ -28,7 +28,7 @@ const mixed = reportOf([
 ]);
 
 /** A report whose foreign texts are all this one. */
-function foreign(text: string): Report {
+function foreign(text: string): RegressReport {
   const difference = { ...NEW_REFUND, tool: text, detail: text };
   return reportOf([
     makeNote(text, { differences: [difference] }),
@@ -120,7 +120,7 @@ describe('in Markdown', () => {
   });
 
   /** What GitHub would show: all foreign text has to be in code, and the structure is ours. */
-  async function shape(report: Report): Promise<string> {
+  async function shape(report: RegressReport): Promise<string> {
     const html = await marked.parse(formatMarkdown(report, ['failed']), { gfm: true });
     return html.replace(/<code>[^<]*<\/code>/g, '<code/>');
   }
@@ -219,7 +219,7 @@ describe('on a terminal', () => {
     vi.restoreAllMocks();
   });
 
-  function show(report: Report, failures: string[] = []): string[] {
+  function show(report: RegressReport, failures: string[] = []): string[] {
     showRegress(new Output({}), report, { commands: new CommandLines('played.db'), failures });
     return written.replace(/^.*agentchart(?= (show|serve))/gm, 'agentchart').split('\n');
   }
