@@ -1,6 +1,7 @@
 import { describeDuties } from '../machines/duties.ts';
 import type { Duties, JournalEntry } from '../protocol/event.ts';
 import { canonicalJson, isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import type { RunStatus } from '../protocol/store.ts';
 import type { Comparison, FoundDifference, Paired, Sameness } from './played-run.ts';
 import { type Behaviour, type KeyOf, type MadeCall, readBehaviour } from './read-behaviour.ts';
 
@@ -17,13 +18,14 @@ export type CompareOptions = {
 /**
  * Compares what two runs did. Ids, times and the order of calls do not count.
  *
- * D1 Equal calls are matched over the whole run, first those that are equal in everything, then in their order. So a call
- *    that only moves to another round is no difference.
+ * D1 Equal calls are matched: first those that are equal in everything, of them those in the same round, and then in
+ *    their order. So a call that only moves to another round is no difference.
  * D2 Of what is left in a round, as many calls of a tool on both sides are `input` differences; the others are new or
  *    missing.
  * D3 Of matched calls, the gate and the decision are compared, and then the outcome: a call has one difference at most.
- * D4 A candidate that waits at a call that differs was stopped there. The rest of the recording has no counterpart: what
- *    it lacks after that round, calls that wait beside that one, and its end are no differences.
+ * D4 A candidate that has not ended, and has a call without outcome that differs, was stopped there. The rest of the
+ *    recording has no counterpart: what the candidate lacks after that round, equal calls that wait beside that one, and its
+ *    end are no differences.
  *
  * Throws `journal-damaged` and `chart-mismatch`.
  */
@@ -66,37 +68,35 @@ function samenessOf(
 
 type Pair = { was: MadeCall; is: MadeCall };
 
-/** Calls by what is equal in them, each list in order. */
-class Unmatched {
-  readonly #calls: Map<string, MadeCall[]>;
-
-  constructor(effects: readonly MadeCall[], keyOf: (effect: MadeCall) => string) {
-    this.#calls = Map.groupBy(effects.toReversed(), keyOf);
-  }
-
-  take(key: string): MadeCall | undefined {
-    return this.#calls.get(key)?.pop();
-  }
-
-  rest(): MadeCall[] {
-    return [...this.#calls.values()].flatMap(left => left.toReversed());
-  }
-}
+/** `left` and `fresh`: the calls that only the recorded run has, and only the candidate. */
+type Matched = { pairs: Pair[]; left: MadeCall[]; fresh: MadeCall[] };
 
 function matchBy(
+  keyOf: (call: MadeCall) => string,
   recorded: readonly MadeCall[],
   candidate: readonly MadeCall[],
-  keyOf: (effect: MadeCall) => string,
-): { pairs: Pair[]; left: MadeCall[]; fresh: MadeCall[] } {
-  const unmatched = new Unmatched(recorded, keyOf);
+): Matched {
+  const open = Map.groupBy(recorded.toReversed(), keyOf);
   const pairs: Pair[] = [];
   const fresh: MadeCall[] = [];
   for (const is of candidate) {
-    const was = unmatched.take(keyOf(is));
+    const was = open.get(keyOf(is))?.pop();
     if (was === undefined) fresh.push(is);
     else pairs.push({ was, is });
   }
-  return { pairs, left: unmatched.rest(), fresh };
+  const matched = new Set(pairs.map(({ was }) => was));
+  return { pairs, left: recorded.filter(call => !matched.has(call)), fresh };
+}
+
+/** `pairs`: equal calls that differ in something else. */
+function matchCalls(recorded: readonly MadeCall[], candidate: readonly MadeCall[]): Matched {
+  const inRound = (keyOf: (call: MadeCall) => string) => (call: MadeCall) => `${call.turn} ${keyOf(call)}`;
+  const keyOf = ({ key }: MadeCall) => key;
+  const equal = matchBy(inRound(signatureOf), recorded, candidate);
+  const moved = matchBy(signatureOf, equal.left, equal.fresh);
+  const other = matchBy(inRound(keyOf), moved.left, moved.fresh);
+  const rest = matchBy(keyOf, other.left, other.fresh);
+  return { ...rest, pairs: [...other.pairs, ...rest.pairs] };
 }
 
 /** Equal for calls that are equal in everything. */
@@ -112,8 +112,7 @@ function compareEffects(
   recorded: Behaviour,
   candidate: Behaviour,
 ): { differences: FoundDifference[]; stopped: boolean } {
-  const same = matchBy(recorded.effects, candidate.effects, signatureOf);
-  const equal = matchBy(same.left, same.fresh, ({ key }) => key);
+  const equal = matchCalls(recorded.effects, candidate.effects);
   const roundOf = ({ turn, name }: MadeCall) => `${turn} ${name}`;
   const left = Map.groupBy(equal.left, roundOf);
   const fresh = Map.groupBy(equal.fresh, roundOf);
@@ -139,7 +138,7 @@ function compareEffects(
   const [waiting, ended] = partition(equal.pairs, ({ was, is }) => isOnlyWaiting(was, is));
   for (const { was, is } of ended) note(is, compareCall(was, is), was);
   const hasStop = () =>
-    candidate.status === 'waiting' &&
+    !ENDED.has(candidate.status) &&
     found.some(({ at: { outcome } }) => outcome === 'open' || outcome === 'doubted');
   if (!hasStop()) for (const { was, is } of waiting) note(is, compareCall(was, is), was);
   const stopped = hasStop();
@@ -149,6 +148,8 @@ function compareEffects(
       note(was, { kind: 'missing-call', detail: `${describeCall(was)} was not called` });
   return { differences: sortByTurn(found, candidate.effects), stopped };
 }
+
+const ENDED: ReadonlySet<RunStatus> = new Set(['finished', 'failed', 'cancelled']);
 
 function partition<Value>(values: readonly Value[], holds: (value: Value) => boolean): [Value[], Value[]] {
   return [values.filter(holds), values.filter(value => !holds(value))];

@@ -7,12 +7,13 @@ import { createAgent } from '../../agent/agent.ts';
 import type { AgentOptions } from '../../agent/agent-options.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { InDoubt } from '../../protocol/error.ts';
-import type { JournalEntry } from '../../protocol/event.ts';
+import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { type CompareOptions, compareRuns } from '../../regress/compare-runs.ts';
 import { never } from '../../rules/condition.ts';
 import { rule } from '../../rules/rule.ts';
 import { memory } from '../../stores/memory.ts';
 import { ManualHost } from '../../testing/manual-host.ts';
+import { readGolden } from '../golden/golden-journal.ts';
 import { calls, clientTool, makeTool } from '../support/engine/agents.ts';
 import { recipes, recordRun } from '../support/engine/recorded-run.ts';
 import { randomCases } from '../support/sample.ts';
@@ -108,6 +109,17 @@ describe('the comparison of two runs finds, and nothing else,', () => {
       'new-call 2 refund once: refund({ cents: 1 }) is new',
       'new-call 2 refund once: refund({ cents: 2 }) is new',
       'missing-call 2 refund once: refund({ order: A-1001, cents: 4200 }) was not called',
+    ]);
+  });
+
+  it('another input, although an equal call comes later', async () => {
+    const again = [refunds, refunds, done];
+    const other = [calls(['refund', { ...order, cents: 1 }]), refunds, done];
+    expect(await found({ turns: again }, { turns: other })).toEqual([
+      'input 1 refund once: refund: cents is 1 (was 4200)',
+    ]);
+    expect(await found({ turns: other }, { turns: again })).toEqual([
+      'input 1 refund once: refund: cents is 4200 (was 1)',
     ]);
   });
 
@@ -293,6 +305,18 @@ describe('a sample that waits at a call that the recording does not cover', () =
     ]);
   });
 
+  it('is different by a call that never got its result', async () => {
+    const { entries } = await play({ turns: [looksUp, calls(['lookup', { order: 'B' }]), done] });
+    const turns = entries.flatMap(({ seq, event }) => (event.type === 'turn.completed' ? [seq] : []));
+    const cut = entries.slice(0, turns[1]);
+    const { differences, stopped } = compareRuns(await play({ turns: base }), { entries: cut });
+    expect(stopped).toBe(true);
+    expect(differences.map(({ kind, turn, tool }) => `${kind} ${turn} ${tool}`)).toEqual([
+      'new-call 2 lookup',
+      'missing-call 2 refund',
+    ]);
+  });
+
   it('is not different by equal calls that still wait beside it', async () => {
     const both = [calls('show', ['send', { to: 'a' }]), done];
     const other = [calls('show', ['send', { to: 'b' }]), done];
@@ -346,6 +370,43 @@ it('a run is the same as itself, with other ids and its calls in another order',
       const comparison = compareRuns({ entries }, { entries: renamed(entries) });
       expect(comparison.differences).toEqual([]);
       expect(comparison).toMatchObject({ sameness: 'same', differences: [] });
+    }),
+    { numRuns: randomCases(60) },
+  );
+});
+
+const golden = [...readGolden('runs'), ...readGolden('edges')].map(([name, journal]) => {
+  const events = journal.entries.map(({ event }) => event as RunEvent);
+  return [name, events.map((event, at) => ({ seq: at + 1, event }))] as const;
+});
+
+it.each(golden)('%s is the same as itself, with other ids', (_, entries) => {
+  const comparison = compareRuns({ entries }, { entries: renamed(entries) });
+  expect(comparison).toMatchObject({ sameness: 'same', differences: [] });
+});
+
+/** The calls of the turns of a journal, with their places. */
+function callsIn(entries: readonly JournalEntry[]) {
+  return entries.flatMap(({ event }, at) =>
+    event.type === 'turn.completed' ? event.calls.map((call, place) => ({ call, at, place })) : [],
+  );
+}
+
+it('one other input in a random run is one difference', async () => {
+  await fc.assert(
+    fc.asyncProperty(recipes, fc.nat(), async (recipe, which) => {
+      const { store, run } = await recordRun(recipe);
+      const entries = await store.read(run.id);
+      const places = callsIn(entries);
+      const planted = places[which % places.length];
+      fc.pre(planted !== undefined);
+      const changed = structuredClone(entries);
+      const { call } = callsIn(changed)[which % places.length] ?? planted;
+      call.input = { planted: true };
+      const { differences, sameness } = compareRuns({ entries }, { entries: changed });
+      expect(differences).toMatchObject([{ kind: 'input', tool: planted.call.name }]);
+      expect(differences[0]?.detail).toContain('planted is true (was absent)');
+      expect(sameness).toBe('otherEffects');
     }),
     { numRuns: randomCases(60) },
   );
