@@ -2,6 +2,7 @@ import { type AnyActorScope, createActor, createMachine, initialTransition } fro
 import type { Effect, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import { oncePer } from '../protocol/once-per.ts';
 import { type AgentMachine, agentMachine, type ChartState, endCancelled } from './agent.ts';
 import { type CompiledMachine, compile } from './compiled/compile.ts';
 import { NotCompiled } from './compiled/compile-action.ts';
@@ -30,6 +31,9 @@ export type Stepper = {
   next(state: ChartState, event: ChartEvent): Step;
   trace(state: ChartState, event: ChartEvent): Step & { edges: Edge[] };
 };
+
+/** Compiling costs more than following a short journal. */
+const compiled = oncePer((machine: AgentMachine) => compile(machine));
 
 type RecordedAction = { type: string; params: unknown };
 
@@ -85,13 +89,11 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
   };
 
   let refused = compiles ? null : 'only the original chart is compiled';
-  let tables: CompiledMachine | undefined;
   /** Returns `null` once compilation was refused. Functions are pure, so an abandoned step can be repeated. */
   const withTables = <Result>(work: (tables: CompiledMachine) => Result): Result | null => {
     if (refused !== null) return null;
     try {
-      tables ??= compile(machine);
-      return work(tables);
+      return work(compiled(machine));
     } catch (error) {
       if (!(error instanceof NotCompiled)) throw error;
       refused = error.message;
@@ -105,7 +107,7 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
       return refused;
     },
     initial(started) {
-      const step = withTables(compiled => takeStart(compiled, { type: 'xstate.init', input: started }));
+      const step = withTables(tables => takeStart(tables, { type: 'xstate.init', input: started }));
       if (step !== null) return step;
       const [state, actions] = initialTransition(machine, started);
       return { state, effects: lower(actions, isOwn), handled: true };
@@ -113,7 +115,7 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
     next(state, event) {
       if (state.status !== 'active') return { state, effects: [], handled: false };
       const isForeign = !Object.is(state.machine, machine);
-      const step = isForeign ? null : withTables(compiled => takeEvent(compiled, state, event));
+      const step = isForeign ? null : withTables(tables => takeEvent(tables, state, event));
       if (step !== null) return step;
       inertScope ??= makeInertScope(record);
       return stepIn(inertScope, state, event);
