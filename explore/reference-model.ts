@@ -86,8 +86,8 @@ export type ReferenceModel = {
 
 const NAMELESS = '\0';
 
-/** The model that reads a request, its items, and whether the engine names a break. */
-type Read = { model: number; items: readonly Item[]; isBroken: boolean };
+/** The name of the model that reads a request, its items, and whether the engine names a break. */
+type Read = { model: string; items: readonly Item[]; isBroken: boolean };
 
 type ReferenceDeed = {
   callId: string;
@@ -249,7 +249,8 @@ export function followReference(before: ReferenceModel, event: ChartEvent, step:
 function followRequest(model: ReferenceModel, { effects, state: { context } }: Step): void {
   if (!effects.some(effect => effect.type === 'start' && effect.service === 'modelTurn')) return;
   const { transcript: items, broken } = exploredRequest(context);
-  const reading = { model: context.turn.model, items, isBroken: broken !== undefined };
+  const reads = context.config.models[context.turn.model]?.model ?? '';
+  const reading = { model: reads, items, isBroken: broken !== undefined };
   model.reading = reading;
   const { read } = model;
   if (read === null) return;

@@ -164,6 +164,13 @@ describe('an exploration from where a run stands', () => {
     expect(Object.values(report.left).map(({ most }) => most)).toEqual([0, 0, 0, 0, 0]);
   });
 
+  it('takes models of one name for one, which a request need not tell apart', async () => {
+    const failing = scripted([{ error: { code: 'authentication' } }]);
+    const options = { model: [scripted([REFUND]), failing], limits: { turns: 2 } };
+    const { agent, entries } = await runOf([], options);
+    expect(exploreFrom(agent, entries, { maxStates: 1_000 }).breaches).toEqual([]);
+  });
+
   it('refuses a journal without its start', async () => {
     const { agent, entries } = await runOf([REFUND]);
     expect(() => exploreFrom(agent, entries.slice(1))).toThrow(/from its start/);
