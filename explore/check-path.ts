@@ -39,8 +39,7 @@ export function checkPath(
   if (!isAgent(agent)) throw invalidInput('Expected an agent created by createAgent.');
   const [started, ...followed] = past;
   const { tools: connected } = options;
-  const { runContext = options.runContext } = started;
-  const given = omitUndefined({ connected, runContext });
+  const given = omitUndefined({ connected, runContext: options.runContext, stored: started.runContext });
   const names = describeAgent(agent, given).tools.map(({ name }) => name);
   const samples = withInputs(options.samples, [...followed, ...path].flatMap(callsOf), names);
   const { config, tools } = describeAgent(agent, { ...given, samples });
@@ -48,7 +47,7 @@ export function checkPath(
   try {
     const { explorer } = beginExploration(
       agent,
-      { ...options, samples, ...omitUndefined({ runContext }) },
+      { ...options, samples },
       { started: { ...started, config }, past: followed.map(qualify) },
     );
     let place = explorer.start;

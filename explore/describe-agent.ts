@@ -68,12 +68,14 @@ type DescribeOptions = {
   connected?: readonly Tool[];
   samples?: Readonly<Record<string, ToolSamples>>;
   runContext?: unknown;
+  /** The run context of a stored run, as the agent's schema once made it. It takes the place of `runContext`. */
+  stored?: JsonValue;
 };
 
 /** Describes the agent as data. Calls none of its functions but pure approval functions, and connects to nothing. */
 export function describeAgent(
   agent: Agent,
-  { connected, samples = {}, runContext }: DescribeOptions,
+  { connected, samples = {}, runContext, stored }: DescribeOptions,
 ): ExploredAgent {
   const definition = defineAgent(agent.options);
   const own = definition.tools.filter(isTool);
@@ -91,7 +93,7 @@ export function describeAgent(
     if (tools.some(tool => tool.name === name)) continue;
     throw invalidInput(`samples: expected the name of a tool of the agent, got "${name}".`);
   }
-  const context = readRunContextNow(definition, runContext);
+  const context = stored ?? readRunContextNow(definition, runContext);
   const explored = tools.map(tool => describeTool(tool, samples[tool.name] ?? {}, context));
   const asking = explored.filter(({ approval }) => approval === 'function').map(({ name }) => name);
   if (asking.length > 0)

@@ -5,7 +5,7 @@ import { type ChartState, type Step, statePath } from '../machines/step.ts';
 import type { Limits, Prices } from '../protocol/config.ts';
 import { invalidInput } from '../protocol/error.ts';
 import type { ChartEvent, JournalEntry, RunStarted } from '../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import type { JsonValue } from '../protocol/json.ts';
 import type { SideEffect } from '../protocol/tool.ts';
 import type { ExploredTool } from './describe-agent.ts';
 import { type Environment, listCalls, makeEnvironment } from './environment.ts';
@@ -57,12 +57,11 @@ export function exploreFrom(
   refuseUnknownExploreOptions('exploreFrom', options);
   const { started, past } = readPast(entries);
   const ahead = new Ahead();
-  const { runContext = options.runContext } = started;
-  const exploration = beginExploration(
-    agent,
-    { ...options, ...omitUndefined({ runContext }) },
-    { started, past, onTaken: (before, event, step) => ahead.take(before, event, step) },
-  );
+  const exploration = beginExploration(agent, options, {
+    started,
+    past,
+    onTaken: (before, event, step) => ahead.take(before, event, step),
+  });
   const { explorer } = exploration;
   const { state } = explorer.start;
   const unfinished = state.status === 'active' ? walkPlainly(exploration, ahead) : [];

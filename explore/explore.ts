@@ -141,8 +141,10 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
     throw invalidInput(
       `Expected another name for the invariant "${taken}": a built-in invariant has this name.`,
     );
-  const { tools, samples, runContext = run?.started.runContext } = options;
-  const described = describeAgent(agent, omitUndefined({ connected: tools, samples, runContext }));
+  const { tools, samples, runContext } = options;
+  const stored = run?.started.runContext;
+  const given = omitUndefined({ connected: tools, samples, runContext, stored });
+  const described = describeAgent(agent, given);
   const watcher: WalkWatcher = {
     ...omitUndefined({ onTaken: run?.onTaken }),
     onPlace(states) {

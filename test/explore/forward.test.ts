@@ -164,6 +164,19 @@ describe('an exploration from where a run stands', () => {
     expect(Object.values(report.left).map(({ most }) => most)).toEqual([0, 0, 0, 0, 0]);
   });
 
+  it('takes the run context as the run has it, also if the schema would not take it again', async () => {
+    const store = memory();
+    const runContext = z.string().transform(user => ({ user }));
+    const model = scripted([REFUND]);
+    const agent = createAgent({ name: 'held', store, model, runContext, tools: [lookup, makeRefund(true)] });
+    const run = await agent.start('begin', { runContext: 'ada' });
+    await run.settled();
+    const invariants: Invariants = { 'has a user': ({ context }) => isUser(context.runContext) };
+    const isUser = (context: unknown) => JSON.stringify(context) === '{"user":"ada"}';
+    const { breaches } = exploreFrom(agent, await store.read(run.id), { invariants, maxStates: 20 });
+    expect(breaches).toEqual([]);
+  });
+
   it('takes models of one name for one, which a request need not tell apart', async () => {
     const failing = scripted([{ error: { code: 'authentication' } }]);
     const options = { model: [scripted([REFUND]), failing], limits: { turns: 2 } };
