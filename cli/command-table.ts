@@ -365,9 +365,18 @@ export const COMMANDS = {
   doctor: {
     summary: 'list the runs that a deploy would strand',
     description:
-      'List the unfinished runs that workers of this release, with the given agents, would not drive: each with the reason and what to do. Also list runs in doubt and runs whose process is gone, and check the database. Reads the list of runs, not their journals. Changes nothing. Exits with 1 if a run would be stranded.',
+      'List the unfinished runs that workers of this release, with the given agents, would not drive: each with the reason and what to do. Also list runs in doubt and runs whose process is gone, and check the database. Reads the list of runs, not their journals. Changes nothing. Exits with 1 if a run would be stranded. With --prove, read the journals too, walk what models, tools and decisions can do from where each run stands with the given agents, and print for each group of runs that stand alike whether it continues, is migrated or stops, with the shortest path to what stops it. Executes nothing. It then also exits with 1 if a run stops, and with 5 if none does but not everything was walked, also after Ctrl-C.',
     ...STORE,
     '--agent <module>': many(`${AGENT}; repeatable; without it, agents are not compared`),
+    '--prove': 'explore every run that no process drives, from where it stands, with these agents',
+    '--max-states <number>': number(
+      'with --prove: walk at most this many states for a group (default: 10000)',
+      {
+        ...WHOLE,
+        what: 'a positive integer',
+      },
+    ),
+    '--connect': "with --prove: start the agents' tool servers to list their tools; no tool is called",
   },
   traces: {
     summary: "send a run's spans to OpenTelemetry",

@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Agent, isAgent } from '../agent/agent.ts';
+import type { ExploreOptions } from '../explore/explore.ts';
 import { EngineError, messageOf, setupError } from '../protocol/error.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { formatPath } from './render/format.ts';
 
 export async function loadAgent(file: string): Promise<Agent> {
@@ -15,6 +17,13 @@ export async function loadAgent(file: string): Promise<Agent> {
   const exported = 'default' in module ? module.default : undefined;
   if (isAgent(exported)) return exported;
   throw invalid(path, `${describeExport(exported, module)}. Expected \`export default createAgent({ … })\`.`);
+}
+
+/** What a module exports for explorations of its agent. */
+export async function readExports(file: string): Promise<ExploreOptions> {
+  const exported: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
+  const { machine, invariants, samples, runContext, never } = exported;
+  return omitUndefined({ machine, invariants, samples, runContext, never });
 }
 
 async function importModule(path: string): Promise<object> {

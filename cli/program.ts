@@ -152,8 +152,8 @@ Exit codes:
   2  usage error: including an unknown run or call, an agent or script that does not load, a missing key
   3  the run waits: for an approval, a result or a resolution, or it is paused
   4  refused: already decided, digest mismatch, expired, run ended, or run still in use
-  5  incomplete: explore found nothing that breaks, but did not reach every state or prove every rule; or a
-     backtest of rules was stopped
+  5  incomplete: explore or doctor --prove found nothing that breaks, but did not reach every state or prove
+     every rule; or they, or a backtest of rules, were stopped
 
 Ctrl-C cancels the run and waits for it to end. Press it again to exit at once; the run can be resumed.
 `;

@@ -3,6 +3,7 @@ import { reasonToCompact } from '../machines/compaction.ts';
 import type { Call, Context } from '../machines/context.ts';
 import { endsWithAnswer } from '../machines/decide-next-action.ts';
 import { dutiesOf, hasDuties } from '../machines/duties.ts';
+import { deedKeyOf } from '../machines/ledger.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import type { Limits } from '../protocol/config.ts';
 import type { Environment } from './environment.ts';
@@ -24,7 +25,10 @@ import {
  */
 export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
-type Distinguished = Pick<Environment, 'judges' | 'excludesSenders' | 'rules'>;
+type Distinguished = Pick<Environment, 'judges' | 'excludesSenders' | 'rules'> & {
+  /** The digests of the calls that may follow: no other deed can be repeated. Default: of any calls. */
+  repeatable?: ReadonlySet<string>;
+};
 
 /**
  * All that can affect what follows; where guardrails judge, also whether there is anything to judge, and where approvals
@@ -34,7 +38,7 @@ export function abstractState(
   state: ChartState,
   reference: ReferenceModel,
   detail: Detail = 'chart',
-  { judges = false, excludesSenders = false, rules = false }: Distinguished = {},
+  { judges = false, excludesSenders = false, rules = false, repeatable }: Distinguished = {},
 ): string {
   const { context } = state;
   const place = statePath(state);
@@ -68,7 +72,7 @@ export function abstractState(
     abstractBreakpoints(context),
     [context.answeredBy?.type, context.stoppedBy !== undefined],
     [context.answerChecked, context.timer !== null, judges && context.judgedTo < context.transcript.length],
-    abstractCompaction(context),
+    abstractCompaction(context, repeatable),
     [context.edited && endsWithAnswer(context), context.edited, context.resultsAt !== null],
     abstractReference(reference),
     past,
@@ -76,14 +80,23 @@ export function abstractState(
 }
 
 /** Before its first compaction, a run's deeds gate nothing; without compaction, they never do. */
-function abstractCompaction(context: Context): string {
+function abstractCompaction(context: Context, repeatable: Distinguished['repeatable']): string {
   const { config, compaction, ledger } = context;
   if (config.compaction === undefined) return '';
-  const done = ledger.fresh.flatMap(({ outcome, digest }) => (outcome === 'failed' ? [] : [digest]));
   const isDue = reasonToCompact(context) !== null;
-  return [isDue, compaction.from === null, [...new Set(done)].sort(), Object.keys(ledger.past).sort()].join(
-    ' ',
-  );
+  const { done, past } = listDeeds(ledger, repeatable);
+  return [isDue, compaction.from === null, [...new Set(done)].sort(), past.sort()].join(' ');
+}
+
+function listDeeds({ fresh, past }: Context['ledger'], repeatable: Distinguished['repeatable']) {
+  const done = fresh.flatMap(({ outcome, digest }) => (outcome === 'failed' ? [] : [digest]));
+  const keys = Object.keys(past);
+  if (repeatable === undefined) return { done, past: keys };
+  const known = new Set([...repeatable].map(deedKeyOf));
+  return {
+    done: done.filter(digest => repeatable.has(digest)),
+    past: keys.filter(key => known.has(key)),
+  };
 }
 
 function abstractReview({ review, now }: Context): string {

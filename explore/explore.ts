@@ -191,12 +191,19 @@ function beginMonitor(monitor: Monitor, { reference, followed }: WalkPlace, agen
   monitor.beginAt(followed ?? monitor.start, [...listCalls(agent), ...open], most);
 }
 
-/** Walks, and reports. `earlier`: walks of this exploration that stopped before their end. */
+type FinishOptions = {
+  /** Walks of this exploration that stopped before their end. */
+  earlier?: readonly UnfinishedWalks[];
+  /** Default: all walks. */
+  walk?: typeof walkAll;
+};
+
+/** Walks, and reports. */
 export function finishExploration(
   { agent, explorer, machine, invariants, budget }: Exploration,
-  earlier: readonly UnfinishedWalks[] = [],
+  { earlier = [], walk = walkAll }: FinishOptions = {},
 ): ExplorationReport {
-  const walked = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
+  const walked = walk(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
   const unfinished = [...earlier, ...walked];
   if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, agent, budget));
   const { edges, ...counts } = explorer.coverage;

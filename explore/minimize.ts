@@ -28,7 +28,8 @@ export function minimize(
   most: number,
 ): Classes {
   const table = reach(automaton, calls, from, most);
-  const classes = table === null ? new Map<number, string>() : refine(automaton, calls, table);
+  const blocks = table && refine(automaton, calls, table);
+  const classes = new Map(table?.states.map((state, index) => [state, String(blocks?.of[index])]));
   const classOf = (state: number): string => classes.get(state) ?? `=${state}`;
   const states = table?.states ?? [from];
   return {
@@ -44,12 +45,46 @@ export function minimize(
   };
 }
 
+/** Above this many states, an outlook is short. */
+const FEW_STATES = 16;
+
+/**
+ * What an automaton may still say of the calls that are explored, from a state on: equal texts for two states if it says
+ * and does the same from both. If it has many states, the text has only what it says there: a heuristic, since a far
+ * amount may still differ from a near one.
+ */
+export function describeOutlook(
+  automaton: Automaton,
+  calls: readonly RuleCall[],
+  state: number,
+  most: number,
+): string {
+  const table = reach(automaton, calls, state, most, FEW_STATES);
+  if (table === null) return `~${calls.map(call => saysOf(automaton, state, state, call)).join()}`;
+  const { of, count } = refine(automaton, calls, table);
+  const places = Array.from({ length: count }, (_, block) => of.indexOf(block));
+  return JSON.stringify(
+    places.map(place => [
+      (table.next[place] ?? []).map(to => of[to]),
+      places.flatMap(other =>
+        calls.map(call => saysOf(automaton, table.states[place] ?? 0, table.states[other] ?? 0, call)),
+      ),
+    ]),
+  );
+}
+
 function isSeen({ take }: Automaton, call: RuleCall, state: number): boolean {
   return OUTCOMES.some(outcome => take(state, call, outcome) !== state);
 }
 
 /** The states that so many calls can lead to; `null` if there are too many. */
-function reach({ take }: Automaton, calls: readonly RuleCall[], from: number, most: number): Table | null {
+function reach(
+  { take }: Automaton,
+  calls: readonly RuleCall[],
+  from: number,
+  most: number,
+  mostStates = MOST_STATES,
+): Table | null {
   const states = [from];
   const known = new Map([[from, 0]]);
   const next: number[][] = [];
@@ -68,17 +103,14 @@ function reach({ take }: Automaton, calls: readonly RuleCall[], from: number, mo
         }),
       );
     }
-    if (states.length > MOST_STATES) return null;
+    if (states.length > mostStates) return null;
     begin = end;
   }
   return { states, next };
 }
 
-function refine(
-  automaton: Automaton,
-  calls: readonly RuleCall[],
-  { states, next }: Table,
-): Map<number, string> {
+/** The class of each state, numbered in the order of the states. */
+function refine(automaton: Automaton, calls: readonly RuleCall[], { states, next }: Table): Blocks {
   let blocks = number(
     states.map(state =>
       states
@@ -93,10 +125,12 @@ function refine(
     const { of } = blocks;
     blocks = number(states.map((_, index) => [of[index], ...(next[index] ?? []).map(to => of[to])].join()));
   }
-  return new Map(states.map((state, index) => [state, String(blocks.of[index])]));
+  return blocks;
 }
 
-function number(texts: readonly string[]): { of: number[]; count: number } {
+type Blocks = { of: number[]; count: number };
+
+function number(texts: readonly string[]): Blocks {
   const known = new Map<string, number>();
   const of = texts.map(text => {
     const index = known.get(text) ?? known.size;
@@ -106,7 +140,8 @@ function number(texts: readonly string[]): { of: number[]; count: number } {
   return { of, count: known.size };
 }
 
-function saysOf({ holds }: Automaton, least: number, most: number, call: RuleCall): string {
+/** Whether the condition may hold, and whether it must, for a call in the worlds between two states. */
+export function saysOf({ holds }: Automaton, least: number, most: number, call: RuleCall): string {
   try {
     const { may, must } = holds({ least, earlier: most, most }, call);
     return `${may ? 1 : 0}${must ? 1 : 0}`;

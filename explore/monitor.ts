@@ -1,7 +1,7 @@
 import type { ChartEvent, Duties } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Automaton, type Condition, type RuleCall, selects } from '../rules/condition.ts';
-import { type Classes, minimize } from './minimize.ts';
+import { type Classes, describeOutlook, minimize, saysOf } from './minimize.ts';
 import { find, isFor, type ReferenceCall, type ReferenceModel } from './reference-model.ts';
 
 /*
@@ -59,7 +59,9 @@ export class Monitor {
   readonly rules: readonly MonitoredRule[];
   readonly start: FollowedRules;
   readonly #tools: ReadonlyMap<string, KnownTool>;
-  #classes: readonly (readonly Classes[])[] = [];
+  #begin: { settled: FollowedRules['settled']; calls: readonly RuleCall[]; most: number } | undefined;
+  /** Made when they are first needed. */
+  #made: readonly (readonly Classes[])[] | undefined;
   readonly #symbols = new Map<string, number>();
   readonly #known = new Map<string, number>();
 
@@ -72,13 +74,20 @@ export class Monitor {
 
   /** Where an exploration begins. `calls`: those that are explored; `most`: how many may begin. */
   beginAt({ settled }: FollowedRules, calls: readonly Proposed[], most: number): void {
-    const all = calls.map(call => this.#read(call));
+    this.#begin = { settled, calls: calls.map(call => this.#read(call)), most };
+    this.#made = undefined;
     this.#symbols.clear();
     this.#known.clear();
-    this.#classes = this.rules.map(({ condition: { automata, selectors } }, rule) => {
-      const seen = all.filter(call => selectors.some(selector => selects(selector, call)));
+  }
+
+  get #classes(): readonly (readonly Classes[])[] {
+    const { settled = [], calls = [], most = 0 } = this.#begin ?? {};
+    if (this.#begin === undefined) return [];
+    this.#made ??= this.rules.map(({ condition: { automata, selectors } }, rule) => {
+      const seen = calls.filter(call => selectors.some(selector => selects(selector, call)));
       return automata.map((one, index) => minimize(one, seen, settled[rule]?.[index] ?? 0, most));
     });
+    return this.#made;
   }
 
   /** Where the automata of the condition of a followed rule are, after the calls that have settled. */
@@ -128,6 +137,41 @@ export class Monitor {
       one.tool === undefined ? [] : [`${one.tool} ${this.#describeApproval(one)}`],
     );
     return `${states.join('/')} ${open.join(';')} ${lasting.join(';')}`;
+  }
+
+  /**
+   * Where the exploration begins: equal for two runs if the rules may still say the same of `calls`, those of the agent,
+   * and of the open ones. See `describeOutlook` for a heuristic in it.
+   */
+  identify(
+    { settled, begun, approvals }: FollowedRules,
+    { calls: open }: ReferenceModel,
+    calls: readonly Proposed[],
+  ): string {
+    const { most = 0 } = this.#begin ?? {};
+    const all = calls.map(call => this.#read(call));
+    const rules = this.rules.map(({ name, condition: { automata, selectors } }, rule) => {
+      const explored = all.filter(call => selectors.some(selector => selects(selector, call)));
+      const now = takeAll(automata, settled[rule] ?? [], begun);
+      const words = automata.map((one, index) => {
+        const least = settled[rule]?.[index] ?? 0;
+        const latest = now[index] ?? 0;
+        const outlook = (state: number) => describeOutlook(one, explored, state, most);
+        const ofOpen = open.map(({ call: { name: tool }, input, stage }) => {
+          if (stage === 'settled') return '';
+          const call = this.#read({ name: tool, input });
+          const after = [true, false].map(succeeded => outlook(one.take(latest, call, succeeded)));
+          return [saysOf(one, least, latest, call), after];
+        });
+        return [outlook(least), outlook(latest), ofOpen];
+      });
+      return [name, words];
+    });
+    const given = approvals.map(one => {
+      const place = open.findIndex(({ call: { callId } }) => callId === one.callId);
+      return [one.tool ?? place, this.#describeApproval(one)];
+    });
+    return JSON.stringify([rules, given]);
   }
 
   /** Who approved counts only where several have to. */

@@ -44,12 +44,24 @@ export function walkAll(
   agent: ExploredAgent,
   options: WalkAllOptions,
 ): UnfinishedWalks[] {
+  return walkPlans(explorer, listPlans(explorer, agent, options), options);
+}
+
+/**
+ * Walks only what models, tools and decisions can do, from the start and from right before each limit: nobody writes,
+ * pauses or edits, and nothing invalid is offered.
+ */
+export function walkDecisions(
+  explorer: Explorer,
+  agent: ExploredAgent,
+  options: WalkAllOptions,
+): UnfinishedWalks[] {
+  return walkPlans(explorer, listDecisionPlans(explorer, agent, options), options);
+}
+
+function walkPlans(explorer: Explorer, plans: Generator<Plan>, options: WalkAllOptions): UnfinishedWalks[] {
   const unfinished = new Map<string, Walk[]>();
-  for (const { name, from = [explorer.start], environment, detail, share } of listPlans(
-    explorer,
-    agent,
-    options,
-  )) {
+  for (const { name, from = [explorer.start], environment, detail, share } of plans) {
     const remaining = options.maxStates - explorer.coverage.states;
     const mostPlaces = Math.max(1, Math.floor(remaining * share));
     const isOver = shareOf(options, share);
@@ -92,6 +104,7 @@ export function listUnfinished(
   ];
 }
 
+const DECISIONS = 'everything that tools and approvals can do';
 const BY_HISTORY = 'paths that differ by earlier rounds';
 
 function adviseReaders(names: readonly string[]): string {
@@ -132,7 +145,7 @@ function* listPlans(
   for (const costly of listCostlyEnvironments(agent, narrow)) yield { ...pastLimits, environment: costly };
   yield { name: 'edits of the transcript', environment: withEdits, detail: 'chart', share: 0.2 };
   yield {
-    name: 'everything that tools and approvals can do',
+    name: DECISIONS,
     environment: withoutClients,
     detail,
     share: 0.4,
@@ -147,6 +160,30 @@ function* listPlans(
   }
   yield { name: 'breakpoints', environment: withBreakpoints, detail: 'chart', share: 0.2 };
   yield { name: 'all choices', environment, detail, share: 1 };
+}
+
+function* listDecisionPlans(
+  explorer: Explorer,
+  agent: ExploredAgent,
+  { hasInvariants }: WalkAllOptions,
+): Generator<Plan> {
+  const environment: Environment = {
+    ...makeEnvironment(agent, { distinguishesTools: hasInvariants }),
+    clientEvents: false,
+    invalidEvents: false,
+  };
+  const from = [explorer.start, ...followDeepPaths(explorer, agent, environment)];
+  const detail = hasInvariants ? 'calls' : 'chart';
+  const share = hasInvariants ? 0.5 : 1;
+  yield { name: DECISIONS, from, environment, detail, share };
+  if (explorer.historyReaders.size > 0)
+    yield {
+      name: BY_HISTORY,
+      from,
+      environment: { ...environment, sticky: false },
+      detail: 'history',
+      share: 1,
+    };
 }
 
 /** The share of `maxStates` for each of the two additional walks of a changed chart. */

@@ -90,7 +90,7 @@ export function makePast({ fresh, past, counts }: Ledger): Ledger {
   let counted = counts;
   for (const { name, digest, outcome, at } of fresh) {
     counted = withCount(counted, name, countOf(counted, name) + 1);
-    if (outcome !== 'failed') merged[keyOf(digest)] = { outcome, at };
+    if (outcome !== 'failed') merged[deedKeyOf(digest)] = { outcome, at };
   }
   return { fresh: [], past: merged, counts: counted };
 }
@@ -129,7 +129,8 @@ export function addOlderDeeds(fresh: Deed[], older: readonly Deed[]): Deed[] {
 
 const KEY_LENGTH = 16;
 
-function keyOf(digest: string): string {
+/** The name of a deed among those before the latest compaction. */
+export function deedKeyOf(digest: string): string {
   return digest.slice(0, KEY_LENGTH);
 }
 
@@ -138,7 +139,7 @@ type Gate = Pick<QualifiedCall, 'gate' | 'reason'>;
 /** The gate of a call that equals a past deed; `undefined` for every other call. */
 export function gateRepetition({ past }: Ledger, call: QualifiedCall): Gate | undefined {
   if (call.sideEffect !== 'once' || call.repeatable === true || call.error !== undefined) return undefined;
-  const key = keyOf(digestOfDeed(call));
+  const key = deedKeyOf(digestOfDeed(call));
   const deed = Object.hasOwn(past, key) ? past[key] : undefined;
   if (deed === undefined) return undefined;
   const did = deed.outcome === 'unknown' ? 'may be done already' : 'already done';

@@ -6,7 +6,8 @@ import type { Agent } from '../../agent/agent.ts';
 import { agentNamed } from '../../agent/sub-agents.ts';
 import { systemHost } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
-import { messageOf } from '../../protocol/error.ts';
+import { beginProving, type RunGroup } from '../../explore/prove-runs.ts';
+import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
 import type { Stranding } from '../../protocol/run-view.ts';
 import { isDriven, listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 import { RESPONSES } from '../../server/gateway/runs/response-spec.ts';
@@ -18,36 +19,54 @@ import { postgres } from '../../stores/postgres.ts';
 import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
 import { describeDatabaseFile as describeSqlite } from '../../stores/sqlite/open-database.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import type { Action } from '../command-table.ts';
+import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { loadAgent } from '../load-agent.ts';
+import { loadAgent, readExports } from '../load-agent.ts';
 import { storeFile } from '../options.ts';
+import { watchInterrupts } from '../process-end.ts';
 import { formatStore, isDatabase } from '../render/format.ts';
 import { bold, Output } from '../render/output.ts';
+import { withProgress } from '../render/progress.ts';
+import { countVerdicts, showProof } from '../render/show-proof.ts';
 import { missingStore } from '../store.ts';
 
 type Tables = { version: number | null; current: number; synchronousCommit?: string };
 
 type Counts = Record<Finding['type'] | 'runs', number>;
 
-/** Lists the runs that workers of this release, with these agents, would not drive: then exits with 1. */
-export const doctor: Action<'doctor'> = async ({ db, json, agent: modules = [] }) => {
+/**
+ * Lists the runs that workers of this release, with these agents, would not drive: then exits with 1. With `--prove`, says
+ * for groups of runs what becomes of them.
+ */
+export const doctor: Action<'doctor'> = async options => {
+  const { db, json, agent: modules = [] } = options;
+  assertProves(options);
   const output = new Output({ json });
   const file = storeFile(db);
   const loaded = await Promise.all(modules.map(loadAgent));
   try {
     const tables = await describeTables(file);
     showTables(output, file, tables);
-    const counts = await withUnchanged(file, tables, store => survey(store, loaded, output));
+    const { counts, proof } = await withUnchanged(file, tables, async store => {
+      if (options.prove === true) return await prove(store, loaded, output, options);
+      const { counts } = await survey(store, loaded, finding => showFinding(output, finding));
+      return { counts, proof: undefined };
+    });
+    if (proof !== undefined) showProofOf(output, proof);
     showSummary(output, counts, loaded);
-    return counts.stranded + counts.damaged === 0 ? EXIT.done : EXIT.failed;
+    if (counts.stranded + counts.damaged > 0) return EXIT.failed;
+    return proof === undefined ? EXIT.done : exitCodeOf(proof);
   } catch (error) {
+    if (error instanceof EngineError && NOT_OF_STORE.has(error.code)) throw error;
     if (output.json)
       output.data({ type: 'store', store: formatStore(file), reachable: false, problem: messageOf(error) });
     output.problem(messageOf(error));
     return EXIT.failed;
   }
 };
+
+/** What is wrong with a module or its tool servers says nothing about the store. */
+const NOT_OF_STORE: ReadonlySet<string> = new Set(['input-invalid', 'agent-invalid', 'tool-source-failed']);
 
 async function describeTables(file: string): Promise<Tables> {
   if (isDatabase(file)) return await describePostgres(file);
@@ -82,11 +101,25 @@ async function workOn<Result>(store: Store, work: (store: Store) => Promise<Resu
   }
 }
 
-async function survey(store: Store, loaded: readonly Agent[], output: Output): Promise<Counts> {
+type Report = (finding: Finding & { record?: object }) => void;
+
+type Taking = {
+  /** Gets each run that is not damaged. */
+  take(record: RunRecord, stranding: Stranding | undefined): Promise<void>;
+  /** Ends the survey before the next run. */
+  stop: AbortSignal;
+};
+
+async function survey(
+  store: Store,
+  loaded: readonly Agent[],
+  show: Report,
+  taking?: Taking,
+): Promise<{ counts: Counts; complete: boolean }> {
   const counts: Counts = { runs: 0, stranded: 0, migrates: 0, 'in-doubt': 0, 'dead-owner': 0, damaged: 0 };
   const report = (finding: Finding, record: object = {}) => {
     counts[finding.type] += 1;
-    showFinding(output, finding, record);
+    show({ ...finding, record });
   };
   const onDamaged = (error: Error & { details?: unknown }) => {
     counts.runs += 1;
@@ -97,12 +130,94 @@ async function survey(store: Store, loaded: readonly Agent[], output: Output): P
   const now = systemHost.now();
   for (const status of ['running', 'waiting'] as const)
     for await (const record of listAll(store, { status, onDamaged })) {
+      if (taking?.stop.aborted === true) return { counts, complete: false };
       counts.runs += 1;
       const { agent, agentVersion, chart, title } = record;
-      for (const finding of await findProblem(store, record, deployed, now))
-        report(finding, { status, agent, agentVersion, chart, title });
+      const findings = await findProblem(store, record, deployed, now);
+      for (const finding of findings) report(finding, { status, agent, agentVersion, chart, title });
+      if (findings.every(({ type }) => type !== 'damaged'))
+        await taking?.take(record, findings.find(isStranding));
     }
-  return counts;
+  return { counts, complete: true };
+}
+
+function isStranding(finding: Finding): finding is Stranding {
+  return finding.type === 'stranded' || finding.type === 'migrates';
+}
+
+/** What `--prove` found. `complete`: it was not ended early. `driven`: runs that a process drives, which are left out. */
+type Proof = { complete: boolean; driven: number; groups: RunGroup[] };
+
+type Options = GivenTo<'doctor'>;
+
+function assertProves({ prove, agent, maxStates, connect }: Options): void {
+  if (prove === true && agent === undefined)
+    throw invalidInput('--prove needs the module of each agent that you deploy: --agent MODULE.');
+  if (prove !== true && (maxStates !== undefined || connect !== undefined))
+    throw invalidInput('Give --max-states and --connect only with --prove.');
+}
+
+/** Single runs are shown only if they are damaged: the others are in groups. Ctrl-C ends it with what was found so far. */
+async function prove(
+  store: Store,
+  loaded: readonly Agent[],
+  output: Output,
+  { agent: files = [], maxStates = MOST_STATES, connect: connects = false }: Options,
+): Promise<{ counts: Counts; proof: Proof }> {
+  const exported = await Promise.all(files.map(readExports));
+  const modules = loaded.map((agent, index) => {
+    const { machine: _, ...exports } = exported[index] ?? {};
+    return { agent, exports };
+  });
+  const stop = new AbortController();
+  const end = watchInterrupts({ first: () => stop.abort(), again: () => process.exit(EXIT.left) });
+  try {
+    return await withProgress(async show => {
+      let runs = 0;
+      let driven = 0;
+      const onProgress = (states: number) => show(`${runs} runs, ${states} states`);
+      const { prover, close } = await beginProving(modules, { store, maxStates, connects, onProgress });
+      const take: Taking['take'] = async (record, stranding) => {
+        runs += 1;
+        show(`${runs} runs, ${prover.size} groups`);
+        if (isDriven(record, systemHost.now(), isOwnerDead)) driven += 1;
+        else await prover.take(record, stranding);
+      };
+      try {
+        const damaged: Parameters<Report>[0][] = [];
+        const keep: Report = finding => void (finding.type === 'damaged' && damaged.push(finding));
+        const surveyed = await survey(store, loaded, keep, { take, stop: stop.signal });
+        for (const finding of damaged) showFinding(output, finding);
+        const { counts, complete } = surveyed;
+        return { counts, proof: { complete, driven, groups: prover.groups } };
+      } finally {
+        await close();
+      }
+    });
+  } finally {
+    end();
+  }
+}
+
+const MOST_STATES = 10_000;
+
+function exitCodeOf({ complete, groups }: Proof): number {
+  if (countVerdicts(groups).stops > 0) return EXIT.failed;
+  return complete && groups.every(group => group.complete) ? EXIT.done : EXIT.incomplete;
+}
+
+function showProofOf(output: Output, proof: Proof): void {
+  const { complete, driven, groups } = proof;
+  if (output.json) return output.data({ type: 'proof', ...proof });
+  showProof(output, groups, WIDTH);
+  const { continues, migrates, stops } = countVerdicts(groups);
+  const counted = `${continues} continue, ${migrates} migrate, ${stops} stop`;
+  const left = driven === 0 ? '' : `; ${driven} left out, which processes drive`;
+  const early = complete ? '' : '; ended early, not all runs were explored';
+  output.facts(WIDTH)(
+    'proof',
+    `${counted}, in ${groups.length} ${groups.length === 1 ? 'group' : 'groups'}${left}${early}`,
+  );
 }
 
 function runIdIn(details: unknown): string {
@@ -135,7 +250,7 @@ const LABELS: Record<Finding['type'], string> = {
 
 const WIDTH = 11;
 
-function showFinding(output: Output, finding: Finding, record: object): void {
+function showFinding(output: Output, { record, ...finding }: Parameters<Report>[0]): void {
   if (output.json) return output.data({ ...finding, ...record });
   const style = finding.type === 'stranded' || finding.type === 'damaged' ? 'red' : 'yellow';
   output.line(

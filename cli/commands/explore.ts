@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { Agent } from '../../agent/agent.ts';
 import { agentNamed } from '../../agent/sub-agents.ts';
 import { readFromStart } from '../../engine/journal/read-journal.ts';
@@ -21,7 +20,7 @@ import { formatBreachTest } from '../../visualizer/breach-test.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { bareAgent, recallLaunch } from '../launch.ts';
-import { loadAgent } from '../load-agent.ts';
+import { loadAgent, readExports } from '../load-agent.ts';
 import { formatPath } from '../render/format.ts';
 import { Output } from '../render/output.ts';
 import { showAhead, showExploration } from '../render/show-exploration.ts';
@@ -124,12 +123,6 @@ function walk(
   const report = entries === undefined ? explore(agent, all) : exploreFrom(agent, entries, all);
   if (showsProgress) process.stderr.write('\r\u001b[K');
   return report;
-}
-
-async function readExports(file: string): Promise<ExploreOptions> {
-  const exported: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
-  const { machine, invariants, samples, runContext, never } = exported;
-  return omitUndefined({ machine, invariants, samples, runContext, never });
 }
 
 function listNever({ never = [] }: ExploreOptions): readonly string[] {

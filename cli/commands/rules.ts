@@ -1,4 +1,4 @@
-import { type BacktestOptions, backtest } from '../../explore/backtest/backtest.ts';
+import { backtest } from '../../explore/backtest/backtest.ts';
 import { ruledAgents, viewRule } from '../../explore/ruled-agents.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
@@ -7,6 +7,7 @@ import { EXIT } from '../exit-codes.ts';
 import { loadAgent } from '../load-agent.ts';
 import { exitWhenDone, watchInterrupts } from '../process-end.ts';
 import { Output } from '../render/output.ts';
+import { withProgress } from '../render/progress.ts';
 import { showBacktest, showRules } from '../render/show-rules.ts';
 import { findRun, withExistingStore } from '../store.ts';
 
@@ -27,7 +28,9 @@ export const rules: Action<'rules'> = async options => {
     const end = watchInterrupts({ first: () => stop.abort(), again: () => process.exit(EXIT.left) });
     try {
       const given = { ...filter, ...omitUndefined({ runs }), store, cases, connect, signal: stop.signal };
-      const report = await withProgress(onProgress => backtest(agent, { ...given, onProgress }));
+      const report = await withProgress(show =>
+        backtest(agent, { ...given, onProgress: (done, all) => show(`${done} of ${all} runs`) }),
+      );
       if (output.json) output.data(report);
       else showBacktest(output, report, commands);
       if (report.complete) return EXIT.done;
@@ -50,25 +53,5 @@ async function listRules(module: string, connects: boolean, output: Output): Pro
     return EXIT.done;
   } finally {
     await close();
-  }
-}
-
-/** How often a terminal shows how far it is, in ms. */
-const SHOWN_EVERY_MS = 100;
-
-async function withProgress<Result>(
-  work: (onProgress: NonNullable<BacktestOptions['onProgress']>) => Promise<Result>,
-): Promise<Result> {
-  if (process.stderr.isTTY !== true) return await work(() => {});
-  let shownAt = Number.NEGATIVE_INFINITY;
-  try {
-    return await work((done, all) => {
-      const now = performance.now();
-      if (now - shownAt < SHOWN_EVERY_MS) return;
-      shownAt = now;
-      process.stderr.write(`\r\u001b[K${done} of ${all} runs`);
-    });
-  } finally {
-    process.stderr.write('\r\u001b[K');
   }
 }

@@ -69,7 +69,8 @@ function showBreach(output: Output, { invariant, message, path }: BreachReport, 
   showPath(output, path, first);
 }
 
-function showPath(output: Output, path: readonly PathEntry[], first: number): void {
+/** `first`: the number of the first entry. */
+export function showPath(output: Output, path: readonly PathEntry[], first: number): void {
   for (const [index, entry] of path.entries()) output.line(...describeEntry(entry, first + index));
   output.line('');
 }

@@ -2,7 +2,7 @@ import { isOfChart } from '../../machines/fold.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
+import type { ChartEvent, JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
@@ -104,13 +104,9 @@ type Succession = {
 async function beginSuccessor(parts: MigrateParts, succession: Succession): Promise<void> {
   const { runId, as, steps, parent, beside } = succession;
   const redactions = await assertUndriven(parts, runId);
-  const entries = (await parts.store.readJson?.(runId)) ?? (await parts.store.read(runId));
-  const migrated = migrateJournal(
-    entries.map(({ event }) => toJson(event)),
-    steps,
-  );
+  const { length, ...migrated } = await readMigrated(parts.store, runId, steps);
   parts.assertOwn?.(migrated.started.agent.name);
-  const started: RunStarted = { ...migrated.started, runId: as, forkOf: { runId, at: entries.length } };
+  const started: RunStarted = { ...migrated.started, runId: as, forkOf: { runId, at: length } };
   if (parent !== undefined) started.parent = parent;
   if (started.continues !== undefined) started.continues = await succeed(parts, started.continues);
   const oldEnd = foldMigrated(runId, started, migrated.events);
@@ -119,10 +115,7 @@ async function beginSuccessor(parts: MigrateParts, succession: Succession): Prom
     const child = event.type === 'tool.suspended' ? children.get(event.childRunId) : undefined;
     return child === undefined ? event : { ...event, childRunId: child };
   });
-  const reason = `run ${runId}, from which this one was migrated, had started it and recorded no outcome`;
-  const copied = events.filter(isOfChart);
-  const copy = { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) };
-  const { state, events: chartEvents } = beginDoubting(copy, reason);
+  const { state, events: chartEvents } = doubtMigrated(runId, started, events);
   const evidence = events.filter(({ type }) => type === 'tool.late');
   const { progress, ...standing } = standingOf(state);
   const rest = { events: [...chartEvents, ...evidence], progress };
@@ -136,6 +129,36 @@ async function beginSuccessor(parts: MigrateParts, succession: Succession): Prom
   });
   parts.host.reach?.('create.after');
   if (isHeldBack) beside.push({ runId: as, after: seq, epoch: 0, ...standing });
+}
+
+/** The journal of a run after these steps, and how many entries it had before. */
+async function readMigrated(store: Store, runId: string, steps: readonly JournalMigration[]) {
+  const entries = (await store.readJson?.(runId)) ?? (await store.read(runId));
+  const journal = entries.map(({ event }) => toJson(event));
+  return { ...migrateJournal(journal, steps), length: entries.length };
+}
+
+/** The migrated run, with its unsettled calls in doubt: see G5. */
+function doubtMigrated(runId: string, started: RunStarted, events: readonly RunEvent[]) {
+  const reason = `run ${runId}, from which this one was migrated, had started it and recorded no outcome`;
+  const copied = events.filter(isOfChart);
+  return beginDoubting(
+    { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) },
+    reason,
+  );
+}
+
+/** The start and the events with which the successor of a run would begin. Writes nothing. Throws like `migrateRun`. */
+export async function previewMigration(
+  { store, migrations }: Pick<MigrateParts, 'store' | 'migrations'>,
+  runId: string,
+): Promise<{ started: RunStarted; past: ChartEvent[] }> {
+  const start = await readStart(store, runId);
+  if (start === undefined) throw describeRestored(runId, 'Migrate', undefined);
+  const steps = findSteps(versionsOf(start), migrations);
+  if (steps === null) throw versionMismatch(await checkRun(store, runId, undefined, migrations));
+  const { started, events } = await readMigrated(store, runId, steps);
+  return { started, past: doubtMigrated(runId, started, events).events };
 }
 
 /** Returns the run to continue: itself if it can be read, otherwise its successor, which is created if missing. */

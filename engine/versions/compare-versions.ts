@@ -178,21 +178,43 @@ function describeToolChange(before: string | null, after: string | null, hasOpen
 
 /** Returns why an open call cannot continue as qualified; otherwise `null`. Client tools never conflict. */
 async function findConflict(call: Call, tool: Tool | undefined): Promise<VersionDifference | null> {
-  const { callId, name, input, sideEffect, executedBy } = call;
-  if (executedBy === 'client') return null;
+  const { callId, name, sideEffect, executedBy } = call;
   const conflict = (was: string, is: string | null, effect: string): VersionDifference => {
     return { what: 'tool', name, was, is, effect: `call ${callId}: ${effect}` };
   };
-  if (tool === undefined) return conflict('a tool', null, 'it cannot run and gets an error as its result');
-  if (tool.run === undefined)
-    return conflict('run by the agent', 'run by the client', 'it cannot run and gets an error as its result');
-  if (tool.sideEffect !== sideEffect)
-    return conflict(sideEffect, tool.sideEffect, 'the stricter of both applies to it');
+  if (executedBy === 'client') return null;
+  const obstacle = await findObstacle(call, tool);
+  switch (obstacle?.type) {
+    case 'gone':
+      return conflict('a tool', null, 'it cannot run and gets an error as its result');
+    case 'client':
+      return conflict(
+        'run by the agent',
+        'run by the client',
+        'it cannot run and gets an error as its result',
+      );
+    case 'input':
+      return conflict(
+        'accepts its input',
+        obstacle.message,
+        'its input is no longer valid: it does not run and gets an error as its result',
+      );
+    case undefined:
+      if (tool === undefined || tool.sideEffect === sideEffect) return null;
+      return conflict(sideEffect, tool.sideEffect, 'the stricter of both applies to it');
+  }
+}
+
+/** Why a call cannot run: the agent has no such tool, its client runs it, or it refuses the input. */
+export type CallObstacle = { type: 'gone' } | { type: 'client' } | { type: 'input'; message: string };
+
+/** Returns why an open call that the agent is to run cannot run any more; otherwise `null`. */
+export async function findObstacle(
+  { input }: Pick<Call, 'input'>,
+  tool: Tool | undefined,
+): Promise<CallObstacle | null> {
+  if (tool === undefined) return { type: 'gone' };
+  if (tool.run === undefined) return { type: 'client' };
   const validation = await tool.validate(input);
-  if (validation.valid) return null;
-  return conflict(
-    'accepts its input',
-    validation.message,
-    'its input is no longer valid: it does not run and gets an error as its result',
-  );
+  return validation.valid ? null : { type: 'input', message: validation.message };
 }
