@@ -260,7 +260,7 @@ function sumPairs(pairs: readonly Paired[]): Paired {
 }
 
 /** Two differences with the same identity are of the same kind of change. */
-function identityOf({ kind, tool, field, detail }: FoundDifference): string {
+export function identityOf({ kind, tool, field, detail }: FoundDifference): string {
   return JSON.stringify([kind, tool, field, kind === 'end' && detail]);
 }
 

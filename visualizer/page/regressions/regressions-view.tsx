@@ -1,8 +1,12 @@
 // visualizer/page/regressions: recorded runs, and how those that were played from them differ.
 
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { formatCost } from '../../../protocol/listing/cost.ts';
-import type { DifferenceKind, FoundDifference, Sameness } from '../../../regress/played-run.ts';
+import { describeKind, listFigures } from '../../../regress/describe-report.ts';
+import type { FoundDifference, Paired, Sameness } from '../../../regress/played-run.ts';
 import type { Regression } from '../../../regress/regression.ts';
+import { identityOf, type Report, ReportBuilder } from '../../../regress/report.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { setQuery, useTitle } from '../app/router.ts';
 import { comparePath } from '../data/request.ts';
@@ -27,22 +31,20 @@ const SAMENESS: Readonly<Record<Sameness, readonly [word: string, look: string]>
   same: ['same', 'is-finished'],
 };
 
-const KINDS: Readonly<Record<DifferenceKind, string>> = {
-  'new-call': 'new call',
-  'missing-call': 'missing call',
-  input: 'other input',
-  decision: 'other decision',
-  outcome: 'other outcome',
-  end: 'other end',
-  output: 'other output',
-  score: 'other score',
-};
-
 /** From the parameters of the address; empty for all. */
 type Filter = { sameness: string; kind: string; tool: string };
 
-/** A played run with its place among those of its recording, and the difference that is shown of it. */
-type Row = Regression & { place: string; shown: FoundDifference | undefined; isNoise: boolean };
+/**
+ * A played run. `mark`: its sample, or that it is of the baseline. `shown`: the difference that stands for it; `isNoise`:
+ * the baseline shows that as often.
+ */
+type Row = Regression & { mark: string; shown: FoundDifference | undefined; isNoise: boolean };
+
+/** A recorded run, which counts by its worst sample, and those of its played runs that match the filter. */
+type Group = { worst: Sameness; rows: Row[] };
+
+/** The row that was opened last: it has the focus when the browser goes back. */
+let opened = '';
 
 export function RegressionsView({ source, query }: { source: PageSource; query: URLSearchParams }) {
   const { answer, problem, again } = useRead(readAll, []);
@@ -55,12 +57,20 @@ export function RegressionsView({ source, query }: { source: PageSource; query: 
   const of = (name: string): string => query.get(name) ?? '';
   const filter = { sameness: of('sameness'), kind: of('kind'), tool: of('tool') };
   const { found = [], isMore = false } = answer ?? {};
-  const matching = rowsOf(found, filter);
-  const rows = matching.filter(
-    ({ side, sameness }) =>
-      (filter.sameness === '' || sameness === filter.sameness) &&
-      (side === 'candidate' || !sameness.startsWith('same')),
-  );
+  const report = useMemo(() => reportOf(found), [answer]);
+  const matching = groupsOf(found, report, filter);
+  const groups = matching.filter(({ worst }) => filter.sameness === '' || worst === filter.sameness);
+  const rows = groups.flatMap(group => group.rows);
+  const current = useSignal(-1);
+  useEffect(() => {
+    if (answer === null || opened === '') return;
+    current.value = rows.findIndex(({ candidate }) => candidate === opened);
+    opened = '';
+    requestAnimationFrame(() => {
+      document.querySelector<HTMLElement>('.runs a[aria-current]')?.focus();
+      current.value = -1;
+    });
+  }, [answer]);
   return (
     <main class="regressions">
       <h1 tabIndex={-1}>Regressions</h1>
@@ -70,14 +80,15 @@ export function RegressionsView({ source, query }: { source: PageSource; query: 
         <>
           <Filters found={found} matching={matching} filter={filter} />
           {rows.length === 0 && <p class="empty">No played runs match.</p>}
-          {rows.length > 0 && <Totals rows={rows} noise={describeNoise(found, matching, filter)} />}
+          {rows.length > 0 && <Totals rows={rows} noise={describeNoise(report, filter)} />}
           {rows.length > 0 && <Heads />}
           <VirtualList
             label="Played runs"
             class="runs"
             count={rows.length}
             rowHeight={ROW_HEIGHT}
-            row={index => <RegressionRow row={rows[index]} />}
+            current={current.value}
+            row={index => <RegressionRow row={rows[index]} isCurrent={index === current.value} />}
           />
         </>
       )}
@@ -117,45 +128,54 @@ function NoRegressions() {
   );
 }
 
-/** The played runs with a difference of the kind and tool: first those that people must see, the runs of a recording together. */
-function rowsOf(found: readonly Regression[], { kind, tool }: Filter): Row[] {
-  const groups = Map.groupBy(found, ({ runId }) => runId);
-  const matches = (one: FoundDifference) =>
-    (kind === '' || one.kind === kind) && (tool === '' || one.tool === tool);
-  const shown = [...groups.values()].map(group => {
-    const baselines = group.filter(({ side }) => side === 'baseline');
-    const samples = group.length - baselines.length;
-    const isIn = (difference: FoundDifference | undefined) => (one: FoundDifference) =>
-      one.kind === difference?.kind && one.tool === difference.tool;
-    return group
-      .filter(({ differences }) => (kind === '' && tool === '') || differences.some(matches))
-      .map((one): Row => {
-        const isBaseline = one.side === 'baseline';
-        const number = (isBaseline ? baselines.length : samples) > 1 ? ` ${one.sample}` : '';
-        const named = isBaseline ? 'baseline' : 'sample';
-        const place = isBaseline || number !== '' ? named + number : '';
-        const difference = one.differences.find(matches);
-        const isNoise = !isBaseline && baselines.some(other => other.differences.some(isIn(difference)));
-        return { ...one, place, shown: difference, isNoise };
-      })
-      .toSorted((one, other) => placeOf(one) - placeOf(other) || one.sample - other.sample);
-  });
-  return shown.toSorted(([one], [other]) => placeOf(one) - placeOf(other)).flat();
+/** What `agentchart regress` reports of played runs. */
+function reportOf(played: readonly Regression[]): Report {
+  const builder = new ReportBuilder();
+  for (const { runId, ...note } of played) builder.add(note.candidate, { ...note, of: runId });
+  return builder.report({ complete: true });
 }
 
-/** The place of a row: new effects that cannot be repeated are first, and the baseline is last. */
+/** First the recorded runs that people must see: other effects that cannot be repeated, then the rest, and noise after it. */
+function groupsOf(found: readonly Regression[], { played, differences }: Report, filter: Filter): Group[] {
+  const worst = new Map(played.map(({ runId, sameness }) => [runId, sameness]));
+  const nameOf = (runId: string, difference: FoundDifference) => `${runId} ${identityOf(difference)}`;
+  const noise = new Set(differences.flatMap(one => (one.noise ? [nameOf(one.runId, one)] : [])));
+  const groups = [...Map.groupBy(found, ({ runId }) => runId)].map(([runId, all]): Group => {
+    const rows = all
+      .filter(one => one.side === 'candidate' || !one.sameness.startsWith('same'))
+      .filter(one => filter.kind + filter.tool === '' || one.differences.some(matches(filter)))
+      .map((one): Row => {
+        const isBaseline = one.side === 'baseline';
+        const isAlone = all.filter(({ side }) => side === one.side).length === 1;
+        const words = [isBaseline ? 'baseline' : 'sample', ...(isAlone ? [] : [one.sample])].join(' ');
+        const shown = one.differences.find(matches(filter));
+        const isNoise = !isBaseline && shown !== undefined && noise.has(nameOf(runId, shown));
+        return { ...one, mark: isAlone && !isBaseline ? '' : words, shown, isNoise };
+      });
+    rows.sort((one, other) => placeOf(one) - placeOf(other) || one.sample - other.sample);
+    return { worst: worst.get(runId) ?? 'undecidable', rows };
+  });
+  return groups
+    .filter(({ rows: [first] }) => first?.side === 'candidate')
+    .sort((one, other) => placeOf(one.rows[0]) - placeOf(other.rows[0]));
+}
+
+const matches =
+  ({ kind, tool }: Filter) =>
+  (one: FoundDifference): boolean =>
+    (kind === '' || one.kind === kind) && (tool === '' || one.tool === tool);
+
 function placeOf(row: Row | undefined): number {
   const words = Object.keys(SAMENESS);
   if (row === undefined || row.side === 'baseline') return words.length;
   const isOnce = !row.isNoise && row.differences.some(({ sideEffect }) => sideEffect === 'once');
-  return isOnce ? -1 : words.indexOf(row.sameness);
+  return isOnce ? -1 : words.indexOf(row.sameness) + (row.isNoise ? 0.5 : 0);
 }
 
-type FiltersProps = { found: readonly Regression[]; matching: readonly Row[]; filter: Filter };
+type FiltersProps = { found: readonly Regression[]; matching: readonly Group[]; filter: Filter };
 
 function Filters({ found, matching, filter }: FiltersProps) {
   const all = found.flatMap(({ differences }) => differences);
-  const counted = matching.filter(({ side }) => side === 'candidate');
   const button = (sameness: string, word: string, count: number) => (
     <Button
       key={word}
@@ -166,10 +186,10 @@ function Filters({ found, matching, filter }: FiltersProps) {
   );
   return (
     <search class="filters">
-      <fieldset aria-label="Compared with the recording">
-        {button('', 'all', counted.length)}
+      <fieldset aria-label="Recorded runs">
+        {button('', 'all', matching.length)}
         {Object.entries(SAMENESS).map(([sameness, [word]]) =>
-          button(sameness, word, counted.filter(one => one.sameness === sameness).length),
+          button(sameness, word, matching.filter(({ worst }) => worst === sameness).length),
         )}
       </fieldset>
       <Choice
@@ -188,51 +208,49 @@ function Filters({ found, matching, filter }: FiltersProps) {
   );
 }
 
-/** The kinds or tools to choose from, with the chosen one. */
+/** The kinds or tools to choose from, with the chosen one, which may be none of them. */
 function namesOf(all: readonly FoundDifference[], name: 'kind' | 'tool', chosen: string) {
-  const values = new Set([chosen, ...all.map(one => one[name] ?? '')]);
-  values.delete('');
-  return [...values].sort().map(value => [value, KINDS[value as DifferenceKind] ?? value] as const);
+  const names = new Map([
+    [chosen, chosen],
+    ...all.map(one => [one[name] ?? '', name === 'kind' ? describeKind(one) : (one.tool ?? '')] as const),
+  ]);
+  names.delete('');
+  return [...names].sort();
 }
 
-/** Whether the figures of a row are those of a whole run. */
+/** Whether the figures are those of a whole run. */
 const isWhole = ({ sameness, stopped }: Regression) => sameness !== 'undecidable' && stopped === undefined;
 
-/** What the played runs used, beside their recordings. */
+/** What a run used, recorded and played, with the intervals of the difference: means of those that were not stopped. */
 function Totals({ rows, noise }: { rows: readonly Row[]; noise: string | false }) {
-  const candidates = rows.filter(row => row.side === 'candidate' && isWhole(row));
-  const stopped = rows.filter(row => row.side === 'candidate' && row.stopped).length;
-  const pair = (name: 'turns' | 'tokens' | 'cost', format: (value: number) => string) => {
-    const sum = (of: 'recorded' | 'candidate') => candidates.reduce((total, row) => total + row[name][of], 0);
-    return pairOf({ recorded: sum('recorded'), candidate: sum('candidate') }, format);
-  };
+  const { runs, paired } = reportOf(rows);
+  const whole = paired.turns.runs;
+  const figures = listFigures(paired).map(({ name, recorded, candidate, difference, interval }) =>
+    recorded === candidate
+      ? `${name} ${recorded}`
+      : `${name} ${recorded} → ${candidate}, ${difference} (${interval})`,
+  );
   return (
     <p class="muted">
       {joinFacts(
-        formatCount(new Set(rows.map(({ runId }) => runId)).size, 'recorded run'),
-        `turns ${pair('turns', formatNumber)}`,
-        `tokens ${pair('tokens', formatNumber)}`,
-        `cost ${pair('cost', formatCost)}`,
-        stopped > 0 && `without ${formatCount(stopped, 'run')} that stopped early`,
+        formatCount(runs, 'recorded run'),
+        whole > 0 && whole < runs && `means of the ${formatNumber(whole)} that were not stopped`,
+        ...figures,
         noise,
       )}
     </p>
   );
 }
 
-/** How often the baseline differs from its own recordings in the same way. */
-function describeNoise(found: readonly Regression[], matching: readonly Row[], { kind, tool }: Filter) {
-  const isBaseline = ({ side }: Regression) => side === 'baseline';
-  const all = found.filter(isBaseline).length;
-  const others = matching.filter(one => isBaseline(one) && one.sameness === 'otherEffects').length;
-  const what = kind + tool === '' ? 'other effects' : 'this difference too';
-  return all > 0 && `noise: ${formatNumber(others)} of ${formatCount(all, 'baseline run')} with ${what}`;
+/** In how many recorded runs the baseline differs, or differs in the way of the filter. */
+function describeNoise({ baseline }: Report, filter: Filter): string | false {
+  if (baseline === undefined) return false;
+  const differing = new Set(baseline.differences.filter(matches(filter)).map(({ runId }) => runId)).size;
+  const words = filter.kind + filter.tool === '' ? 'differs' : 'differs so';
+  return `noise: the baseline ${words} in ${formatNumber(differing)} of ${formatCount(baseline.runs, 'run')}`;
 }
 
-function pairOf(
-  { recorded, candidate }: { recorded: number; candidate: number },
-  format: (value: number) => string,
-): string {
+function pairOf({ recorded, candidate }: Paired, format: (value: number) => string): string {
   const [before, now] = [format(recorded), format(candidate)];
   return before === now ? now : `${before} → ${now}`;
 }
@@ -252,36 +270,37 @@ function Heads() {
   );
 }
 
-function RegressionRow({ row }: { row: Row | undefined }) {
+function RegressionRow({ row, isCurrent }: { row: Row | undefined; isCurrent: boolean }) {
   if (row === undefined) return null;
-  const { runId, candidate, side, sameness, differences, place, shown, title, turns, cost } = row;
+  const { runId, candidate, side, sameness, differences, mark, shown, isNoise, title, turns, cost } = row;
   const [word, look] = SAMENESS[sameness];
   const at = shown === undefined ? 0 : differences.indexOf(shown) + 1;
   return (
     <div class="row">
-      <a class="cells" href={`${comparePath(runId, candidate)}${at === 0 ? '' : `?difference=${at}`}`}>
+      <a
+        class="cells"
+        href={`${comparePath(runId, candidate)}${at === 0 ? '' : `?difference=${at}`}`}
+        aria-current={isCurrent ? 'true' : undefined}
+        onClick={() => (opened = candidate)}
+      >
         <span class={`status ${side === 'baseline' ? 'is-cancelled' : look}`}>{word}</span>
         <span class="title">
-          {place !== '' && <span class="mark">{place}</span>} <Safe text={title || runId} />
+          {mark !== '' && <span class="mark">{mark}</span>} <Safe text={title || runId} />
         </span>
-        <Safe text={describeShown(row)} class="reason" />
-        <span class="number">{isWhole(row) && pairOf(turns, formatNumber)}</span>
+        <span class="reason">
+          {isNoise && <span class="mark">noise</span>} <Safe text={describeShown(row)} />
+        </span>
+        <span class="number">{isWhole(row) ? pairOf(turns, formatNumber) : row.stopped && 'stopped'}</span>
         <span class="number">{isWhole(row) && pairOf(cost, formatCost)}</span>
       </a>
     </div>
   );
 }
 
-function describeShown({ sameness, why = '', stopped, shown, differences, isNoise }: Row): string {
+function describeShown({ sameness, why = '', shown, differences: { length } }: Row): string {
   if (sameness === 'undecidable') return why;
   if (shown === undefined) return sameness === 'sameEffects' ? 'only the text differs' : '';
-  const others = differences.length - 1;
-  return joinFacts(
-    `turn ${shown.turn}: ${shown.detail}`,
-    stopped === true && 'stopped there',
-    others > 0 && `${formatNumber(others)} more`,
-    isNoise && 'also in the baseline',
-  );
+  return joinFacts(`turn ${shown.turn}: ${shown.detail}`, length > 1 && `${formatNumber(length - 1)} more`);
 }
 
 /** Moves the focus among the rows; the list scrolls with it. */
