@@ -6,7 +6,7 @@ import { formatCost } from '../../../protocol/listing/cost.ts';
 import { describeKind, listFigures } from '../../../regress/describe-report.ts';
 import type { FoundDifference, Paired, Sameness } from '../../../regress/played-run.ts';
 import type { Regression } from '../../../regress/regression.ts';
-import { identityOf, type Report, ReportBuilder } from '../../../regress/report.ts';
+import { identityOf, ReportBuilder } from '../../../regress/report.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { setQuery, useTitle } from '../app/router.ts';
 import { comparePath } from '../data/request.ts';
@@ -129,11 +129,13 @@ function NoRegressions() {
 }
 
 /** What `agentchart regress` reports of played runs. */
-function reportOf(played: readonly Regression[]): Report {
+function reportOf(played: readonly Regression[]) {
   const builder = new ReportBuilder();
   for (const { runId, ...note } of played) builder.add(note.candidate, { ...note, of: runId });
   return builder.report({ complete: true });
 }
+
+type Report = ReturnType<typeof reportOf>;
 
 /** First the recorded runs that people must see: other effects that cannot be repeated, then the rest, and noise after it. */
 function groupsOf(found: readonly Regression[], { played, differences }: Report, filter: Filter): Group[] {
