@@ -412,6 +412,30 @@ it('one other input in a random run is one difference', async () => {
   );
 });
 
+it('one more call in a random run is one difference, and so is one less', async () => {
+  await fc.assert(
+    fc.asyncProperty(recipes, fc.nat(), async ({ then: _, ...recipe }, which) => {
+      const rounds = recipe.turns.filter(({ toolCalls }) => toolCalls !== undefined);
+      const round = rounds[which % rounds.length];
+      fc.pre(round !== undefined);
+      const more = { ...round, ...addCall(round, 'read', { planted: true }) };
+      const turns = recipe.turns.map(turn => (turn === round ? more : turn));
+      const [recorded, candidate] = await Promise.all([recordRun(recipe), recordRun({ ...recipe, turns })]);
+      const was = { entries: await recorded.store.read(recorded.run.id) };
+      const is = { entries: await candidate.store.read(candidate.run.id) };
+      const isMade = callsIn(is.entries).some(({ call }) => JSON.stringify(call.input).includes('planted'));
+      const planted = (kind: string) => (isMade ? [{ kind, tool: 'read', sideEffect: 'none' }] : []);
+      expect(compareRuns(was, is).differences).toMatchObject(planted('new-call'));
+      expect(compareRuns(is, was).differences).toMatchObject(planted('missing-call'));
+    }),
+    { numRuns: randomCases(40) },
+  );
+});
+
+function addCall({ toolCalls = [] }: ScriptedTurn, name: string, input: { [name: string]: boolean }) {
+  return { toolCalls: [...toolCalls, { name, arguments: input }] };
+}
+
 it('a run without its first entry cannot be compared', async () => {
   const { entries } = await play({ turns: base });
   expect(() => compareRuns({ entries: entries.slice(1) }, { entries })).toThrow(/first entry/);
