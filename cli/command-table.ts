@@ -5,6 +5,7 @@
 import type { Command } from 'commander';
 import { HELD_ACTIONS } from '../protocol/debugger/breakpoint.ts';
 import { parseLabels } from '../protocol/listing/label.ts';
+import { readFailOn } from '../regress/fail-on.ts';
 import { type NumberRule, parseJson, readEntryNumber, readNumber, readOneOf, readTime } from './options.ts';
 
 /** `read` makes the value that the command gets of the text; it throws `input-invalid`, which names the option. */
@@ -432,6 +433,48 @@ export const COMMANDS = {
       }),
     ),
     '--connect': "start the agents' tool servers to list their tools; no tool is called",
+  },
+  regress: {
+    summary: 'play recorded runs on the agent as it is now, and compare',
+    description:
+      "Play recorded runs of an agent on the agent as it is now, or with another model, and report what it does otherwise: which tools it calls with what, what people are asked, how the runs end, and what they cost. Nothing is executed: calls get their recorded results, and what the recording does not have ends that run. The agent's model is called. The recorded runs are only read; the played ones are written to a file of their own, where the command continues after Ctrl-C or a crash. Exits with 1 if a run has other effects, or if one of --fail-on holds.",
+    '[runs...]': 'only these runs: ids, unique prefixes of ids, or files written by `export`',
+    ...STORE,
+    '--agent <module>': required(read(AGENT, (text: string) => text)),
+    '--last <number>': number('how many runs at most, the newest first (default: 200)', WHOLE),
+    '--since <time>': time(
+      'only runs started at this time or later, such as 2026-11-22 or 30d (30 days ago)',
+    ),
+    '--label <name=value>': labels('only runs with this label; repeatable'),
+    '--status <status>': oneOf(STATUSES, 'only runs with this status (default: all but running ones)'),
+    '--model <model>': read(
+      "instead of the agent's model, such as openai:gpt-5-mini or anthropic:claude-sonnet-4-5",
+      (text: string) => text,
+    ),
+    '--samples <number>': preset('1', number('how often each run is played', { ...WHOLE, to: 100 })),
+    '--baseline <module>': read(
+      'an earlier version of the agent, such as in a checkout of main: what it does otherwise too is noise',
+      (text: string) => text,
+    ),
+    '--cost <amount>': number('begin nothing more once the played runs have cost so much'),
+    '--concurrency <number>': preset(
+      '4',
+      number('how many runs are played at the same time', { ...WHOLE, to: 64 }),
+    ),
+    '--execute <tool>': many(
+      'a tool without side effects that is executed where the recording has no result; repeatable',
+    ),
+    '--offline': 'do not ask tool servers for their tools; runs that called one are undecidable',
+    '--out <file>': read(
+      'file for the played runs (default: regress-NAME.db beside the runs; another NAME for another agent or model)',
+      (text: string) => text,
+    ),
+    '--markdown': 'print the report as Markdown, for a pull request',
+    '--junit': 'print the report as JUnit XML',
+    '--fail-on <list>': read(
+      'exit with 1 only for these: new-calls, new-once-calls, missing-calls, other-effects, undecidable, cost>10%, turns>10%, tokens>10%; separated by commas',
+      readFailOn,
+    ),
   },
   diagram: {
     summary: 'print the chart',

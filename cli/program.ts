@@ -74,6 +74,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
   add('doctor', async () => (await import('./commands/doctor.ts')).doctor);
   add('traces', async () => (await import('./commands/traces.ts')).traces);
   add('explore', async () => (await import('./commands/explore.ts')).exploreAgent);
+  add('regress', async () => (await import('./commands/regress.ts')).regressAgent);
   add('rules', async () => (await import('./commands/rules.ts')).rules);
   add('diagram', async () => (await import('./commands/diagram.ts')).diagram);
   add('delete', async () => (await import('./commands/data.ts')).deleteRun);

@@ -7,10 +7,10 @@ import type { Duties } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { RuleVerdict } from '../protocol/rule.ts';
 import type { Store } from '../protocol/store.ts';
-import type { Tool, ToolSource } from '../protocol/tool.ts';
+import type { Tool } from '../protocol/tool.ts';
 import { isCondition, selects } from '../rules/condition.ts';
 import { type Rule, rulingOf } from '../rules/rule.ts';
-import { connectTools, listTools } from '../tools/connect-tools.ts';
+import { connectTools, isToolSource, listTools } from '../tools/connect-tools.ts';
 
 /** An agent with all that its rules and approval functions depend on. */
 export type RuledAgent = {
@@ -59,12 +59,12 @@ export async function ruledAgents(
       const entries = [...tools, ...(tellsLedger ? [ledgerTool(store)] : [])];
       const connected = connects ? await connectTools(entries) : undefined;
       if (connected !== undefined) closing.push(connected.close);
-      const sources = entries.filter(isSource);
+      const sources = entries.filter(isToolSource);
       const lacks = { tags: sources.flatMap(({ tags = [] }) => tags) };
       agents.set(name, {
         name,
         rules,
-        tools: connected?.tools ?? listTools(entries.filter(entry => !isSource(entry))) ?? new Map(),
+        tools: connected?.tools ?? listTools(entries.filter(entry => !isToolSource(entry))) ?? new Map(),
         hasGuardrails: guardrails.toolInput.length > 0,
         ...(sources.length > 0 && connected === undefined && { lacks }),
       });
@@ -74,10 +74,6 @@ export async function ruledAgents(
     throw error;
   }
   return { agents, close };
-}
-
-function isSource(entry: Tool | ToolSource): entry is ToolSource {
-  return 'connect' in entry && typeof entry.connect === 'function';
 }
 
 export function viewRule(agent: RuledAgent, rule: Rule): RuleView {

@@ -2,7 +2,7 @@
  * `agentchart/testing`: support for tests of agents, adapters and stores.
  * - agents: `ManualHost` (a manual clock), `explore` (every path of the chart), `exploreFrom` (from where a run stands),
  *   `checkPath` (a path that broke an invariant or a rule), `toHold` (a matcher for their reports), `backtest` (rules tried
- *   on stored runs), `playRun` (a recorded run);
+ *   on stored runs), `regress` (recorded runs on the agent as it is now), `playRun` (a recorded run);
  * - adapters and stores: `adapterChecks` and `storeChecks`, the conformance suites;
  * - `replayFetch` and `startReplayServer`: recorded HTTP responses.
  */
@@ -46,7 +46,23 @@ export type { PathEntry } from '../explore/explorer.ts';
 export type { Invariant, Invariants, Moment } from '../explore/invariant.ts';
 export type { BreachReport, ExplorationReport, RuleReport, UnfinishedWalks } from '../explore/report.ts';
 export type { RuleView } from '../explore/ruled-agents.ts';
+export type { FoundDifference, Paired } from '../regress/played-run.ts';
+export type {
+  Difference,
+  Figure,
+  PlayedRun,
+  RegressReport,
+  ToolChange,
+} from '../regress/report.ts';
 export { type StoreCheck, type StoreUnderTest, storeChecks } from '../stores/conformance.ts';
 export { ManualHost, type ManualHostOptions } from './manual-host.ts';
 export { playRun } from './play/play-run.ts';
+export {
+  type RecordedRuns,
+  type RegressOptions,
+  type RegressProgress,
+  regress,
+  type Score,
+  type ScoredRun,
+} from './regress/regress.ts';
 export { toHold } from './to-hold.ts';

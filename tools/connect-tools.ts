@@ -66,7 +66,7 @@ export function listTools(entries: readonly (Tool | ToolSource)[]): ReadonlyMap<
   return groups.length === entries.length ? nameTools(groups) : undefined;
 }
 
-function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
+export function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
   return 'connect' in entry && typeof entry.connect === 'function';
 }
 

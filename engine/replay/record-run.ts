@@ -61,21 +61,26 @@ export type RecordedRun = {
 /** The recorded run, preceded by the runs that it continues. */
 export type Recording = RecordedRun[];
 
-/** Records a run and the runs that it continues; also returns its outcome. Throws the errors of `exportRun`. */
+/** Records a run and the runs that it continues, as `recordJournal` does; also returns its outcome. Throws the errors of `exportRun`. */
 export async function recordRun(
   store: Store,
   runId: string,
+  options: { raw?: boolean } = {},
 ): Promise<{ recording: Recording; outcome: Outcome }> {
   const chain = await store.chain(runId);
   const ids = chain.length === 0 ? [runId] : chain.map(record => record.runId);
   const journals = await Promise.all(ids.map(async id => await readFromStart(store, id, 'Export')));
-  const runs = journals.map(recordJournal);
+  const runs = journals.map(journal => recordJournal(journal, options));
   const last = runs.at(-1);
   if (last === undefined) throw new Error(`The chain of run ${runId} is empty.`);
   return { recording: runs.map(({ run }) => run), outcome: describeOutcome(last.end) };
 }
 
-function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end: ChartState } {
+/** Records a journal; also returns the state at its end. `raw`: without L4, for guardrails that judge it again. */
+export function recordJournal(
+  [first, ...rest]: WholeJournal,
+  { raw = false } = {},
+): { run: RecordedRun; end: ChartState } {
   const { type: _, format, chart, tools: listed, launch, forkOf, parent, ...started } = first.event;
   const { runId } = started;
   const events = rest.map(({ event }) => event);
@@ -122,7 +127,7 @@ function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end:
       ...(doubted.has(tool.name) && { sideEffect: 'once' }),
     }),
   );
-  const judged = new Map(events.flatMap(changedBy));
+  const judged = new Map(raw ? [] : events.flatMap(changedBy));
   const input = started.input.map(item => judged.get(keyOf(item)) ?? item);
   const played = recorded.map(event => asJudged(event, judged));
   return { run: { started: { ...started, input }, tools, events: played }, end: state };

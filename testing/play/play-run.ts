@@ -1,10 +1,7 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { AgentOptions } from '../../agent/agent-options.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
-import { repeatCommand } from '../../engine/log/command.ts';
-import type { CommandResult } from '../../engine/log/refusal.ts';
 import { describeOutcome, type Outcome } from '../../engine/replay/describe-outcome.ts';
 import {
   type RecordedEvent,
@@ -17,65 +14,81 @@ import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { RunConfig } from '../../protocol/config.ts';
-import { InDoubt, messageOf, ProviderError } from '../../protocol/error.ts';
+import { messageOf, ProviderError } from '../../protocol/error.ts';
 import {
   type CallVerdict,
   callsOf,
-  type InputEvent,
   type QualifiedCall,
   type RunEvent,
   type Spent,
 } from '../../protocol/event.ts';
 import type { AnswerGuardrail, GuardrailContext, ToolInputGuardrail } from '../../protocol/guardrail.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import type { RunCommand } from '../../protocol/run-command.ts';
+import { canonicalJson, omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { type Rule, rule } from '../../rules/rule.ts';
 import { memory } from '../../stores/memory.ts';
-import { ManualHost } from '../manual-host.ts';
+import { isToolSource } from '../../tools/connect-tools.ts';
+import { playedTool, repeatOutcome } from './follow-recording.ts';
+import { repeatInput } from './repeat-input.ts';
+import { ANSWER_CHECK, MODEL, Stage as Requests, StageHost, sourceOf } from './stage.ts';
+
 // testing/play: playing a recorded run again: its model, tools and people answer as recorded.
+
+/** How long a function of the user's agent may take, in ms. */
+const PATIENCE_MS = 5_000;
 
 /**
  * Plays a recorded run again, after the runs that it continues. The agent loop runs in memory on the recording's
  * clock; the model's turns, the tools' results and people's decisions are repeated at their recorded times.
  * Resolves to the outcome of the last run. Rejects with an `Error` that names the event where a run diverges.
  *
+ * With `agent`, its schemas, approvals, rules, guardrails and prompts take part: a call that it now checks, gates or judges
+ * otherwise diverges. Its model and tools are not called, and its tool servers are not started.
+ *
  * @example
  * // `agentchart export RUN --test --out refund.test.ts` writes such a test, with the recording.
- * expect(await playRun(recording)).toEqual(expected);
+ * expect(await playRun(recording, agent)).toEqual(expected);
  */
-export async function playRun(recording: Recording): Promise<Outcome> {
+export async function playRun(recording: Recording, agent?: Agent): Promise<Outcome> {
   const store = memory();
   let outcome: Outcome | undefined;
-  for (const recorded of recording) outcome = await playOne(recorded, store);
+  for (const recorded of recording) outcome = await playOne(recorded, store, agent);
   if (outcome === undefined) throw new Error('The recording has no run.');
   return outcome;
 }
 
-async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
+async function playOne(recorded: RecordedRun, store: Store, own: Agent | undefined): Promise<Outcome> {
   const { started } = recorded;
   const events = recorded.events.filter((event): event is PlayedEvent => event.type !== 'call.judged');
-  const { runId, input, stream, paused, continues, config } = started;
-  const [host, stage] = [new StageHost({ now: started.at, name: 'played_' }), new Stage()];
-  const agent = makeAgent(recorded, { host, stage, store });
+  const { runId, input, stream, paused, continues, config, by, runContext } = started;
+  const host = new StageHost({ now: started.at, name: 'played_' });
+  const stage = new Stage({ patienceMs: own === undefined ? 0 : PATIENCE_MS });
+  const environment = { host, stage, store };
+  const agent =
+    own === undefined ? makeAgent(recorded, environment) : withRecording(own, recorded, environment);
   const run = await agent.start(input, {
     runId,
     stream,
     ...omitUndefined({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
+    ...(own !== undefined &&
+      omitUndefined({ by, runContext, limits: config.limits, onLimit: config.onLimit })),
   });
   stage.contextOf = () => run.context;
   const readPlayed = playedEvents(store, runId);
   for (const [place, event] of events.entries()) {
     try {
-      await playEvent({ run, host, stage, event });
+      await playEvent({ run, host, stage, event, own });
       await stage.waitFor(
         async () => (await readPlayed()).length > place,
         () => 'the run recorded no event',
       );
-      const name = (await readPlayed())[place];
+      const played = (await readPlayed())[place];
+      const name = played && nameOf(played);
       if (name !== nameOf(event)) throw new Error(`the run recorded ${name} instead`);
+      const change = own && played && findChange(event, played);
+      if (change !== undefined) throw new Error(change);
     } catch (error) {
       throw new Error(
         `Run ${runId} diverges from its recording at event ${place + 1} of ${events.length}, ${nameOf(event)}: ${messageOf(error)}.`,
@@ -84,6 +97,11 @@ async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
     }
   }
   await stage.rest();
+  const further = own && (await readPlayed())[events.length];
+  if (further !== undefined)
+    throw new Error(
+      `Run ${runId} diverges from its recording after its end: the run recorded ${nameOf(further)}.`,
+    );
   return describeOutcome((await loadRun(store, runId)).state);
 }
 
@@ -93,16 +111,50 @@ const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['text.started', 'calls.started', 'items.judged', 'call.judged', 'tool.started'] as const),
 ]);
 
-function playedEvents(store: Store, runId: string): () => Promise<readonly string[]> {
-  const names: string[] = [];
+function playedEvents(store: Store, runId: string): () => Promise<readonly RunEvent[]> {
+  const events: RunEvent[] = [];
   let last = 0;
   return async () => {
     for (const { seq, event } of await store.read(runId, last)) {
       last = seq;
-      if (!LEFT_OUT.has(event.type)) names.push(nameOf(event));
+      if (!LEFT_OUT.has(event.type)) events.push(event);
     }
-    return names;
+    return events;
   };
+}
+
+/** How the agent treats a call otherwise than it was recorded. */
+function findChange(recorded: PlayedEvent, played: RunEvent): string | undefined {
+  const now = callsOf(played);
+  for (const [place, was] of callsOf(recorded).entries()) {
+    const is = now[place];
+    if (is === undefined) return `the call ${was.callId} is missing`;
+    const [before, after] = [was, is].map(factsOf);
+    const fact = FACTS.find(one => before?.[one] !== after?.[one]);
+    if (fact === undefined) continue;
+    const why = fact === 'validity' && is.error !== undefined ? ` (${is.error})` : '';
+    return `${is.name}: ${fact} is ${after?.[fact]}${why}, recorded was ${before?.[fact]}`;
+  }
+  return undefined;
+}
+
+const FACTS = ['validity', 'approval', 'side effect', 'input', 'decided by'] as const;
+
+function factsOf(call: QualifiedCall): Record<(typeof FACTS)[number], string> {
+  const { by = [], not, quorum } = call;
+  return {
+    validity: call.error === undefined ? 'accepted' : 'refused',
+    approval: call.gate ? 'needed' : 'not needed',
+    'side effect': call.sideEffect,
+    input: canonicalJson(call.input),
+    'decided by': canonicalJson({ by: by.toSorted(), not: not ?? null, quorum: quorum ?? null }),
+  };
+}
+
+/** The requests are fulfilled with recorded events. */
+class Stage extends Requests<RecordedEvent> {
+  /** Of the played run, once it is there. */
+  contextOf?: () => Context;
 }
 
 type Environment = { host: StageHost; stage: Stage; store: Store };
@@ -145,6 +197,32 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
     }),
     ...playGuardrails(stage, config, events),
     rules: playRules(stage, events, callId => calls.get(callId)?.call),
+  });
+}
+
+/** The user's agent with the recorded replies and results. The tools of its servers are those that the recording names. */
+function withRecording(own: Agent, recorded: RecordedRun, { host, stage, store }: Environment): Agent {
+  const { tools, events, started } = recorded;
+  const { models, attempts } = started.config;
+  const { watchers: _, makeSupervisor: __, callerRetries: ___, capture: ____, ...options } = own.options;
+  const entries = options.tools ?? [];
+  const written = entries.flatMap(entry => (isToolSource(entry) ? [] : [entry]));
+  const names = new Set(written.map(({ name }) => name));
+  const others = written.length === entries.length ? [] : tools.filter(({ name }) => !names.has(name));
+  return createAgent({
+    ...options,
+    host,
+    store,
+    model: models.map(model => playModel(stage, model)),
+    tools: [
+      ...written.map(tool =>
+        playedTool(tool, recorded, ({ callId, signal }) => repeatResult(stage, callId, signal)),
+      ),
+      ...others.map(tool => playTool(stage, tool, () => undefined)),
+    ],
+    maxResultBytes: Number.MAX_SAFE_INTEGER,
+    toolConcurrency: stopsInOrder(events) ? 1 : Number.MAX_SAFE_INTEGER,
+    retry: { attempts, baseMs: 0, maxMs: 0 },
   });
 }
 
@@ -205,12 +283,22 @@ function playRules(
   );
 }
 
+/** Whether an event comes from a function of the user's agent. */
+function comesFrom({ options }: Agent, { type }: PlayedEvent): boolean {
+  if (type === 'answer.checked' || type === 'answer.blocked' || type === 'review.requested') return true;
+  return (
+    (type === 'transcript.compacted' || type === 'compaction.failed') &&
+    typeof options.compaction?.summarize === 'function'
+  );
+}
+
 type Judged = Extract<RecordedEvent, { type: 'call.judged' }>;
 type PlayedEvent = Exclude<RecordedEvent, Judged>;
 
-type Moment = { run: Run; host: StageHost; stage: Stage; event: PlayedEvent };
+type Moment = { run: Run; host: StageHost; stage: Stage; event: PlayedEvent; own: Agent | undefined };
 
-async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
+async function playEvent({ run, host, stage, event, own }: Moment): Promise<void> {
+  if (own !== undefined && comesFrom(own, event)) return host.moveTo(event.at);
   switch (event.type) {
     case 'turn.completed':
     case 'turn.failed':
@@ -234,37 +322,8 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
     default:
       await stage.rest();
       host.moveTo(event.at);
-      return await submit(run, event);
+      return await repeatInput(run, event);
   }
-}
-
-async function submit(run: Run, event: RecordedInput): Promise<void> {
-  const result =
-    event.type === 'transcript.edited' ? await edit(run, event) : await run.submit([commandOf(run, event)]);
-  if (!result.accepted) throw new Error(`the command was refused: ${result.message}`);
-}
-
-/** A review has another id than in the recording. */
-function commandOf(run: Run, event: Exclude<RecordedInput, { type: 'transcript.edited' }>): RunCommand {
-  const command = repeatCommand(event);
-  const id = run.context.review?.id;
-  return event.type === 'review.decided' && 'callId' in command && id !== undefined
-    ? { ...command, callId: id }
-    : command;
-}
-
-type RecordedInput = Extract<RecordedEvent, { type: InputEvent['type'] }>;
-type Edited = Extract<RecordedInput, { type: 'transcript.edited' }>;
-
-/** An edit that drops the result of a known call was a `retry` of that call. */
-async function edit(run: Run, { items, calls, results = [], by }: Edited): Promise<CommandResult> {
-  const sender = omitUndefined({ by });
-  const kept = new Set(results.map(({ callId }) => callId));
-  const known = run.context.transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : []));
-  const again = calls.find(({ callId }) => !kept.has(callId) && known.includes(callId));
-  return again === undefined
-    ? await run.editTranscript(items, sender)
-    : await run.retry(again.callId, sender);
 }
 
 function nameOf(event: RecordedEvent | RunEvent): string {
@@ -464,71 +523,6 @@ function playTool(stage: Stage, { name, sideEffect, executedBy }: RecordedTool, 
 
 async function repeatResult(stage: Stage, callId: string, signal: AbortSignal): Promise<unknown> {
   const event = await stage.request(sourceOf(callId), signal);
-  if (event.type === 'tool.doubted') throw new InDoubt(event.reason);
-  if (event.type !== 'tool.settled') throw new Error(`Expected an event of a tool call, got ${event.type}.`);
-  if (!event.isError) return event.output;
-  throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
-}
-
-class StageHost extends ManualHost {
-  readonly leaseMs = Number.MAX_SAFE_INTEGER;
-
-  moveTo(now: number): void {
-    this.jump(Math.max(0, now - this.now()));
-    this.setWallClock(now);
-  }
-}
-
-/** Turns of the event loop after which nothing more happens: a played run does no I/O. */
-const IDLE_TURNS = 2_000;
-
-/** Matches the requests of the model, the tools and the checks of the answer with the recorded events that fulfil them. */
-class Stage {
-  readonly #requests = new Map<string, (event: RecordedEvent) => void>();
-  /** Of the played run, once it is there. */
-  contextOf?: () => Context;
-
-  /** Returns the recorded event for a source (`MODEL`, `ANSWER_CHECK` or `sourceOf(callId)`). Rejects if `signal` aborts. */
-  async request(source: string, signal: AbortSignal): Promise<RecordedEvent> {
-    signal.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<RecordedEvent>();
-    const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort);
-    this.#requests.set(source, resolve);
-    return await promise.finally(() => {
-      if (this.#requests.get(source) === resolve) this.#requests.delete(source);
-      signal.removeEventListener('abort', abort);
-    });
-  }
-
-  /** Throws if the source does not request it. */
-  async deliver(source: string, event: RecordedEvent): Promise<void> {
-    await this.waitFor(
-      () => this.#requests.has(source),
-      () => `the run has no ${source}`,
-    );
-    const fulfil = this.#requests.get(source);
-    this.#requests.delete(source);
-    fulfil?.(event);
-  }
-
-  /** Waits until `holds` returns true. Throws an `Error` with the description if nothing more happens. */
-  async waitFor(holds: () => boolean | Promise<boolean>, describe: () => string): Promise<void> {
-    for (let turns = 0; turns < IDLE_TURNS; turns += 1) {
-      if (await holds()) return;
-      await turn();
-    }
-    throw new Error(describe());
-  }
-
-  async rest(): Promise<void> {
-    for (let turns = 0; turns < 50; turns += 1) await turn();
-  }
-}
-
-const MODEL = 'model call';
-const ANSWER_CHECK = 'check of the answer';
-
-function sourceOf(callId: string): string {
-  return `running call ${callId}`;
+  if (event.type === 'tool.doubted' || event.type === 'tool.settled') return repeatOutcome(event);
+  throw new Error(`Expected an event of a tool call, got ${event.type}.`);
 }

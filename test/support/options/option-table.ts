@@ -60,6 +60,7 @@ import {
   explore,
   exploreFrom,
   ManualHost,
+  regress,
   replayFetch,
   startReplayServer,
 } from '../../../testing/index.ts';
@@ -350,6 +351,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'explore samples': { name: 'outputs', ...invalid, call: pay => explore(agent, { samples: { pay } }) },
   'exploreFrom options': { name: 'maxStates', ...invalid, call: given => exploreFrom(agent, [], given) },
   'backtest options': { name: 'labels', ...invalid, call: given => backtest(agent, given) },
+  'regress options': { name: 'samples', ...invalid, call: given => regress(agent, given) },
   'checkPath options': {
     name: 'samples',
     ...invalid,
