@@ -344,7 +344,11 @@ export const COMMANDS = {
     description: 'Export a run as JSON: its journal, its state hash, and the runs that it continues.',
     '<run>': RUN,
     ...STORE,
-    '--test': 'export a vitest file that replays the run without API keys',
+    '--test': 'export a vitest file that replays the run on the code of its agent, without API keys',
+    '--agent <module>': read(
+      `with --test: ${AGENT} (default: the one that started the run)`,
+      (text: string) => text,
+    ),
     '--out <file>': 'file to write (default: stdout)',
   },
   replay: {
