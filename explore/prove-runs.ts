@@ -167,8 +167,10 @@ export class RunProver {
     if (known !== undefined) {
       known.count += 1;
       if (known.count <= MOST_RUNS) known.runs.push(runId);
-    } else if (placed !== undefined)
-      this.#groups.set(placed.key, { ...placed.prove(), count: 1, runs: [runId] });
+    } else if (placed !== undefined) {
+      const { agent, state, calls, ...proof } = placed.prove();
+      this.#groups.set(placed.key, { agent, state, calls, count: 1, runs: [runId], ...proof });
+    }
     await new Promise<void>(runSoon);
   }
 

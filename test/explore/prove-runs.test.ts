@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
@@ -6,6 +7,7 @@ import {
   type Agent,
   type AgentOptions,
   createAgent,
+  InDoubt,
   memory,
   never,
   spendOf,
@@ -14,7 +16,7 @@ import {
 } from '../../agent/index.ts';
 import { beginProving, type ProvedModule, type RunGroup } from '../../explore/prove-runs.ts';
 import { listAll, type Store } from '../../protocol/store.ts';
-import { sampled } from '../support/sample.ts';
+import { randomCases, sampled } from '../support/sample.ts';
 import { SCENES } from '../support/testing/scenarios.ts';
 
 /** Which stored runs are one group, and what becomes of it. */
@@ -184,6 +186,112 @@ describe('groups of runs', () => {
     expect(countsOf(await prove(store, paid))).toEqual([1, 3]);
   });
 });
+
+const lost = makeRefund({
+  name: 'charge',
+  approval: () => false,
+  fixedApproval: false,
+  run: () => Promise.reject(new InDoubt('no answer came')),
+});
+const ask = tool({ name: 'ask', description: 'The client asks.', input: z.object({}) }) as Tool;
+
+/** Turns of runs that come to rest. */
+const TURNS: Readonly<Record<string, ScriptedTurn>> = {
+  look: looking('A-1'),
+  refund: refunding(1),
+  'a large refund': refunding(900),
+  ask: { toolCalls: [{ name: 'ask' }] },
+  charge: { toolCalls: [{ name: 'charge', arguments: { cents: 1 } }] },
+  both: { toolCalls: [{ name: 'refund', arguments: { cents: 2 } }, { name: 'ask' }] },
+  unknown: { toolCalls: [{ name: 'no_such_tool' }] },
+  paused: { text: 'I think.', finishReason: 'pause' },
+};
+
+const ALL = [lookup, makeRefund(), lost, ask];
+const refuses = makeRefund({
+  validate: value => (isLarge(value) ? { valid: false, message: 'too much' } : { valid: true, value }),
+});
+const isLarge = (value: unknown) =>
+  (value as { cents: number }).cents > 100 && (value as { cents: number }).cents < 1_000;
+
+/** Agents of deploys. */
+const DEPLOYS: readonly (Partial<AgentOptions> & { exports?: ProvedModule['exports'] })[] = [
+  { tools: ALL },
+  { tools: [lookup, lost] },
+  { tools: [lookup, refuses, lost, ask] },
+  { tools: [lookup, makeRefund(), lost, { ...ask, run: forbidden }] },
+  {
+    tools: ALL,
+    rules: [never('#leaves').after('#untrusted')],
+    exports: { never: 'refund unless approved by manager' },
+  },
+  { tools: ALL, exports: { never: 'charge after lookup' } },
+];
+
+describe('a group', () => {
+  it('has runs of which the same becomes, each explored alone', async () => {
+    const turns = fc.array(fc.constantFrom(...Object.keys(TURNS)), { minLength: 1, maxLength: 3 });
+    const word = fc.constantFrom('approve', 'approve all', 'reject', 'send', 'pause', 'nothing');
+    const run = fc.record({ turns, words: fc.array(word, { maxLength: 2 }) });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(run, { minLength: 5, maxLength: 6 }),
+        fc.constantFrom(...DEPLOYS),
+        async (runs, { exports = {}, ...options }) => {
+          const store = memory();
+          for (const one of runs) await addRandom(store, one);
+          const deploy = createAgent({ ...OPTIONS, ...options });
+          const settings = { store, maxStates: 3_000, connects: false };
+          const groups = await prove(store, options, exports, { maxStates: 3_000 });
+          // The first is the agent that began them.
+          if (options.tools === ALL && exports.never === undefined)
+            expect(groups.filter(({ verdict }) => verdict === 'stops')).toEqual([]);
+          for (const group of groups) {
+            for (const runId of group.runs.slice(1)) {
+              const { prover } = await beginProving([{ agent: deploy, exports }], settings);
+              await prover.take((await store.get(runId)) ?? expect.fail());
+              expect(prover.groups.map(outcomeOf), runId).toEqual([outcomeOf(group)]);
+            }
+          }
+        },
+      ),
+      { numRuns: randomCases(3), endOnFailure: true },
+    );
+  }, 900_000);
+});
+
+type RandomRun = { turns: readonly string[]; words: readonly string[] };
+
+/** Adds a run of these turns, about whose open calls these words were said. */
+async function addRandom(store: Store, { turns, words }: RandomRun): Promise<void> {
+  const script = turns.map(name => TURNS[name] ?? {});
+  const model = scripted([...script, { text: 'Done.' }]);
+  const agent = createAgent({ ...OPTIONS, tools: ALL, model, store, limits: { turns: 6 } });
+  const run = await agent.start('begin');
+  for (const word of words) {
+    const { open = [] } = (await run.settled()) as { open?: readonly { id: string; kind: string }[] };
+    const gated = open.find(({ kind }) => kind === 'approval');
+    if (word === 'send') await run.send('and?');
+    else if (word === 'pause') await run.pause();
+    else if (gated && word === 'reject') await run.reject(gated.id);
+    else if (gated && word.startsWith('approve'))
+      await run.approve(gated.id, { sticky: word === 'approve all' });
+  }
+  await run.settled();
+}
+
+/** Without the ids of calls. */
+function outcomeOf(group: RunGroup) {
+  const { state, calls, verdict, complete, why } = group;
+  return {
+    state,
+    calls,
+    verdict,
+    complete,
+    why: why?.replaceAll(/\(\w+\)/g, '(CALL)'),
+    path: typesOf(group),
+  };
+}
 
 describe('what becomes of a group', () => {
   it('is that a run continues with the agent that began it, wherever it stands', async () => {
