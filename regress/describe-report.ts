@@ -67,18 +67,23 @@ function describeFigure(name: string, figure: Figure): FigureRow {
   };
 }
 
-/** `3 of 5 samples`, or `2 of 5 samples, baseline 1 of 5`. Empty for the only sample, without a baseline. */
+/** `3 of 5 samples`, or `2 of 5 samples, baseline 1 of 5`. Of single samples, only whether the baseline shows it too. */
 export function describeShown({ samples, baseline }: Difference): string {
-  const own = samples.of === 1 && baseline === undefined ? '' : `${samples.shown} of ${samples.of} samples`;
+  const isSingle = samples.of === 1 && (baseline?.of ?? 1) === 1;
+  if (isSingle) return baseline?.shown === 1 ? 'also in the baseline' : '';
+  const own = `${samples.shown} of ${samples.of} samples`;
   return baseline === undefined ? own : `${own}, baseline ${baseline.shown} of ${baseline.of}`;
 }
 
-/** `new call in 4 runs, missing call in 1` */
-export function describeToolChange({ runs }: ToolChange): string {
+/** `new call in 4 runs, missing call in 1 run`; beside a baseline, `new call in 4 runs (baseline 2)`. */
+export function describeToolChange({ tool, runs }: ToolChange, baseline: RegressReport['baseline']): string {
+  const others = baseline?.tools.find(one => one.tool === tool)?.runs ?? {};
   return Object.entries(KINDS)
-    .flatMap(([kind, words]) => {
-      const count = runs[kind as Difference['kind']];
-      return count === undefined ? [] : [`${words} in ${describeCount(count, 'run')}`];
+    .flatMap(([name, words]) => {
+      const kind = name as Difference['kind'];
+      const count = runs[kind];
+      const beside = baseline === undefined ? '' : ` (baseline ${others[kind] ?? 0})`;
+      return count === undefined ? [] : [`${words} in ${describeCount(count, 'run')}${beside}`];
     })
     .join(', ');
 }

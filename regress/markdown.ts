@@ -71,11 +71,11 @@ function formatFigures({ paired, baseline }: RegressReport): string {
   return formatTable(['a run', 'recorded', 'candidate', 'difference', '95 % interval', ...beside], rows);
 }
 
-function formatTools({ tools }: RegressReport): string {
+function formatTools({ tools, baseline }: RegressReport): string {
   if (tools.length === 0) return '';
   const rows = tools
     .slice(0, MOST_TOOLS)
-    .map(change => [codeCell(change.tool), change.sideEffect ?? '', describeToolChange(change)]);
+    .map(change => [codeCell(change.tool), change.sideEffect ?? '', describeToolChange(change, baseline)]);
   return `### By tool\n\n${formatTable(['tool', 'side effect', 'differences'], rows, 0)}${formatRest(tools.length - rows.length, 'tool')}`;
 }
 
@@ -94,7 +94,7 @@ function formatDifferences({ differences }: RegressReport): string {
 
 function formatDifference(one: Difference, place: number): string[] {
   const shown = describeShown(one);
-  const beside = [...(shown === '' ? [] : [shown]), ...(one.noise === true ? ['noise'] : [])].join(', ');
+  const beside = [shown, one.noise === true ? 'noise' : ''].filter(text => text !== '').join(', ');
   const what = `**${describeKind(one)}** ${codeCell(one.detail)}${beside === '' ? '' : ` (${beside})`}`;
   return [place === 0 ? codeCell(one.runId) : '', String(one.turn), what];
 }

@@ -59,6 +59,7 @@ type SideReport = Counts & {
   /** As pairs, by which to judge: `score` only if runs have one. */
   paired: { cost: Figure; turns: Figure; tokens: Figure; score?: Figure };
   differences: Difference[];
+  tools: ToolChange[];
 };
 
 type CallFilter = { tool?: string; sideEffect?: SideEffect };
@@ -75,7 +76,6 @@ export type RegressReport = SideReport & {
   /** How often each run was played. */
   samples: number;
   played: PlayedRun[];
-  tools: ToolChange[];
   /** Why runs are undecidable, most frequent first. `runIds`: the first 20. */
   reasons: { why: string; count: number; runIds: string[] }[];
   /** What another version of the agent did with the same runs. */
@@ -117,7 +117,6 @@ export class ReportBuilder {
       samples: Math.max(candidate.samples, baseline.samples),
       ...side,
       played: candidate.listRuns(),
-      tools: listTools(differences),
       reasons: candidate.listReasons(),
       ...(baseline.samples > 0 && { baseline: baseline.report() }),
       newCalls: (filter = {}) => ofKind('new-call', filter),
@@ -185,6 +184,9 @@ class Side {
     const total = (name: FigureName) => sumPairs(tallies.flatMap(({ all }) => meanOf(all[name])));
     const paired = (name: FigureName) => figureOf(tallies.flatMap(({ ended }) => meanOf(ended[name])));
     const score = paired('score');
+    const differences = [...this.#runs].flatMap(([runId, tally]) =>
+      listDifferences(runId, tally, baseline?.find(runId)),
+    );
     return {
       ...counts,
       compared: tallies.reduce((sum, { compared }) => sum + compared, 0),
@@ -197,9 +199,8 @@ class Side {
         tokens: paired('tokens'),
         ...(score.runs > 0 && { score }),
       },
-      differences: [...this.#runs].flatMap(([runId, tally]) =>
-        listDifferences(runId, tally, baseline?.find(runId)),
-      ),
+      differences,
+      tools: listTools(differences),
     };
   }
 

@@ -82,13 +82,13 @@ function showFigures(output: Output, { paired, baseline }: RegressReport): void 
   output.line('');
 }
 
-function showTools(output: Output, { tools }: RegressReport): void {
+function showTools(output: Output, { tools, baseline }: RegressReport): void {
   for (const change of tools) {
     const { tool, sideEffect } = change;
     output.line(
       bold(shortenCell(tool, LONGEST)),
       sideEffect === undefined ? '' : dim(` ${sideEffect}`),
-      `  ${describeToolChange(change)}`,
+      `  ${describeToolChange(change, baseline)}`,
     );
   }
   if (tools.length > 0) output.line('');

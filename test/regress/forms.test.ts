@@ -105,8 +105,20 @@ describe('in Markdown', () => {
       ]),
     );
     expect(text).toContain('| baseline | 1 | 0 | 0 | 1 | 0 |');
-    expect(text).toContain('(1 of 1 samples, baseline 1 of 1, noise)');
+    expect(text).toContain('(also in the baseline, noise)');
+    expect(text).toContain('| `refund` | once | new call in 1 run (baseline 1) |');
     expect(text).toMatch(/\| tokens \|.*\| −25.0 % \|\n/);
+  });
+
+  it('samples are counted beside each difference', () => {
+    const samples = [1, 2, 3].map(sample => makeNote('run-a', { sample, differences: [NEW_REFUND] }));
+    const noise = [1, 2, 3].map(sample =>
+      base(makeNote('run-a', { sample, ...(sample === 2 && { differences: [NEW_REFUND] }) })),
+    );
+    expect(formatMarkdown(reportOf(samples))).toContain('` (3 of 3 samples) |');
+    expect(formatMarkdown(reportOf([...samples, ...noise]))).toContain(
+      '` (3 of 3 samples, baseline 1 of 3) |',
+    );
   });
 
   it('a long report is cut, and says so', () => {
@@ -274,6 +286,6 @@ describe('on a terminal', () => {
     expect(lines[3]).toBe('      2  other effects  (baseline 1)');
     const [first, second] = lines.filter(line => line.startsWith('run-'));
     expect(first).toBe('run-b  turn 2  end           the run failed (overloaded)');
-    expect(second).toContain('(1 of 1 samples, baseline 1 of 1, noise)');
+    expect(second).toContain('(also in the baseline, noise)');
   });
 });
