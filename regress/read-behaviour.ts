@@ -115,10 +115,10 @@ class BehaviourReader {
         this.#drop(before, event.calls);
         const results = new Map(event.results?.map(result => [result.callId, result]));
         for (const call of event.calls) {
-          const effect = this.#begin(call, before);
           const result = results.get(call.callId);
-          if (result === undefined) delete effect.outcome;
-          else effect.outcome ??= result.isError ? 'failed' : 'settled';
+          if (result === undefined) this.#begin(call, before);
+          else if (!this.#effects.has(call.callId))
+            this.#begin(call, before).outcome = result.isError ? 'failed' : 'settled';
         }
         break;
       }
@@ -128,12 +128,13 @@ class BehaviourReader {
     this.#noteGates(event, after);
   }
 
-  /** A call that is made again as it is stays the same effect. */
+  /** An edit may keep an open call as it is, and begin a settled one again. */
   #begin({ callId, name, input, sideEffect }: QualifiedCall, { turn }: Context): Known {
     const key = this.#keyOf({ name, input });
     const known = this.#effects.get(callId);
-    if (known?.key === key || known?.editedKey === key) return known;
-    const effect = { turn: turn.number, name, input, key, sideEffect };
+    const isKept = known !== undefined && known.outcome === undefined;
+    if (isKept && (known.key === key || known.editedKey === key)) return known;
+    const effect = { turn: known?.turn ?? turn.number, name, input, key, sideEffect };
     this.#effects.set(callId, effect);
     return effect;
   }

@@ -8,6 +8,7 @@ import type { AgentOptions } from '../../agent/agent-options.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { InDoubt } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
 import { type CompareOptions, compareRuns } from '../../regress/compare-runs.ts';
 import { never } from '../../rules/condition.ts';
 import { rule } from '../../rules/rule.ts';
@@ -18,8 +19,13 @@ import { calls, clientTool, makeTool } from '../support/engine/agents.ts';
 import { recipes, recordRun } from '../support/engine/recorded-run.ts';
 import { randomCases } from '../support/sample.ts';
 
+function callIdOf(item: Item): string[] {
+  return item.type === 'tool_call' ? [item.callId] : [];
+}
+
 type Scene = Partial<AgentOptions> & {
   turns: ScriptedTurn[];
+  paused?: boolean;
   /** What people do, one at each rest. */
   people?: ((run: Run) => Promise<unknown>)[];
 };
@@ -49,7 +55,12 @@ async function firstOpen(run: Run): Promise<string> {
   return open.find(({ status }) => status === 'gated' || status === 'waiting')?.callId ?? '';
 }
 
-async function play({ turns, people = [], ...options }: Scene): Promise<{ entries: JournalEntry[] }> {
+async function play({
+  turns,
+  people = [],
+  paused = false,
+  ...options
+}: Scene): Promise<{ entries: JournalEntry[] }> {
   const [host, store] = [new ManualHost(), memory()];
   const agent = createAgent({
     name: 'support',
@@ -59,7 +70,7 @@ async function play({ turns, people = [], ...options }: Scene): Promise<{ entrie
     tools: [lookup, refund],
     ...options,
   });
-  const run = await agent.start('go');
+  const run = await agent.start('go', { paused });
   await host.settle(run.settled());
   for (const act of people) {
     await act(run);
@@ -172,6 +183,25 @@ describe('the comparison of two runs finds, and nothing else,', () => {
     ]);
   });
 
+  it('another outcome in its round, although an equal call of an earlier one is missing', async () => {
+    const twice = { turns: [refunds, refunds, done] };
+    const fails = makeTool('refund', { run: () => Promise.reject(new Error('no')) });
+    const once = { turns: [looksUp, refunds, done], tools: [lookup, fails] };
+    expect(await found(twice, once)).toEqual([
+      'new-call 1 lookup none: lookup({ order: A-1001 }) is new',
+      'missing-call 1 refund once: refund({ order: A-1001, cents: 4200 }) was not called',
+      'outcome 2 refund once: refund({ order: A-1001, cents: 4200 }) failed; it succeeded',
+    ]);
+  });
+
+  it('a call that is refused now instead of asked about', async () => {
+    const asks = { turns: base, tools: [lookup, gatedRefund], people: [approve] };
+    const strict = makeTool('refund', { approval: true, input: z.object({ cents: z.string() }) });
+    const [first = '', ...others] = await found(asks, { turns: base, tools: [lookup, strict] });
+    expect(first).toMatch(/^outcome 2 refund once: .* was refused: .*; it succeeded$/);
+    expect(others).toEqual([]);
+  });
+
   it('calls that are refused now: by the schema, a rule, a guardrail, or because the tool is gone', async () => {
     const call = 'refund({ order: A-1001, cents: 4200 })';
     const strict = makeTool('refund', { input: z.object({ cents: z.string() }) });
@@ -248,6 +278,66 @@ describe('no difference is', () => {
     const comparison = await compare({ turns: base }, { turns: [both, done] });
     expect(comparison).toMatchObject({ sameness: 'sameEffects', differences: [] });
     expect(comparison.turns).toEqual({ recorded: 3, candidate: 2 });
+  });
+
+  it('a call that a person approves with the input that it has', async () => {
+    const asks = { turns: base, tools: [lookup, gatedRefund] };
+    const same = edit({ ...order, cents: 4200 });
+    expect(await found({ ...asks, people: [approve] }, { ...asks, people: [same] })).toEqual([]);
+  });
+
+  it('a call that a person has run again', async () => {
+    let broken = true;
+    const flaky = makeTool('refund', {
+      run: () => {
+        if (broken) throw new Error('not now');
+        return 'refunded';
+      },
+    });
+    const step = async (run: Run) => await run.step();
+    const retry = async (run: Run) => {
+      broken = false;
+      const [callId = ''] = run.context.transcript.flatMap(callIdOf);
+      expect(await run.retry(callId)).toMatchObject({ accepted: true });
+      await run.unpause();
+    };
+    const turns = [refunds, done];
+    const again = await play({ turns, tools: [flaky], people: [step, step, retry], paused: true });
+    expect(again.entries.filter(({ event }) => event.type === 'tool.settled')).toHaveLength(2);
+    expect(compareRuns(await play({ turns, tools: [refund] }), again).differences).toEqual([]);
+    const begun = again.entries.findIndex(({ event }) => event.type === 'transcript.edited');
+    const cut = { entries: again.entries.slice(0, begun + 1) };
+    expect(compareRuns(again, cut).differences).toMatchObject([{ kind: 'outcome', turn: 1 }]);
+  });
+
+  it('an edit that keeps an open call, or that only changes a text', async () => {
+    const asks = makeTool('refund', {
+      approval: true,
+      run: () => {
+        throw new InDoubt('no reply');
+      },
+    });
+    const doubted = { turns: base, tools: [lookup, asks], people: [approve] };
+    const remark: Item = {
+      type: 'message',
+      role: 'user',
+      content: [{ type: 'text', text: 'It is urgent.' }],
+    };
+    const edits = async (run: Run) => await run.editTranscript([remark, ...run.context.transcript]);
+    expect(await found(doubted, { ...doubted, people: [approve, edits] })).toEqual([]);
+    const step = async (run: Run) => await run.step();
+    const says = async (run: Run) => {
+      expect(await run.editTurn({ text: 'Better.' })).toMatchObject({ accepted: true });
+      await run.unpause();
+    };
+    const [turns, checks] = [
+      [{ text: 'Done.' }],
+      { guardrails: { answer: () => ({ type: 'pass' as const }) } },
+    ];
+    const edited = { turns, paused: true, people: [step, says], ...checks };
+    expect(await compare({ turns: [{ text: 'Better.' }], ...checks }, edited)).toMatchObject({
+      sameness: 'same',
+    });
   });
 
   it('an equal call with another outcome in the same round as one with that outcome', async () => {
@@ -349,6 +439,24 @@ it('the figures are of the run itself', async () => {
   expect(cost.recorded / cost.candidate).toBeCloseTo(1.5);
 });
 
+it('the figures leave out what sub-agents spent', async () => {
+  const usage = { inputTokens: 1000, outputTokens: 100 };
+  const child = createAgent({
+    name: 'child',
+    model: scripted([{ text: 'Found.', usage }]),
+    prices: { [scripted([]).model]: { input: 1, output: 10 } },
+  });
+  const turns = [
+    { ...calls(['child', { input: 'find it' }]), usage },
+    { ...done, usage },
+  ];
+  const scene = { turns, tools: [child.asTool({ name: 'child', description: 'Finds things.' })], people: [] };
+  const { turns: counted, tokens, cost } = await compare(scene, scene);
+  expect(counted).toEqual({ recorded: 2, candidate: 2 });
+  expect(tokens).toEqual({ recorded: 2200, candidate: 2200 });
+  expect(cost.recorded).toBeCloseTo(0, 10);
+});
+
 /** The same run with other ids, and with the calls of each round the other way round. */
 function renamed(entries: readonly JournalEntry[]): JournalEntry[] {
   const ids = new Set(
@@ -411,6 +519,30 @@ it('one other input in a random run is one difference', async () => {
     { numRuns: randomCases(60) },
   );
 });
+
+it('one more call in a random run is one difference, and so is one less', async () => {
+  await fc.assert(
+    fc.asyncProperty(recipes, fc.nat(), async ({ then: _, ...recipe }, which) => {
+      const rounds = recipe.turns.filter(({ toolCalls }) => toolCalls !== undefined);
+      const round = rounds[which % rounds.length];
+      fc.pre(round !== undefined);
+      const more = { ...round, ...addCall(round, 'read', { planted: true }) };
+      const turns = recipe.turns.map(turn => (turn === round ? more : turn));
+      const [recorded, candidate] = await Promise.all([recordRun(recipe), recordRun({ ...recipe, turns })]);
+      const was = { entries: await recorded.store.read(recorded.run.id) };
+      const is = { entries: await candidate.store.read(candidate.run.id) };
+      const isMade = callsIn(is.entries).some(({ call }) => JSON.stringify(call.input).includes('planted'));
+      const planted = (kind: string) => (isMade ? [{ kind, tool: 'read', sideEffect: 'none' }] : []);
+      expect(compareRuns(was, is).differences).toMatchObject(planted('new-call'));
+      expect(compareRuns(is, was).differences).toMatchObject(planted('missing-call'));
+    }),
+    { numRuns: randomCases(40) },
+  );
+});
+
+function addCall({ toolCalls = [] }: ScriptedTurn, name: string, input: { [name: string]: boolean }) {
+  return { toolCalls: [...toolCalls, { name, arguments: input }] };
+}
 
 it('a run without its first entry cannot be compared', async () => {
   const { entries } = await play({ turns: base });

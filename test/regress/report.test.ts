@@ -71,6 +71,18 @@ describe('a report', () => {
     expect(report.reasons).toEqual([]);
   });
 
+  it('keeps ends apart that samples reach', () => {
+    const cancelled = { ...failed, detail: 'the run was cancelled' };
+    const { differences } = reportOf([
+      makeNote('a', { sample: 1, differences: [failed] }),
+      makeNote('a', { sample: 2, differences: [cancelled] }),
+    ]);
+    expect(differences.map(({ detail, samples }) => [detail, samples.shown])).toEqual([
+      [failed.detail, 1],
+      [cancelled.detail, 1],
+    ]);
+  });
+
   it('is the same in any order of the samples of its runs', () => {
     const notes = [
       makeNote('a', { sample: 1, sameness: 'undecidable', why: 'redacted' }),

@@ -29,6 +29,9 @@ import type { AnswerContext } from '../../protocol/guardrail.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isTooDeep, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
+import { formatJUnit } from '../../regress/junit.ts';
+import { formatMarkdown } from '../../regress/markdown.ts';
+import { type RegressReport, ReportBuilder } from '../../regress/report.ts';
 import { citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
@@ -36,6 +39,7 @@ import { keepLast } from '../../text/trim-transcript.ts';
 import { describeHttpFailure } from '../../tools/mcp/http-server.ts';
 import { maskSecrets } from '../../tools/mcp/redact-secrets.ts';
 import { readResult } from '../../tools/mcp/server-tool.ts';
+import { makeNote, NEW_REFUND } from '../support/regress/played-runs.ts';
 import { randomCases, sampled } from '../support/sample.ts';
 import { countWork } from '../support/work/count-work.ts';
 
@@ -120,9 +124,19 @@ const READERS: Record<string, (text: string) => unknown> = {
   'the URL of a file': text => userContent([{ type: 'file', url: `data:${text}`, name: text }]),
   'a text on a terminal': text => [showSafely(text), shortenCell(text, 80)],
   'a value on a terminal': text => [formatValue({ text }), formatSafeJson({ text })],
+  'a report in Markdown': text => formatMarkdown(reportOf(text), [text]),
+  'a report in JUnit': text => formatJUnit(reportOf(text), text),
   'Markdown blocks': text => readBlocks(text),
   'Markdown code': text => codeSpan(text),
 };
+
+function reportOf(text: string): RegressReport {
+  const builder = new ReportBuilder();
+  const difference = { ...NEW_REFUND, tool: text, detail: text };
+  builder.add('played-1', makeNote(text, { differences: [difference] }));
+  builder.add('played-2', makeNote('run-b', { sameness: 'undecidable', why: text }));
+  return builder.report({ complete: true });
+}
 
 function readTagged(text: string): void {
   const reply = new TaggedReply({ think: true, calls: true, startsInThink: false });
