@@ -39,11 +39,12 @@ const FORMATS: Readonly<Record<string, (value: number) => string>> = {
   score: value => value.toFixed(3),
 };
 
-/** The means of pairs of runs. Without costs on both sides, cost is left out. */
+/** The means of pairs of runs. A cost, and tokens, that are 0 on both sides are not known, and left out. */
 export function listFigures(paired: Partial<RegressReport['paired']>): FigureRow[] {
   return Object.entries(paired).flatMap(([name, figure]) => {
-    const isEmpty = figure.runs === 0 || (name === 'cost' && figure.recorded === 0 && figure.candidate === 0);
-    return isEmpty ? [] : [describeFigure(name, figure)];
+    const { runs, recorded, candidate } = figure;
+    const isUnknown = name !== 'score' && recorded === 0 && candidate === 0;
+    return runs === 0 || isUnknown ? [] : [describeFigure(name, figure)];
   });
 }
 
@@ -111,13 +112,14 @@ export function listNotes({
   return [
     ...(complete ? [] : ['Interrupted: not all runs were played.']),
     ...(samples > 1 ? [`Each run was played ${samples} times and counts by its worst sample.`] : []),
-    ...(turns.runs < decided
-      ? [
-          `The means are over the ${turns.runs} of ${decided} runs that ended by themselves: the others stopped at a call that was not recorded.`,
-        ]
-      : []),
+    ...(turns.runs < decided ? [describeStopped(decided, turns.runs)] : []),
     ...(compared > 0 && cost.recorded > 0 && cost.candidate === 0 && tokens.candidate > 0
       ? ['The candidate has no costs: the agent has no prices for its model.']
       : []),
   ];
+}
+
+function describeStopped(decided: number, ended: number): string {
+  const stopped = `${describeCount(decided - ended, 'run')} of ${decided} stopped at a call that was not recorded`;
+  return ended === 0 ? `${stopped}, so there are no means.` : `${stopped}: the means are over the others.`;
 }

@@ -104,7 +104,8 @@ function showRuns(output: Output, { differences }: RegressReport, commands: Comm
   if (first === undefined) return;
   output.line('');
   output.line(dim('Look at the first: '), commands.of('show', first.candidate));
-  output.line(dim('On the page:       '), commands.of('serve'), dim(', then /regressions'));
+  const page = `/compare/${first.runId}..${first.candidate}`;
+  output.line(dim('On the page:       '), commands.of('serve'), dim(`, then /regressions, or ${page}`));
   output.line('');
 }
 

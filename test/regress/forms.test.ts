@@ -74,7 +74,7 @@ describe('in Markdown', () => {
 | turns | 2.0 | 2.0 | 0.0 % | 0.0 % to 0.0 % |
 | tokens | 1,200 | 900 | **−25.0 %** | −25.0 % to −25.0 % |
 
-- The means are over the 2 of 3 runs that ended by themselves: the others stopped at a call that was not recorded.
+- 1 run of 3 stopped at a call that was not recorded: the means are over the others.
 
 ### By tool
 
@@ -95,6 +95,21 @@ describe('in Markdown', () => {
 
 </details>
 `);
+  });
+
+  it('figures that are not known are left out', () => {
+    const none = { recorded: 0, candidate: 0 };
+    const text = formatMarkdown(reportOf([makeNote('run-a', { cost: none, tokens: none })]));
+    expect(text).toContain('| turns | 2.0 | 2.0 | 0.0 % | unknown |');
+    expect(text).not.toMatch(/\| (cost|tokens) \|/);
+    const priceless = { recorded: 0.5, candidate: 0 };
+    expect(formatMarkdown(reportOf([makeNote('run-a', { cost: priceless })]))).toContain(
+      '- The candidate has no costs: the agent has no prices for its model.',
+    );
+    const stopped = makeNote('run-a', { differences: [NEW_REFUND], stopped: true });
+    expect(formatMarkdown(reportOf([stopped], false))).toContain(
+      '- Interrupted: not all runs were played.\n- 1 run of 1 stopped at a call that was not recorded, so there are no means.',
+    );
   });
 
   it('the baseline stands beside the candidate', () => {
@@ -249,13 +264,15 @@ describe('on a terminal', () => {
       'turns        2.0        2.0       0.0 %        0.0 % to 0.0 %',
       'tokens     1,200        900     −25.0 %    −25.0 % to −25.0 %',
       '',
-      'note The means are over the 2 of 3 runs that ended by themselves: the others stopped at a call that was not recorded.',
+      'note 1 run of 3 stopped at a call that was not recorded: the means are over the others.',
       'refund once  new call in 1 run',
       '',
       `run-c  turn 1  new call      ${NEW_REFUND.detail}, and 1 more`,
       '',
       expect.stringMatching(/agentchart.* show played-3 --db played.db$/),
-      expect.stringMatching(/agentchart.* serve --db played.db, then \/regressions$/),
+      expect.stringMatching(
+        /agentchart.* serve --db played.db, then \/regressions, or \/compare\/run-c\.\.played-3$/,
+      ),
       '',
       'undecidable 1 run: a tool is gone  run-d',
       '',
