@@ -65,7 +65,7 @@ export function exploreFrom(
   const { explorer } = exploration;
   const { state } = explorer.start;
   const unfinished = state.status === 'active' ? walkPlainly(exploration, ahead) : [];
-  const report = finishExploration(exploration, { earlier: unfinished });
+  const report = finishExploration(exploration, unfinished);
   const paths = [...ahead.states].map(([path, { before, event }]) => ({
     state: path,
     path: reportPath(before, event, explorer).slice(1),

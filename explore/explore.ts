@@ -191,21 +191,23 @@ function beginMonitor(monitor: Monitor, { reference, followed }: WalkPlace, agen
   monitor.beginAt(followed ?? monitor.start, [...listCalls(agent), ...open], most);
 }
 
-type FinishOptions = {
-  /** Walks of this exploration that stopped before their end. */
-  earlier?: readonly UnfinishedWalks[];
-  /** Default: all walks. */
-  walk?: typeof walkAll;
-};
-
-/** Walks, and reports. */
+/** Walks, and reports. `earlier`: walks of this exploration that stopped before their end. */
 export function finishExploration(
-  { agent, explorer, machine, invariants, budget }: Exploration,
-  { earlier = [], walk = walkAll }: FinishOptions = {},
+  exploration: Exploration,
+  earlier: readonly UnfinishedWalks[] = [],
 ): ExplorationReport {
-  const walked = walk(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
+  const { agent, explorer, machine, invariants, budget } = exploration;
+  const walked = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
   const unfinished = [...earlier, ...walked];
   if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, agent, budget));
+  return reportExploration(exploration, unfinished);
+}
+
+/** What the walks so far have found. `unfinished`: those that stopped before their end. */
+export function reportExploration(
+  { agent, explorer, machine, invariants }: Exploration,
+  unfinished: UnfinishedWalks[],
+): ExplorationReport {
   const { edges, ...counts } = explorer.coverage;
   const all = [...new Set(listEdges(machine).map(nameEdge))];
   const missing = all.filter(edge => !edges.has(edge));

@@ -58,6 +58,16 @@ export type Walk = {
   unexpanded: number;
 };
 
+/** A long computation, in steps between which its caller may do something else. */
+export type Steps<Result> = Generator<undefined, Result>;
+
+export function takeSteps<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 /** One in this many steps is repeated from the run's JSON; steps that lead to a new place always are. */
 const CRASH_SAMPLE = 5;
 
@@ -107,10 +117,15 @@ export class Explorer {
   }
 
   /** Walks breadth first from the places. Places with the same key count as one and are expanded once. */
-  walk(
+  walk(from: readonly WalkPlace[], options: WalkOptions): Walk {
+    return takeSteps(this.walkInSteps(from, options));
+  }
+
+  /** As `walk`; each step expands one place. */
+  *walkInSteps(
     from: readonly WalkPlace[],
     { environment, detail, mostPlaces, isOver = () => false }: WalkOptions,
-  ): Walk {
+  ): Steps<Walk> {
     const places: WalkPlace[] = [];
     const moves: [number, number][] = [];
     const known = new Map<string, number>();
@@ -149,6 +164,7 @@ export class Explorer {
         if (event.type !== 'run.cancelled' || before.state.context.cancelling !== null)
           moves.push([index, to]);
       }
+      yield;
     }
     return { places, moves, isComplete: true, unexpanded: 0 };
   }

@@ -20,9 +20,9 @@ import type { RunRecord, Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { abstractState } from './abstract-state.ts';
 import { listCalls, makeEnvironment } from './environment.ts';
-import { beginExploration, type Exploration, type ExploreOptions, finishExploration } from './explore.ts';
+import { beginExploration, type Exploration, type ExploreOptions, reportExploration } from './explore.ts';
 import { readPast } from './explore-from.ts';
-import type { PathEntry, WalkPlace, WalkWatcher } from './explorer.ts';
+import type { PathEntry, Steps, WalkPlace, WalkWatcher } from './explorer.ts';
 import { type ExplorationReport, reportPath, type UnfinishedWalks } from './report.ts';
 import { ruledAgents } from './ruled-agents.ts';
 import { walkDecisions } from './walks.ts';
@@ -90,6 +90,8 @@ export type ProveOptions = {
   maxStates: number;
   /** Whether to start the agents' tool servers, to list their tools. */
   connects: boolean;
+  /** Ends the exploration in progress early. */
+  signal?: AbortSignal;
   /** Called with the number of states of all explorations so far. */
   onProgress?(states: number): void;
 };
@@ -130,7 +132,7 @@ export async function beginProving(
 type Proof = Omit<RunGroup, 'count' | 'runs'>;
 
 /** Where a run belongs, and what becomes of its group if it is the first one there. */
-type Placed = { key: string; prove(): Proof };
+type Placed = { key: string; prove(): Promise<Proof> };
 
 type Journal = { started: RunStarted; past: ChartEvent[] };
 
@@ -168,7 +170,7 @@ export class RunProver {
       known.count += 1;
       if (known.count <= MOST_RUNS) known.runs.push(runId);
     } else if (placed !== undefined) {
-      const { agent, state, calls, ...proof } = placed.prove();
+      const { agent, state, calls, ...proof } = await placed.prove();
       this.#groups.set(placed.key, { agent, state, calls, count: 1, runs: [runId], ...proof });
     }
     await new Promise<void>(runSoon);
@@ -214,11 +216,14 @@ export class RunProver {
     known: KnownAgent,
     stranding: Stranding | undefined,
   ): Promise<Placed | undefined> {
-    const { maxStates, onProgress } = this.#options;
+    const { maxStates, signal, onProgress } = this.#options;
     const watch = new Watch(known.definition);
     const options = {
       ...known.options,
       maxStates,
+      // Time stands still until the signal.
+      maxMs: 1,
+      now: () => (signal?.aborted === true ? 1 : 0),
       onProgress: (states: number) => onProgress?.(this.#states + states),
     };
     let exploration: Exploration;
@@ -239,13 +244,16 @@ export class RunProver {
     const why = hindrances.map(one => one.why);
     return {
       key: JSON.stringify([record.agent, identify(exploration), why, stranding?.reason]),
-      prove: () => {
-        const report = finishExploration(exploration, { walk: walkDecisions });
+      prove: async () => {
+        const { explorer, agent, invariants, budget } = exploration;
+        const hasInvariants = invariants.length > 0;
+        const unfinished = await takeTurns(walkDecisions(explorer, agent, { ...budget, hasInvariants }));
+        const report = reportExploration(exploration, unfinished);
         this.#states += report.states;
         onProgress?.(this.#states);
         const unproved = [
           ...unknown.map(one => `${one.why}; ${CONNECT}`),
-          ...report.unfinished.map(describe),
+          ...(signal?.aborted === true && unfinished.length > 0 ? [ENDED] : unfinished.map(describe)),
         ];
         const complete = unproved.length === 0;
         const migrates = stranding && `${stranding.reason}. ${stranding.advice}`;
@@ -272,7 +280,22 @@ const OWN_TOOLS =
 const MIGRATED = 'it was migrated: the run that continues it is judged apart from it';
 const CONNECT = 'it may be one of a tool server: connect them (--connect) to find out';
 
+const ENDED = 'the exploration was ended early';
+
 const MOST_WHYS = 5;
+
+/** How long an exploration runs before the rest of the process gets a turn, in ms. */
+const TURN_MS = 50;
+
+async function takeTurns<Result>(steps: Steps<Result>): Promise<Result> {
+  for (let until = performance.now() + TURN_MS; ; ) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    if (performance.now() < until) continue;
+    await new Promise<void>(runSoon);
+    until = performance.now() + TURN_MS;
+  }
+}
 
 /** Without an exploration. Runs of one state are one group if the same is said of them. */
 function judge(
@@ -282,7 +305,7 @@ function judge(
   const why = said.why?.replaceAll(runId, 'RUN');
   return {
     key: JSON.stringify([agent, state, said.verdict, why]),
-    prove: () => ({ agent, state, calls: [], complete: true, states: 0, ...said }),
+    prove: async () => ({ agent, state, calls: [], complete: true, states: 0, ...said }),
   };
 }
 

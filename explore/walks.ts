@@ -13,7 +13,7 @@ import {
   makeEnvironment,
   type Round,
 } from './environment.ts';
-import type { Breach, Explorer, Walk, WalkPlace } from './explorer.ts';
+import { type Breach, type Explorer, type Steps, takeSteps, type Walk, type WalkPlace } from './explorer.ts';
 import { compacting, makeCallingTurn, receiving } from './generate-events.ts';
 import { stamp, starting, type UntimedEvent } from './make-events.ts';
 import type { UnfinishedWalks } from './report.ts';
@@ -44,7 +44,7 @@ export function walkAll(
   agent: ExploredAgent,
   options: WalkAllOptions,
 ): UnfinishedWalks[] {
-  return walkPlans(explorer, listPlans(explorer, agent, options), options);
+  return takeSteps(walkPlans(explorer, listPlans(explorer, agent, options), options));
 }
 
 /**
@@ -55,17 +55,21 @@ export function walkDecisions(
   explorer: Explorer,
   agent: ExploredAgent,
   options: WalkAllOptions,
-): UnfinishedWalks[] {
+): Steps<UnfinishedWalks[]> {
   return walkPlans(explorer, listDecisionPlans(explorer, agent, options), options);
 }
 
-function walkPlans(explorer: Explorer, plans: Generator<Plan>, options: WalkAllOptions): UnfinishedWalks[] {
+function* walkPlans(
+  explorer: Explorer,
+  plans: Generator<Plan>,
+  options: WalkAllOptions,
+): Steps<UnfinishedWalks[]> {
   const unfinished = new Map<string, Walk[]>();
   for (const { name, from = [explorer.start], environment, detail, share } of plans) {
     const remaining = options.maxStates - explorer.coverage.states;
     const mostPlaces = Math.max(1, Math.floor(remaining * share));
     const isOver = shareOf(options, share);
-    const walk = explorer.walk(from, { environment, detail, mostPlaces, isOver });
+    const walk = yield* explorer.walkInSteps(from, { environment, detail, mostPlaces, isOver });
     if (walk.isComplete) reportStuckPlace(explorer, walk);
     else unfinished.set(name, [...(unfinished.get(name) ?? []), walk]);
   }

@@ -176,7 +176,8 @@ async function prove(
       let runs = 0;
       let driven = 0;
       const onProgress = (states: number) => show(`${runs} runs, ${states} states`);
-      const { prover, close } = await beginProving(modules, { store, maxStates, connects, onProgress });
+      const how = { store, maxStates, connects, onProgress, signal: stop.signal };
+      const { prover, close } = await beginProving(modules, how);
       const take: Taking['take'] = async (record, stranding) => {
         runs += 1;
         show(`${runs} runs, ${prover.size} groups`);

@@ -286,6 +286,46 @@ describe.concurrent('doctor --prove', () => {
     expect(groups[0]?.why).toMatch(/^not walked: .*maxStates \(--max-states\) above 10\./);
   });
 
+  test('ends a long exploration at Ctrl-C', async () => {
+    const desk = new Desk(SCRIPT);
+    await desk.begin();
+    // A reader of all events makes more states than any maximum.
+    desk.write(
+      'endless.mjs',
+      changed(
+        '',
+        "let told = 0; export const invariants = { told: ({ events }) => { if (events && ++told === 20_000) process.stderr.write('exploring\\n'); } };",
+      ),
+    );
+    const started = desk.start([
+      'doctor',
+      '--prove',
+      '--json',
+      '--agent',
+      'endless.mjs',
+      '--max-states',
+      '10000000',
+    ]);
+    await started.printed('exploring');
+    started.child.kill('SIGINT');
+    const { code, stdout } = await started.ended;
+    const lines: Line[] = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line));
+    const proof = lines.find(({ type }) => type === 'proof');
+    expect([code, proof?.groups]).toEqual([
+      5,
+      [
+        expect.objectContaining({
+          verdict: 'continues',
+          complete: false,
+          why: 'the exploration was ended early',
+        }),
+      ],
+    ]);
+  });
+
   test('ends at Ctrl-C with what is known, and exits with 5', async () => {
     const desk = new Desk(SCRIPT);
     const { runId } = await desk.begin();
