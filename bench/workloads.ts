@@ -9,6 +9,7 @@ import { inFlight } from './workloads/in-flight.ts';
 import { list } from './workloads/list.ts';
 import { page } from './workloads/page.ts';
 import { parallel } from './workloads/parallel.ts';
+import { regressing } from './workloads/regress.ts';
 import { session } from './workloads/session.ts';
 import { steps } from './workloads/steps.ts';
 import { stores } from './workloads/stores.ts';
@@ -29,6 +30,7 @@ export const workloads: readonly Workload[] = [
   session,
   list,
   backtesting,
+  regressing,
   stores,
   chart,
   importing,
