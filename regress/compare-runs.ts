@@ -24,7 +24,7 @@ export type CompareOptions = {
  *    missing.
  * D3 Of matched calls, the gate and the decision are compared, and then the outcome: a call has one difference at most.
  * D4 A candidate that has not ended, and has a call without outcome that differs, was stopped there. The rest of the
- *    recording has no counterpart: what the candidate lacks after that round, equal calls that wait beside that one, and its
+ *    recording has no counterpart: what the candidate lacks from that round on, equal calls that wait beside that one, and its
  *    end are no differences.
  *
  * Throws `journal-damaged` and `chart-mismatch`.
@@ -142,9 +142,9 @@ function compareEffects(
     found.some(({ at: { outcome } }) => outcome === 'open' || outcome === 'doubted');
   if (!hasStop()) for (const { was, is } of waiting) note(is, compareCall(was, is), was);
   const stopped = hasStop();
-  const last = stopped ? candidate.lastTurn : Number.POSITIVE_INFINITY;
+  const end = stopped ? candidate.lastTurn : Number.POSITIVE_INFINITY;
   for (const was of equal.left)
-    if (!changed.has(was) && was.turn <= last)
+    if (!changed.has(was) && was.turn < end)
       note(was, { kind: 'missing-call', detail: `${describeCall(was)} was not called` });
   return { differences: sortByTurn(found, candidate.effects), stopped };
 }

@@ -106,13 +106,21 @@ export function listNotes({
   samples,
   runs,
   undecidable,
+  tools,
 }: RegressReport): string[] {
   const { cost, tokens, turns } = paired;
   const decided = runs - undecidable;
+  const isExecutable = (change: ToolChange) => change.sideEffect === 'none' && change.runs['new-call'];
+  const executable = turns.runs < decided ? tools.filter(isExecutable).map(({ tool }) => tool) : [];
   return [
     ...(complete ? [] : ['Interrupted: not all runs were played.']),
     ...(samples > 1 ? [`Each run was played ${samples} times and counts by its worst sample.`] : []),
     ...(turns.runs < decided ? [describeStopped(decided, turns.runs)] : []),
+    ...(executable.length > 0
+      ? [
+          `New calls of ${executable.join(', ')} can be executed, as they have no side effects: see --execute.`,
+        ]
+      : []),
     ...(compared > 0 && cost.recorded > 0 && cost.candidate === 0 && tokens.candidate > 0
       ? ['The candidate has no costs: the agent has no prices for its model.']
       : []),

@@ -87,10 +87,18 @@ export type RegressReport = SideReport & {
 const WORSE: readonly Sameness[] = ['undecidable', 'same', 'sameEffects', 'otherEffects'];
 const MOST_RUN_IDS = 20;
 
-/** Builds a report from the notes of played runs, of which it keeps sums and differences. */
+/**
+ * Builds a report from the notes of played runs, of which it keeps sums and differences. `order`: the ids of the recorded
+ * runs in the order of the report; by default that in which they are added.
+ */
 export class ReportBuilder {
-  readonly #candidate = new Side();
-  readonly #baseline = new Side();
+  readonly #candidate: Side;
+  readonly #baseline: Side;
+
+  constructor(order: readonly string[] = []) {
+    this.#candidate = new Side(order);
+    this.#baseline = new Side(order);
+  }
 
   /** `candidate`: the id of the played run, also of a baseline. Each is added once. */
   add(candidate: string, note: PlayedNote): void {
@@ -147,6 +155,16 @@ type Tally = {
 class Side {
   samples = 0;
   readonly #runs = new Map<string, Tally>();
+  readonly #places: ReadonlyMap<string, number>;
+
+  constructor(order: readonly string[]) {
+    this.#places = new Map(order.map((runId, place) => [runId, place]));
+  }
+
+  #sorted(): [string, Tally][] {
+    const placeOf = ([runId]: readonly [string, Tally]) => this.#places.get(runId) ?? this.#places.size;
+    return [...this.#runs].toSorted((one, other) => placeOf(one) - placeOf(other));
+  }
 
   add(candidate: string, note: PlayedNote): void {
     const { of, sample, sameness, why } = note;
@@ -184,7 +202,7 @@ class Side {
     const total = (name: FigureName) => sumPairs(tallies.flatMap(({ all }) => meanOf(all[name])));
     const paired = (name: FigureName) => figureOf(tallies.flatMap(({ ended }) => meanOf(ended[name])));
     const score = paired('score');
-    const differences = [...this.#runs].flatMap(([runId, tally]) =>
+    const differences = this.#sorted().flatMap(([runId, tally]) =>
       listDifferences(runId, tally, baseline?.find(runId)),
     );
     return {
@@ -209,7 +227,7 @@ class Side {
   }
 
   listRuns(): PlayedRun[] {
-    return [...this.#runs].map(([runId, { sameness, worst: candidate, compared: samples, why }]) => {
+    return this.#sorted().map(([runId, { sameness, worst: candidate, compared: samples, why }]) => {
       const isUndecidable = sameness === 'undecidable' && why !== undefined;
       return { runId, sameness, candidate, samples, ...(isUndecidable && { why }) };
     });

@@ -386,12 +386,10 @@ describe('a sample that waits at a call that the recording does not cover', () =
     expect(comparison.sameness).toBe('otherEffects');
     expect(comparison.differences.map(({ kind, turn, tool }) => `${kind} ${turn} ${tool}`)).toEqual([
       'outcome 2 send',
-      'missing-call 2 refund',
     ]);
     const elsewhere = [calls('show'), done];
     expect(await found({ turns: base }, { turns: elsewhere, tools })).toEqual([
       'new-call 1 show once: show({}) is new',
-      'missing-call 1 lookup none: lookup({ order: A-1001 }) was not called',
     ]);
   });
 
@@ -403,7 +401,6 @@ describe('a sample that waits at a call that the recording does not cover', () =
     expect(stopped).toBe(true);
     expect(differences.map(({ kind, turn, tool }) => `${kind} ${turn} ${tool}`)).toEqual([
       'new-call 2 lookup',
-      'missing-call 2 refund',
     ]);
   });
 

@@ -325,7 +325,6 @@ describe('regress', () => {
     const other = make([calls(['ask_clerk', { input: 'all debts' }]), { text: 'Done.' }], memory());
     expect((await regress(other, { runs: { store } })).differences).toMatchObject([
       { kind: 'input', tool: 'ask_clerk' },
-      { kind: 'missing-call', tool: 'locate' },
     ]);
   });
 

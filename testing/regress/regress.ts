@@ -259,7 +259,7 @@ type JobParts = {
 
 class Job {
   readonly #parts: JobParts;
-  readonly #report = new ReportBuilder();
+  #report = new ReportBuilder();
   #progress: RegressProgress = { done: 0, all: 0, again: 0, cost: 0 };
 
   constructor(parts: JobParts) {
@@ -270,6 +270,7 @@ class Job {
     const { checked, players, options } = this.#parts;
     const all = listed.length * checked.samples * players.length;
     this.#progress = { ...this.#progress, all };
+    this.#report = new ReportBuilder(listed.map(({ runId }) => runId));
     options.onProgress?.(this.#progress);
     const queue = listed.values();
     const failed = new AbortController();
