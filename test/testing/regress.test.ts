@@ -206,6 +206,11 @@ describe('regress', () => {
     const report = await compare({ turns: [LOOK_UP, REFUND, { text: 'Paid.' }] }, { score });
     expect(report.differences).toMatchObject([{ kind: 'score', detail: 'the score is 0 (was 1)' }]);
     expect(report.paired.score).toMatchObject({ recorded: 1, candidate: 0 });
+    const stopped = await compare(
+      { turns: [LOOK_UP, calls(['look_up', { order: 'B-7' }]), { text: 'Paid.' }] },
+      { score },
+    );
+    expect(stopped.differences).toMatchObject([{ kind: 'new-call' }]);
   });
 
   test('executes a tool without side effects that may be executed, and no other', async () => {

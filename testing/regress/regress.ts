@@ -404,10 +404,15 @@ class Job {
       if (FLEETING.has(failure.code))
         return { comparison: undecidable(`The model failed: ${failure.message}`, record), isLasting: false };
     }
-    const score = options.score && (await scoreBoth(options.score, { end, played }));
-    if (typeof score === 'string') return { comparison: undecidable(score, record), isLasting: false };
     const keyOf = await makeKeys([...journal, ...entries], tools);
-    const found = compareRuns({ entries: journal }, { entries }, { keyOf, ...omitUndefined({ score }) });
+    const compare = (score?: Paired) =>
+      compareRuns({ entries: journal }, { entries }, { keyOf, ...omitUndefined({ score }) });
+    let found = compare();
+    if (options.score !== undefined && found.stopped !== true) {
+      const score = await scoreBoth(options.score, { end, played });
+      if (typeof score === 'string') return { comparison: undecidable(score, record), isLasting: false };
+      found = compare(score);
+    }
     const differences = found.differences.slice(0, MOST_DIFFERENCES);
     return { comparison: { ...found, differences }, isLasting: true };
   }
