@@ -39,7 +39,7 @@ export function checkPath(
   if (!isAgent(agent)) throw invalidInput('Expected an agent created by createAgent.');
   const [started, ...followed] = past;
   const { tools: connected } = options;
-  const given = omitUndefined({ connected, runContext: options.runContext, stored: started.runContext });
+  const given = omitUndefined({ connected, runContext: options.runContext, stored: started });
   const names = describeAgent(agent, given).tools.map(({ name }) => name);
   const samples = withInputs(options.samples, [...followed, ...path].flatMap(callsOf), names);
   const { config, tools } = describeAgent(agent, { ...given, samples });

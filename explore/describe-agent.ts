@@ -68,8 +68,8 @@ type DescribeOptions = {
   connected?: readonly Tool[];
   samples?: Readonly<Record<string, ToolSamples>>;
   runContext?: unknown;
-  /** The run context of a stored run, as the agent's schema once made it. It takes the place of `runContext`. */
-  stored?: JsonValue;
+  /** Of a stored run, whose run context a schema once made: it is taken as it is, and `runContext` only if it has none. */
+  stored?: { runContext?: JsonValue };
 };
 
 /** Describes the agent as data. Calls none of its functions but pure approval functions, and connects to nothing. */
@@ -93,7 +93,8 @@ export function describeAgent(
     if (tools.some(tool => tool.name === name)) continue;
     throw invalidInput(`samples: expected the name of a tool of the agent, got "${name}".`);
   }
-  const context = stored ?? readRunContextNow(definition, runContext);
+  const isTaken = stored !== undefined && (stored.runContext !== undefined || runContext === undefined);
+  const context = isTaken ? stored.runContext : readRunContextNow(definition, runContext);
   const explored = tools.map(tool => describeTool(tool, samples[tool.name] ?? {}, context));
   const asking = explored.filter(({ approval }) => approval === 'function').map(({ name }) => name);
   if (asking.length > 0)

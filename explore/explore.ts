@@ -142,8 +142,7 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
       `Expected another name for the invariant "${taken}": a built-in invariant has this name.`,
     );
   const { tools, samples, runContext } = options;
-  const stored = run?.started.runContext;
-  const given = omitUndefined({ connected: tools, samples, runContext, stored });
+  const given = omitUndefined({ connected: tools, samples, runContext, stored: run?.started });
   const described = describeAgent(agent, given);
   const watcher: WalkWatcher = {
     ...omitUndefined({ onTaken: run?.onTaken }),

@@ -382,6 +382,32 @@ describe('what becomes of a group', () => {
     expect(groups[0]).not.toHaveProperty('path');
   });
 
+  it('is that a run without a run context continues where only the agent has a schema for it', async () => {
+    const store = memory();
+    await add(store, [refunding(1)]);
+    const runContext = z.object({ tenant: z.string() });
+    const groups = await prove(store, { runContext } as Partial<AgentOptions>);
+    expect(verdictsOf(groups)).toEqual(['continues']);
+  });
+
+  it('is not known for a run that was restored from a snapshot', async () => {
+    const [from, store] = [memory(), memory()];
+    const id = await add(from, [refunding(1)]);
+    const snapshot = await (await createAgent({ ...OPTIONS, store: from }).open(id)).snapshot();
+    await createAgent({ ...OPTIONS, store }).restore(snapshot);
+    expect(await prove(store)).toMatchObject([
+      { verdict: 'continues', complete: false, why: expect.stringContaining('was restored from a snapshot') },
+    ]);
+  });
+
+  it('is that a run whose tools came with a request continues, unexplored', async () => {
+    const store = memory();
+    await add(store, [refunding(1)], { name: 'a request' });
+    expect(await prove(store)).toMatchObject([
+      { verdict: 'continues', complete: true, states: 0, why: expect.stringContaining('not explored') },
+    ]);
+  });
+
   it('is not proved for a call of a tool server that is not connected', async () => {
     const store = memory();
     await add(store, [refunding(1)]);
