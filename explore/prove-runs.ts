@@ -9,6 +9,7 @@ import { explainMissingModel } from '../engine/services/prepare-request.ts';
 import { toolsIn } from '../engine/sub-agents/hand-back.ts';
 import { type CallObstacle, findObstacle } from '../engine/versions/compare-versions.ts';
 import type { Call } from '../machines/context.ts';
+import { compareChart } from '../machines/snapshot.ts';
 import { hasEnded } from '../machines/status.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import { digestCall } from '../protocol/content/digest.ts';
@@ -182,9 +183,19 @@ export class RunProver {
     if (stranding?.type === 'stranded')
       return judge(record, { verdict: 'stops', why: `${stranding.reason}. ${stranding.advice}` });
     const known = this.#agents.get(name);
+    if (stranding === undefined && (await this.#isMigrated(record)))
+      return judge(record, { verdict: 'migrates', why: MIGRATED });
     if (known === undefined) return judge(record, { verdict: 'continues', why: OWN_TOOLS });
     const read = await this.#read(record, stranding);
     return 'key' in read ? read : await this.#placeJournal(record, read, known, stranding);
+  }
+
+  /** A run of another version that is not stranded has a successor. */
+  async #isMigrated({ runId, agent, agentVersion, chart }: RunRecord): Promise<boolean> {
+    const { version = agentVersion } = this.#agents.get(agent)?.definition ?? {};
+    const isOfVersion = agentVersion === undefined || agentVersion === version;
+    if (isOfVersion && (chart === undefined || compareChart(chart) === 'same')) return false;
+    return (await this.#options.store.get(successorOf(runId))) !== undefined;
   }
 
   /** The journal with which the run continues. */
@@ -201,8 +212,6 @@ export class RunProver {
       const message = messageOf(error);
       if (stranding !== undefined)
         return judge(record, { verdict: 'stops', why: `its migration fails: ${message}` });
-      if (code === 'chart-mismatch' && (await store.get(successorOf(runId))) !== undefined)
-        return judge(record, { verdict: 'migrates', why: MIGRATED });
       if (code === 'refused') return judge(record, { verdict: 'continues', complete: false, why: message });
       if (code === 'journal-damaged' || code === 'chart-mismatch')
         return judge(record, { verdict: 'stops', why: message });

@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { RunGroup } from '../../../explore/prove-runs.ts';
@@ -203,6 +204,30 @@ describe.concurrent('doctor --prove', () => {
       verdict: 'stops',
       why: 'an open call of refund cannot run: the agent has no such tool',
     });
+  });
+
+  test('knows runs that were migrated by hand, and journals that are damaged', async () => {
+    const desk = new Desk(SCRIPT);
+    const { runId } = await desk.begin();
+    const store = sqlite(desk.store);
+    await multiply(store, runId, 'older', 1, { version: chartIdentity().version - 1, hash: 'other' });
+    await multiply(store, runId, 'damaged', 1);
+    await store.close();
+    expect((await desk.run(['migrate', 'older_0', '--agent', AGENT])).code).toBe(0);
+    const db = new DatabaseSync(desk.store);
+    db.exec(
+      `UPDATE appends SET json = replace(json, '4200', '9200') WHERE run = (SELECT run FROM runs WHERE run_id = 'damaged_0')`,
+    );
+    db.close();
+    const { code, groups } = await proveChanged(desk, '');
+    const of = (id: string) => groups.find(({ runs }) => runs.includes(id));
+    expect([code, groups.length]).toEqual([1, 3]);
+    expect(of('damaged_0')).toMatchObject({ verdict: 'stops', why: expect.stringContaining('checksum') });
+    expect(of('older_0')).toMatchObject({
+      verdict: 'migrates',
+      why: expect.stringMatching(/^it was migrated/),
+    });
+    expect(of('older_0_m2')).toMatchObject({ verdict: 'continues', count: 2 });
   });
 
   test('explores 3,000 runs of three kinds in seconds, each kind once, and changes nothing', async () => {
