@@ -363,7 +363,10 @@ type Hindrance = { type: CallObstacle['type'] | 'engine' | 'context'; why: strin
 
 async function findHindrances({ context }: ChartState, { tools }: KnownAgent): Promise<Hindrance[]> {
   const own = toolsIn(tools, context);
-  const open = context.calls.filter(({ status }) => status !== 'settled');
+  const isPlayed = context.config.playsResultsOf !== undefined;
+  const open = context.calls.filter(
+    ({ status, doubt }) => status !== 'settled' && (!isPlayed || doubt !== undefined),
+  );
   const found = await Promise.all([
     ...open.map(call => findCallHindrance(call, own.get(call.name))),
     ...[...tools].map(([name, tool]) => findContextHindrance(name, tool, context.runContext)),

@@ -344,6 +344,22 @@ describe('what becomes of a group', () => {
     expect(group?.verdict).toBe('continues');
   });
 
+  it('does not stop at a call whose result is played from another run', async () => {
+    const store = memory();
+    const model = scripted([refunding(1), { text: 'Done.' }]);
+    const agent = createAgent({ ...OPTIONS, model, store });
+    const run = await agent.start('begin');
+    const waiting = await run.settled();
+    if (waiting.status !== 'waiting') return expect.fail();
+    await run.approve(waiting.approvals[0]?.callId ?? '');
+    await run.settled();
+    const entries = await store.read(run.id);
+    const at = entries.find(({ event }) => event.type === 'turn.completed')?.seq ?? 0;
+    await run.fork({ at, replayTools: true });
+    const groups = await prove(store, { tools: [lookup] });
+    expect(groups).toMatchObject([{ calls: ['gated refund'], verdict: 'continues' }]);
+  });
+
   it('stops in a turn for which the agent has no model any more, as its own or after a fallback', async () => {
     const store = memory();
     const failing = scripted([{ error: { code: 'authentication' } }]);
