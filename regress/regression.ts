@@ -9,6 +9,6 @@ export type Regression = Comparison & {
   /** The title of the recorded run. */
   title: string;
   agent: string;
-  /** When it was played, in ms since the epoch. */
+  /** When the recorded run began, in ms since the epoch. */
   createdAt: number;
 };

@@ -8,13 +8,14 @@ import type { ChartState } from '../../machines/step.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { digestCall, hashOf } from '../../protocol/content/digest.ts';
 import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
-import { callsOf, type JournalEntry, type RunEvent } from '../../protocol/event.ts';
-import { isJsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
+import { callsOf, type JournalEntry } from '../../protocol/event.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { type Labels, MOST_LABELS, RESERVED_LABELS } from '../../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { listAll, type RunRecord, type RunStatus, type Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { compareRuns } from '../../regress/compare-runs.ts';
+import { readPlayedNote } from '../../regress/played-note.ts';
 import { type Comparison, type Paired, type PlayedNote, REGRESS } from '../../regress/played-run.ts';
 import { type RegressReport, ReportBuilder } from '../../regress/report.ts';
 import { memory } from '../../stores/memory.ts';
@@ -325,7 +326,7 @@ class Job {
     const record = await out?.get(candidate);
     if (out === undefined || record === undefined) return undefined;
     const [last] = await readJournal(out, candidate, record.seq - 1);
-    return last === undefined ? undefined : noteIn(last.event);
+    return last === undefined ? undefined : readPlayedNote(last.event);
   }
 
   /** The run as it was recorded, or why it cannot be played. */
@@ -449,12 +450,6 @@ const FLEETING: ReadonlySet<string> = new Set([
 /** Another agent, option or state of the recorded run gives another id. */
 function idOf({ runId, seq, redactions }: RunRecord, { digest, side }: Player, sample: number): string {
   return `played_${hashOf({ runId, seq, redactions, digest, side, sample }).slice(0, 32)}`;
-}
-
-/** The note that a job wrote. */
-function noteIn(event: RunEvent): PlayedNote | undefined {
-  if (event.type !== 'run.noted' || event.by !== REGRESS || !isJsonObject(event.note)) return undefined;
-  return event.note as unknown as PlayedNote;
 }
 
 /** Those of the recorded run, and what says which sample it is. */

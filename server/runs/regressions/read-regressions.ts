@@ -8,14 +8,8 @@ import { EngineError } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { parseLabels } from '../../../protocol/listing/label.ts';
 import { listFilterSchema, type RunRecord, type Store } from '../../../protocol/store.ts';
-import {
-  type DifferenceKind,
-  type FoundDifference,
-  type Paired,
-  type PlayedNote,
-  REGRESS,
-  type Sameness,
-} from '../../../regress/played-run.ts';
+import { comparedShape, readPlayedNote, sideSchema } from '../../../regress/played-note.ts';
+import { type PlayedNote, REGRESS } from '../../../regress/played-run.ts';
 import type { Regression } from '../../../regress/regression.ts';
 import { withLabelsOf } from '../../access/authorize.ts';
 import { fields, optional } from '../../fields.ts';
@@ -29,79 +23,24 @@ const MOST_KNOWN = 5_000;
 const TAILS = [1, 64];
 
 const { order, cursor } = listFilterSchema.shape;
-const sideSchema = z.enum(['candidate', 'baseline']);
-
 export const regressionsQuery = fields({
   side: sideSchema.default('candidate').meta({ description: 'Which played runs.' }),
   of: optional(z.string(), 'Only those of this recorded run.'),
   label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The played run has all of these labels.'),
-  order: z.optional(order).meta({ description: 'By when they were played. Default: newest first.' }),
+  order: z.optional(order).meta({ description: 'By when the recorded runs began. Default: newest first.' }),
   limit: z.coerce.number().int().min(1).max(MOST_RUNS).default(50).meta({
     description: 'How many played runs a page covers. Those that have no comparison yet are left out.',
   }),
   cursor,
 });
 
-const kindSchema = z.enum([
-  'new-call',
-  'missing-call',
-  'input',
-  'decision',
-  'outcome',
-  'end',
-  'output',
-  'score',
-]) satisfies z.ZodType<DifferenceKind>;
-
-const differenceSchema = z.object({
-  kind: kindSchema,
-  turn: z.number().int().meta({ description: 'Counts from 1; of a missing call in the recorded run.' }),
-  tool: z.exactOptional(z.string()),
-  sideEffect: z.exactOptional(z.enum(['none', 'idempotent', 'once'])),
-  field: optional(z.string(), 'Of an output: its path, with dots.'),
-  detail: z.string().meta({ description: 'What was recorded, and what came instead, in one line.' }),
-}) satisfies z.ZodType<FoundDifference>;
-
-const pairedSchema = z.object({
-  recorded: z.number(),
-  candidate: z.number(),
-}) satisfies z.ZodType<Paired>;
-
-const samenessSchema = z.enum([
-  'same',
-  'sameEffects',
-  'otherEffects',
-  'undecidable',
-]) satisfies z.ZodType<Sameness>;
-
-const compared = {
-  side: sideSchema,
-  sample: z.number().int().meta({ description: 'Counts from 1.' }),
-  sameness: samenessSchema.meta({
-    description:
-      '`same`: effects, end and text are equal. `sameEffects`: only the text differs. `undecidable`: it could not be played.',
-  }),
-  differences: z.array(differenceSchema).meta({ description: 'In the order of the runs.' }),
-  why: optional(z.string(), 'Why it is undecidable.'),
-  stopped: optional(
-    z.literal(true),
-    'It ended at a call that the recording does not cover: its figures are of a part of the run.',
-  ),
-  turns: pairedSchema,
-  tokens: pairedSchema,
-  cost: pairedSchema,
-  score: z.exactOptional(pairedSchema),
-};
-
-const noteSchema = z.object({ ...compared, of: z.string() }) satisfies z.ZodType<PlayedNote>;
-
 const regressionSchema = z.object({
   runId: z.string().meta({ description: 'The recorded run.' }),
   candidate: z.string().meta({ description: 'The run that was played from it.' }),
-  ...compared,
+  ...comparedShape,
   title: z.string().meta({ description: 'The title of the recorded run.' }),
   agent: z.string(),
-  createdAt: z.number().meta({ description: 'When it was played, in ms since the epoch.' }),
+  createdAt: z.number().meta({ description: 'When the recorded run began, in ms since the epoch.' }),
 }) satisfies z.ZodType<Regression>;
 
 export const regressionsSchema = z.object({
@@ -159,9 +98,8 @@ export class Regressions {
       for (const tail of TAILS) {
         for await (const page of readPages(this.#store, runId, Math.max(0, seq - tail), { last: seq }))
           for (const { event } of page) {
-            const read =
-              event.type === 'run.noted' && event.by === REGRESS && noteSchema.safeParse(event.note);
-            if (read && read.data?.of === labels.of && read.data?.side === labels[REGRESS]) note = read.data;
+            const read = readPlayedNote(event);
+            if (read?.of === labels.of && read?.side === labels[REGRESS]) note = read;
           }
         if (note !== undefined) break;
       }
