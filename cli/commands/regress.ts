@@ -77,17 +77,21 @@ async function play(options: GivenTo<'regress'>, { store, ids }: Source, output:
   const stop = new AbortController();
   const end = watchInterrupts({ first: () => stop.abort(), again: () => process.exit(EXIT.left) });
   const beganAt = performance.now();
+  let again = 0;
   try {
     const report = await withProgress(show =>
       regress(agent, {
         ...given,
         signal: stop.signal,
-        onProgress: progress => show(describeProgress(progress, performance.now() - beganAt)),
+        onProgress: progress => {
+          again = progress.again;
+          show(describeProgress(progress, performance.now() - beganAt));
+        },
       }),
     );
     const conditions: FailOn[] = failOn ?? [{ type: 'other-effects' }];
     const failures = failuresOf(report, conditions);
-    await print(report, failures, { options, output, agent: agent.name, file });
+    await print(report, failures, { options, output, agent: agent.name, file, again });
     if (failures.length > 0) return EXIT.failed;
     if (report.complete) return EXIT.done;
     exitWhenDone();
@@ -102,12 +106,12 @@ async function makeModel(name: string) {
   return modelFromEnv(absoluteModel(name));
 }
 
-type Printed = { options: GivenTo<'regress'>; output: Output; agent: string; file: string };
+type Printed = { options: GivenTo<'regress'>; output: Output; agent: string; file: string; again: number };
 
 async function print(
   report: RegressReport,
   failures: readonly string[],
-  { options, output, agent, file }: Printed,
+  { options, output, agent, file, again }: Printed,
 ): Promise<void> {
   if (options.markdown === true) return await output.raw(formatMarkdown(report, failures));
   if (options.junit === true) return await output.raw(formatJUnit(report, agent));
@@ -115,6 +119,10 @@ async function print(
   showRegress(output, report, { commands: new CommandLines(file), failures });
   if (!report.complete) output.line('Not all runs were played. The same command continues.');
   output.line(`The played runs are in ${formatPath(file)}.`);
+  if (again > 0)
+    output.line(
+      `${again} of them ${again === 1 ? 'was' : 'were'} played before: delete the file to play all again.`,
+    );
 }
 
 function describeProgress({ done, all, again, cost }: RegressProgress, ms: number): string {

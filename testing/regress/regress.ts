@@ -1,4 +1,5 @@
 import type { Agent } from '../../agent/agent.ts';
+import { defineAgent } from '../../agent/agent-options.ts';
 import { foreignRun } from '../../agent/sub-agents.ts';
 import { systemHost } from '../../engine/host/host.ts';
 import { readFromStart, readJournal, type WholeJournal } from '../../engine/journal/read-journal.ts';
@@ -196,31 +197,36 @@ async function makePlayer(
   return { side, agent, model, tools, lacks: offline && sources.length > 0, digest, close };
 }
 
-/** A function counts by its text, so a change of what it calls goes unnoticed. */
+/** A function counts by its source, so that a change in what it calls goes unnoticed. */
 function digestPlayer(
-  { options }: Agent,
+  agent: Agent,
   { model, tools, executes }: Pick<Player, 'model' | 'tools'> & Pick<Checked, 'executes'>,
 ): string {
-  const { tools: _, host: __, store: ___, watchers: ____, model: own = [], ...rest } = options;
+  const {
+    tools: _,
+    store: __,
+    host: ___,
+    watchers: ____,
+    model: own = [],
+    output: _____,
+    ...rest
+  } = agent.options;
   const models = [model ?? own].flat().map(one => `${one.provider}/${one.model}`);
-  return hashOf(describe({ ...rest, models, executes: [...executes], tools: [...tools.values()] }));
+  const { output } = defineAgent(agent.options);
+  const named = { output: output?.format, models, executes: [...executes], tools: [...tools.values()] };
+  return hashOf(describe({ ...rest, ...named }, new Set()));
 }
 
-/** JSON of what is data, and the text of what is a function. */
-function describe(value: unknown, depth = 0): JsonValue {
+/** JSON of data, the source of functions, and of objects of classes their names. */
+function describe(value: unknown, above: ReadonlySet<object>): JsonValue {
   if (typeof value === 'function') return value.toString();
-  if (depth > DEEPEST || typeof value !== 'object' || value === null) return toScalar(value);
-  if (Array.isArray(value)) return value.map(one => describe(one, depth + 1));
-  const members = Object.entries(value).filter(([, one]) => one !== undefined);
-  return Object.fromEntries(members.map(([name, one]) => [name, describe(one, depth + 1)]));
-}
-
-const DEEPEST = 12;
-
-function toScalar(value: unknown): JsonValue {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-    ? value
-    : String(value);
+  if (typeof value !== 'object' || value === null) return value === undefined ? null : toJson(value);
+  if (above.has(value)) return null;
+  const inside = new Set([...above, value]);
+  if (Array.isArray(value)) return value.map(one => describe(one, inside));
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return value.constructor.name;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, describe(one, inside)]));
 }
 
 async function listRuns(
