@@ -1,11 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type Agent, createAgent } from '../../agent/agent.ts';
+import type { AgentOptions } from '../../agent/agent-options.ts';
+import type { StartOptions } from '../../agent/begin-journal.ts';
+import type { RunHappening } from '../../engine/events/run-events.ts';
+import type { DriveWatcher } from '../../engine/events/watch-drive.ts';
 import type { RecordedEvent, RecordedRun } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { narrowLimits } from '../../engine/sub-agents/sub-agent-runs.ts';
 import type { Call } from '../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { DEFAULT_LIMITS, type Limits, type RunConfig } from '../../protocol/config.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { InDoubt, messageOf } from '../../protocol/error.ts';
 import { callsOf } from '../../protocol/event.ts';
@@ -24,6 +32,8 @@ type FollowingOptions = {
   tools: ReadonlyMap<string, Tool>;
   /** Where it is played: the store has the runs that the recorded one continues. */
   store: Store;
+  /** Whether the recorded run rests now because people paused it. */
+  endsPaused: boolean;
   runId: string;
   labels: Labels;
   title: string;
@@ -59,10 +69,11 @@ export async function followRecording(
   options: FollowingOptions,
 ): Promise<FollowedRun> {
   const { input, stream, paused, continues, by, runContext, config, at } = recorded.started;
-  const { agent, tools, store, runId, labels, title, signal, executes } = options;
+  const { holdsAtEnd } = config;
+  const { agent, tools, store, endsPaused, runId, labels, title, signal, executes } = options;
   const host = new StageHost({ now: at, name: 'played_' });
   const stage = new Stage<Fulfilment>();
-  const { watchers: _, makeSupervisor: __, callerRetries: ___, capture: ____, ...rest } = agent.options;
+  const rest = optionsToPlay(agent, recorded);
   const models = [options.model ?? rest.model ?? []].flat();
   const isSearched = [...tools.values()].some(({ deferred }) => deferred === true);
   const own = [...tools.values()].filter(({ name }) => !(isSearched && name === SEARCH_TOOL));
@@ -72,6 +83,7 @@ export async function followRecording(
     store,
     model: models.map(model => awaitPlayer(model, stage)),
     forkModels: [],
+    watchers: [notifyOfEntries(stage)],
     tools: own.map(tool =>
       playedTool(tool, recorded, async (context, input) => {
         const outcome = await stage.request(sourceOf(context.callId), context.signal);
@@ -79,9 +91,15 @@ export async function followRecording(
       }),
     ),
   });
-  const given = { stream, paused, continues, by, runContext, signal, holdsAtEnd: config.holdsAtEnd };
-  const run = await played.start(input, { runId, labels, title, ...omitUndefined(given) });
-  const player = new Player({ run, host, stage, recorded, tools, executes, signal });
+  const given = { stream, paused, continues, by, runContext, signal, holdsAtEnd };
+  const run = await played.start(input, {
+    runId,
+    labels,
+    title,
+    ...limitsToPlay(rest.limits, config),
+    ...omitUndefined(given),
+  });
+  const player = new Player({ run, host, stage, recorded, tools, endsPaused, executes, signal });
   await player.play();
   await host.idle();
   const { seq } = run.durable;
@@ -90,9 +108,37 @@ export async function followRecording(
   return { seq, uncovered: [...player.uncovered], ...omitUndefined({ refused: player.refused }) };
 }
 
+/** The options of the user's agent for a played run: nobody watches it, and it has its run context as it was recorded. */
+export function optionsToPlay({ options }: Agent, { started }: RecordedRun): AgentOptions {
+  const { watchers: _, makeSupervisor: __, callerRetries: ___, capture: ____, ...rest } = options;
+  return started.runContext === undefined ? rest : { ...rest, runContext: AS_RECORDED };
+}
+
+/** The journal has what the agent's schema once made. */
+const AS_RECORDED: StandardSchemaV1 = {
+  '~standard': { version: 1, vendor: 'agentchart', validate: value => ({ value }) },
+};
+
+/** A run may have been started with narrower limits than its agent has. */
+function limitsToPlay(
+  own: Partial<Limits> = {},
+  { limits, onLimit }: RunConfig,
+): Pick<StartOptions, 'limits' | 'onLimit'> {
+  const agents = { ...DEFAULT_LIMITS, ...omitUndefined(own) };
+  const narrowed = narrowLimits(agents, limits);
+  return isDeepStrictEqual(narrowed, agents) ? {} : { limits: narrowed, onLimit };
+}
+
 /** `go`: a model may answer, and a tool may execute. */
 type Fulfilment = 'go' | Outcome;
 type Outcome = Extract<RecordedEvent, { type: 'tool.settled' | 'tool.doubted' }>;
+
+function notifyOfEntries(stage: Stage<Fulfilment>): DriveWatcher {
+  const receive = (happening: RunHappening) => {
+    if ('seq' in happening) stage.notify();
+  };
+  return { begin: () => ({ receive, end: async () => {} }) };
+}
 
 /** The model, whose calls wait until the player lets them. */
 function awaitPlayer(model: ModelAdapter, stage: Stage<Fulfilment>): ModelAdapter {
@@ -118,14 +164,15 @@ function awaitPlayer(model: ModelAdapter, stage: Stage<Fulfilment>): ModelAdapte
 
 /**
  * A tool as the agent has it, except for what it does: `give` returns the result of a call. The results of a sub-agent come
- * from outside where they do in the recording.
+ * from outside where they do in the recording. A result that was shortened when it was recorded is not shortened again.
  */
 export function playedTool(
   tool: Tool,
   { tools }: RecordedRun,
   give: (context: ToolCallContext, input: unknown) => unknown,
 ): Tool {
-  const { run, reconcile, subAgent, sees: _, timeoutMs: __, ...rest } = tool;
+  const { run, reconcile, subAgent, sees: _, timeoutMs: __, ...own } = tool;
+  const rest = { ...own, maxResultBytes: Number.MAX_SAFE_INTEGER };
   const recorded = tools.find(({ name }) => name === tool.name);
   if (run === undefined || (subAgent !== undefined && recorded?.executedBy === 'client')) return rest;
   return {
@@ -148,8 +195,7 @@ type CallInput = Extract<RecordedInput, { callId: string }>;
 /** What was recorded of a call, in order, or what is left of it for an equal call. */
 type Due = { outcomes: Outcome[]; inputs: CallInput[] };
 
-/** `keys`: of the inputs that it had. */
-type RecordedCall = Due & { keys: Set<string>; isTaken: boolean };
+type RecordedCall = Due & { isTaken: boolean };
 
 type ScriptEvent =
   | RecordedInput
@@ -178,6 +224,7 @@ type PlayerParts = {
   stage: Stage<Fulfilment>;
   recorded: RecordedRun;
   tools: ReadonlyMap<string, Tool>;
+  endsPaused: boolean;
   executes: ReadonlySet<string> | undefined;
   signal: AbortSignal | undefined;
 };
@@ -187,48 +234,51 @@ class Player {
   refused: string | undefined;
   readonly #parts: PlayerParts;
   readonly #recorded = new Map<string, RecordedCall>();
-  /** By the call of the played run. */
-  readonly #dues = new Map<string, Due & { key: string }>();
+  /** The recorded calls by the keys of the inputs that they had. */
+  readonly #byKey = new Map<string, Set<RecordedCall>>();
+  /** By the call of the played run, for the input that it has. */
+  readonly #dues = new Map<string, Due & { input: JsonValue; key: string }>();
   readonly #script: ScriptEvent[];
+  /** The events of the script that were taken; what belongs to a call may still be due. */
+  readonly #passed = new Set<ScriptEvent>();
   readonly #reviews: RecordedInput[] = [];
-  readonly #endsPaused: boolean;
   /** How many turns of the script have passed. */
   #turns = 0;
 
   constructor(parts: PlayerParts) {
-    const { events, started } = parts.recorded;
     this.#parts = parts;
-    this.#script = events.filter(isOfScript);
-    const last = events.findLast(({ type }) => type === 'pause.requested' || type === 'run.unpaused');
-    this.#endsPaused = last === undefined ? started.paused === true : last.type === 'pause.requested';
+    this.#script = parts.recorded.events.filter(isOfScript);
   }
 
   /** Plays until the run has ended, or nothing in the recording lets it go on. */
   async play(): Promise<void> {
     const { run, stage, recorded, signal } = this.#parts;
     for (const event of recorded.events) await this.#note(event);
+    let rests: Promise<unknown> | undefined;
     while (this.refused === undefined) {
       signal?.throwIfAborted();
       const changed = stage.changed();
-      const rests = run.settled();
-      const { state } = run.durable;
-      if (hasEnded(state)) break;
-      if ((await this.#act()) || run.durable.state !== state) continue;
-      if (this.#isStill(state)) break;
+      if (hasEnded(run.durable.state)) break;
+      const isBusy = await this.#isBusy();
+      if (await this.#act(isBusy)) continue;
+      if (!isBusy && this.#isStill(run.durable.state)) break;
+      rests ??= run.settled().finally(() => {
+        rests = undefined;
+      });
       await Promise.race([changed, rests]);
     }
   }
 
   async #note(event: RecordedEvent): Promise<void> {
     for (const { callId, name, input } of callsOf(event)) {
-      const known = this.#recorded.get(callId);
-      const call = known ?? { keys: new Set<string>(), outcomes: [], inputs: [], isTaken: false };
-      call.keys.add(await this.#keyOf(name, input));
+      const call = this.#recorded.get(callId) ?? { outcomes: [], inputs: [], isTaken: false };
       this.#recorded.set(callId, call);
+      const key = await this.#keyOf(name, input);
+      this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(call));
     }
     if (!('callId' in event)) return;
     const call = this.#recorded.get(event.callId);
-    if (event.type === 'tool.settled' || event.type === 'tool.doubted') call?.outcomes.push(event);
+    if (isOutcome(event)) call?.outcomes.push(event);
     else if (event.type !== 'call.judged') call?.inputs.push(event);
   }
 
@@ -237,80 +287,66 @@ class Player {
   }
 
   /** Does what comes next, if it can be done now. */
-  async #act(): Promise<boolean> {
+  async #act(isBusy: boolean): Promise<boolean> {
     for (const call of this.#parts.run.context.calls) await this.#assign(call);
+    if (await this.#giveDues(event => this.#passed.has(event))) return true;
     const [event] = this.#script;
-    if (event !== undefined && (await this.#take(event))) {
+    if (event !== undefined && (await this.#take(event, isBusy))) {
       this.#script.shift();
+      this.#passed.add(event);
       return true;
     }
-    return await this.#goOn();
+    return await this.#goOn(isBusy);
   }
 
   /** Gives a call of the played run what is recorded of an equal call. */
   async #assign({ callId, name, input, sideEffect }: Call): Promise<void> {
     const due = this.#dues.get(callId);
     const isOpen = due !== undefined && due.outcomes.length + due.inputs.length > 0;
-    if (isOpen) return;
+    if (isOpen || due?.input === input) return;
     const key = await this.#keyOf(name, input);
     if (due?.key === key) return;
-    const equal = [...this.#recorded.values()].filter(({ keys }) => keys.has(key));
+    const equal = [...(this.#byKey.get(key) ?? [])];
     const free = equal.find(({ isTaken }) => !isTaken);
-    if (free !== undefined) {
-      free.isTaken = true;
-      this.#dues.set(callId, { key, outcomes: [...free.outcomes], inputs: [...free.inputs] });
-      return;
-    }
-    const again = sideEffect === 'none' ? equal.flatMap(({ outcomes }) => outcomes).slice(-1) : [];
-    this.#dues.set(callId, { key, outcomes: again, inputs: [] });
+    if (free !== undefined) free.isTaken = true;
+    const last = sideEffect === 'none' ? equal.flatMap(({ outcomes }) => outcomes).slice(-1) : [];
+    const { outcomes, inputs } = free ?? { outcomes: last, inputs: [] };
+    this.#dues.set(callId, { input, key, outcomes: [...outcomes], inputs: [...inputs] });
   }
 
   /** Whether the next event of the script has passed; what belongs to a call that is not there yet stays with the call. */
-  async #take(event: ScriptEvent): Promise<boolean> {
-    const { run, host } = this.#parts;
-    switch (event.type) {
-      case 'turn.completed':
-        if (run.context.turns <= this.#turns) return false;
-        this.#turns += 1;
-        return true;
-      case 'tool.settled':
-      case 'tool.doubted': {
-        const call = run.context.calls.find(({ callId }) => this.#dues.get(callId)?.outcomes[0] === event);
-        if (call === undefined) return true;
-        if (!this.#isHeld(call)) await host.idle();
-        this.#moveTo(event.at);
-        this.#giveOutcome(call);
-        return true;
-      }
-      case 'timer.fired':
-        await this.#fireTimer(event.at);
-        return true;
-      case 'review.decided':
-        this.#reviews.push(event);
-        this.#moveTo(event.at);
-        await this.#decideReview();
-        return true;
-      default:
+  async #take(event: ScriptEvent, isBusy: boolean): Promise<boolean> {
+    const { run } = this.#parts;
+    if (event.type === 'turn.completed') {
+      if (run.context.turns <= this.#turns) return false;
+      this.#turns += 1;
+      return true;
     }
     if ('callId' in event) {
-      const call = run.context.calls.find(({ callId }) => this.#dues.get(callId)?.inputs[0] === event);
+      const call = run.context.calls.find(one => this.#nextOf(one).includes(event));
       if (call === undefined) return true;
-      if (!isReadyFor(call, event)) await host.idle();
+      if (!this.#isReadyFor(call, event) && isBusy) return false;
       this.#moveTo(event.at);
-      await this.#giveInput(call);
-    } else {
-      await host.idle();
-      this.#moveTo(event.at);
-      await this.#submit(event);
+      await this.#give(call, event);
+      return true;
     }
+    if (isBusy) return false;
+    if (event.type === 'timer.fired') {
+      await this.#fireTimer(event.at);
+      return true;
+    }
+    this.#moveTo(event.at);
+    if (event.type === 'review.decided') {
+      this.#reviews.push(event);
+      await this.#decideReview();
+    } else await this.#submit(event);
     return true;
   }
 
   /** What the played run needs beside the order of the recording. */
-  async #goOn(): Promise<boolean> {
-    const { run, host, stage } = this.#parts;
-    for (const call of run.context.calls)
-      if (this.#giveOutcome(call) || (await this.#giveInput(call))) return true;
+  async #goOn(isBusy: boolean): Promise<boolean> {
+    const { run, stage, endsPaused } = this.#parts;
+    if (await this.#giveDues()) return true;
     if (await this.#decideReview()) return true;
     if (stage.has(MODEL)) {
       stage.fulfil(MODEL, 'go');
@@ -318,36 +354,59 @@ class Player {
     }
     const { value } = run.durable.state;
     if (value === 'backingOff') return await this.#waitForRetry();
-    if (isPaused(value) && (this.#script.length > 0 || !this.#endsPaused))
-      return (await run.unpause()).accepted;
-    for (const call of run.context.calls) if (this.#isHeld(call) && this.#leaveOpen(call)) return true;
+    if (isPaused(value) && (this.#script.length > 0 || !endsPaused)) return (await run.unpause()).accepted;
+    return !isBusy && run.context.calls.some(call => this.#isHeld(call) && this.#leaveOpen(call));
+  }
+
+  /** Whether something of the run is in progress, such as a guardrail, that ends without the player. */
+  async #isBusy(): Promise<boolean> {
+    const { run, host, stage } = this.#parts;
+    const isBusy = () => {
+      const { value, context } = run.durable.state;
+      if (hasEnded(run.durable.state) || isResting(value) || value === 'backingOff') return false;
+      if (value !== 'executingTools') return !stage.has(MODEL);
+      const begun = context.calls.filter(({ status }) => status === 'running' || status === 'reconciling');
+      return begun.length === 0 || begun.some(call => !this.#isHeld(call));
+    };
+    if (!isBusy()) return false;
     await host.idle();
-    return run.context.calls.some(call => this.#isDue(call)) || stage.has(MODEL);
+    return isBusy();
   }
 
   #isHeld({ callId }: Call): boolean {
     return this.#parts.stage.has(sourceOf(callId));
   }
 
-  #isDue(call: Call): boolean {
-    return this.#isHeld(call) && (this.#dues.get(call.callId)?.outcomes.length ?? 0) > 0;
+  /** What is recorded of a call and was not given yet: its next outcome, and the next that people or clients gave. */
+  #nextOf({ callId }: Call): (Outcome | CallInput)[] {
+    const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
+    return [...outcomes.slice(0, 1), ...inputs.slice(0, 1)];
   }
 
-  #giveOutcome(call: Call): boolean {
-    if (!this.#isDue(call)) return false;
-    const outcome = this.#dues.get(call.callId)?.outcomes.shift();
-    if (outcome !== undefined) this.#parts.stage.fulfil(sourceOf(call.callId), outcome);
+  #isReadyFor(call: Call, event: Outcome | CallInput): boolean {
+    return isOutcome(event) ? this.#isHeld(call) : isReadyFor(call, event);
+  }
+
+  /** Returns whether a call took what is due to it. A decision that the agent now refuses from this person leaves it open. */
+  async #give(call: Call, event: Outcome | CallInput): Promise<boolean> {
+    if (!this.#isReadyFor(call, event)) return false;
+    const { callId } = call;
+    const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
+    if (isOutcome(event)) {
+      outcomes.shift();
+      this.#parts.stage.fulfil(sourceOf(callId), event);
+    } else {
+      inputs.shift();
+      await repeatInput(this.#parts.run, { ...event, callId }).catch(() => {});
+    }
     return true;
   }
 
-  /** A decision that the agent now refuses from this person leaves the call open. */
-  async #giveInput(call: Call): Promise<boolean> {
-    const due = this.#dues.get(call.callId);
-    const [event] = due?.inputs ?? [];
-    if (event === undefined || !isReadyFor(call, event)) return false;
-    due?.inputs.shift();
-    await repeatInput(this.#parts.run, { ...event, callId: call.callId }).catch(() => {});
-    return true;
+  async #giveDues(isWanted: (event: Outcome | CallInput) => boolean = () => true): Promise<boolean> {
+    for (const call of this.#parts.run.context.calls)
+      for (const event of this.#nextOf(call))
+        if (isWanted(event) && (await this.#give(call, event))) return true;
+    return false;
   }
 
   async #decideReview(): Promise<boolean> {
@@ -386,7 +445,6 @@ class Player {
 
   async #fireTimer(at: number): Promise<void> {
     const { run, host } = this.#parts;
-    await host.idle();
     if (run.context.timer === null || !isAtRest(run.durable.state)) return;
     this.#moveTo(Math.max(at, run.context.timer));
     await host.advance(0);
@@ -404,7 +462,7 @@ class Player {
 
   /** Whether the run waits only for what the recording does not have. */
   #isStill({ value, context }: ChartState): boolean {
-    if (value !== 'executingTools') return typeof value === 'object' && 'resting' in value;
+    if (value !== 'executingTools') return isResting(value);
     const running = context.calls.filter(({ status }) => status === 'running');
     return running.length > 0 && running.every(call => this.#isHeld(call) && this.uncovered.has(call.callId));
   }
@@ -412,8 +470,16 @@ class Player {
 
 const NO_RESULT = 'The recording has no result of an equal call. The call was not executed.';
 
-function isPaused(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'resting' in value && value.resting === 'paused';
+function isResting(value: ChartState['value']): value is Extract<typeof value, { resting: string }> {
+  return typeof value === 'object' && 'resting' in value;
+}
+
+export function isPaused(value: ChartState['value']): boolean {
+  return isResting(value) && value.resting === 'paused';
+}
+
+function isOutcome(event: RecordedEvent): event is Outcome {
+  return event.type === 'tool.settled' || event.type === 'tool.doubted';
 }
 
 function isReadyFor({ status }: Call, { type }: CallInput): boolean {

@@ -30,7 +30,7 @@ import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { type Rule, rule } from '../../rules/rule.ts';
 import { memory } from '../../stores/memory.ts';
 import { isToolSource } from '../../tools/connect-tools.ts';
-import { playedTool, repeatOutcome } from './follow-recording.ts';
+import { optionsToPlay, playedTool, repeatOutcome } from './follow-recording.ts';
 import { repeatInput } from './repeat-input.ts';
 import { ANSWER_CHECK, MODEL, Stage as Requests, StageHost, sourceOf } from './stage.ts';
 
@@ -204,7 +204,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
 function withRecording(own: Agent, recorded: RecordedRun, { host, stage, store }: Environment): Agent {
   const { tools, events, started } = recorded;
   const { models, attempts } = started.config;
-  const { watchers: _, makeSupervisor: __, callerRetries: ___, capture: ____, ...options } = own.options;
+  const options = optionsToPlay(own, recorded);
   const entries = options.tools ?? [];
   const written = entries.flatMap(entry => (isToolSource(entry) ? [] : [entry]));
   const names = new Set(written.map(({ name }) => name));

@@ -32,7 +32,7 @@ export class Stage<Fulfilment> {
     const abort = () => reject(signal.reason);
     signal.addEventListener('abort', abort);
     this.#requests.set(source, resolve);
-    this.#changed.resolve();
+    this.notify();
     return await promise.finally(() => {
       if (this.#requests.get(source) === resolve) this.#requests.delete(source);
       signal.removeEventListener('abort', abort);
@@ -50,7 +50,11 @@ export class Stage<Fulfilment> {
     resolve?.(fulfilment);
   }
 
-  /** Resolves with the next request. */
+  notify(): void {
+    this.#changed.resolve();
+  }
+
+  /** Resolves with the next request, or once `notify` is called. */
   async changed(): Promise<void> {
     this.#changed = Promise.withResolvers();
     await this.#changed.promise;

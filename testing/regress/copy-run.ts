@@ -10,14 +10,20 @@ import type { Store } from '../../protocol/store.ts';
 
 /**
  * Copies a run, and those it continues, to a store that has none of them yet or some. A copy of a run that has not ended is
- * cancelled: no process continues it, and nobody decides its calls. Rejects with the errors of both stores.
+ * cancelled: no process continues it, and nobody decides its calls. `last` comes after the last entry of the run. Rejects
+ * with the errors of both stores.
  */
-export async function copyRun(from: Store, to: Store, runId: string): Promise<void> {
+export async function copyRun(
+  from: Store,
+  to: Store,
+  runId: string,
+  last: readonly RunEvent[] = [],
+): Promise<void> {
   for (const link of await from.chain(runId)) {
     if ((await to.get(link.runId)) !== undefined) continue;
     const journal = await readFromStart(from, link.runId, 'Copy');
     const blobs = await readBlobs(from, link.runId, journal);
-    await writeCopy(to, journal, { blobs });
+    await writeCopy(to, journal, { blobs, last: link.runId === runId ? last : [] });
   }
 }
 

@@ -21,7 +21,7 @@ import { type Comparison, type Paired, type PlayedNote, REGRESS } from '../../re
 import { type RegressReport, ReportBuilder } from '../../regress/report.ts';
 import { memory } from '../../stores/memory.ts';
 import { connectTools, isToolSource } from '../../tools/connect-tools.ts';
-import { type FollowedRun, followRecording, keyAsRead } from '../play/follow-recording.ts';
+import { type FollowedRun, followRecording, isPaused, keyAsRead } from '../play/follow-recording.ts';
 import { copyRun, writeCopy } from './copy-run.ts';
 
 /** The recorded runs: the agent's, newest first. `since`: created at this time or later, in ms since the epoch. */
@@ -361,14 +361,13 @@ class Job {
     const store = memory();
     const { comparison, isLasting } = await this.#compare(recorded, sample, store);
     const note: PlayedNote = { ...comparison, of: record.runId, side: player.side, sample: sample.sample };
-    const journal =
-      (await store.get(candidate)) === undefined
-        ? recorded.journal && onlyStart(recorded.journal, sample)
-        : await readFromStart(store, candidate, 'Copy');
-    if (out !== undefined && isLasting && journal !== undefined) {
+    const isPlayed = (await store.get(candidate)) !== undefined;
+    if (out !== undefined && isLasting && (isPlayed || recorded.journal !== undefined)) {
       const event = { type: 'run.noted', at: systemHost.now(), by: REGRESS, note: toJson(note) } as const;
       await copyRun(this.#parts.source, out, record.runId);
-      await writeCopy(out, journal, { last: [event] });
+      if (isPlayed) await copyRun(store, out, candidate, [event]);
+      else if (recorded.journal !== undefined)
+        await writeCopy(out, onlyStart(recorded.journal, sample), { last: [event] });
     }
     await store.close();
     return note;
@@ -392,10 +391,21 @@ class Job {
     }
     const { continues, title } = record;
     if (continues !== undefined) await copyRun(source, store, continues);
-    const given = { agent, model, tools, store, runId: candidate, labels: labelsOf(sample), title, signal };
+    const given = {
+      agent,
+      model,
+      tools,
+      store,
+      runId: candidate,
+      labels: labelsOf(sample),
+      title,
+      signal,
+      endsPaused: isPaused(end.value),
+      executes: checked.executes,
+    };
     let followed: FollowedRun;
     try {
-      followed = await followRecording(run, { ...given, executes: checked.executes });
+      followed = await followRecording(run, given);
     } catch (error) {
       signal.throwIfAborted();
       return { comparison: undecidable(messageOf(error), record), isLasting: true };
