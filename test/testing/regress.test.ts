@@ -361,6 +361,11 @@ describe('regress', () => {
     expect(Math.max(...asked)).toBe(7);
   });
 
+  test('refuses a store without a run that matches', async () => {
+    const given = { runs: { store: await record(), labels: { team: 'sales' } } };
+    await expect(regress(makeDesk(), given)).rejects.toThrow('No recorded run of the agent "desk" matches.');
+  });
+
   test('calls what it cannot play undecidable, and says why', async () => {
     const store = await record();
     const [run] = (await store.list()).runs;

@@ -106,6 +106,8 @@ export async function regress(agent: Agent, options: RegressOptions = {}): Promi
       players.push(await makePlayer('baseline', baseline, { model: undefined, offline, checked }));
     const source = runs.store ?? agent.store;
     const listed = await listRuns(agent, source, runs, checked.last);
+    if (listed.length === 0)
+      throw new EngineError('run-unknown', `No recorded run of the agent "${agent.name}" matches.`);
     const name = hashOf(players.map(({ digest }) => digest)).slice(0, 16);
     const { out: given } = options;
     const out = typeof given === 'function' ? given(name) : given;
