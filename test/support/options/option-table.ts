@@ -66,6 +66,7 @@ import {
 } from '../../../testing/index.ts';
 import { aiSdkTools } from '../../../tools/ai-sdk.ts';
 import { mcp } from '../../../tools/mcp.ts';
+import { skills } from '../../../tools/skills.ts';
 
 /** Options that a test adds; the types of the functions do not have them. */
 export type Given = Readonly<Record<string, unknown>>;
@@ -153,6 +154,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
     name: 'hidden',
     call: override => mcp({ command: 'node', tools: { read: override } }),
   },
+  'skills options': { name: 'trusted', call: given => skills('no-such-folder', given) },
   'aiSdkTools settings': {
     name: 'timeoutMs',
     call: settings =>
