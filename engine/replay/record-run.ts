@@ -87,6 +87,8 @@ export function recordJournal(
   const suspended = new Set(namesOf(events, 'tool.suspended'));
   const names = new Map<string, string>();
   const recorded: RecordedEvent[] = [];
+  const isResult = ({ callId, answered }: Extract<RunEvent, { type: 'tool.settled' }>) =>
+    suspended.has(names.get(callId) ?? '') && !(raw && answered !== undefined);
   let isQuarantined = false;
   let state = beginFold(first.event);
   for (const entry of rest) {
@@ -111,7 +113,7 @@ export function recordJournal(
         break;
       }
       case 'tool.settled':
-        recorded.push(suspended.has(names.get(event.callId) ?? '') ? asResult(event) : unmark(event));
+        recorded.push(isResult(event) ? asResult(event) : unmark(event));
         break;
       default:
         if (!isOfChart(event)) break;

@@ -22,6 +22,7 @@ import type { Labels } from '../../protocol/listing/label.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { SEARCH_TOOL } from '../../tools/search-tools.ts';
+import { handOffTool } from './hand-off-tool.ts';
 import { type RecordedInput, repeatInput } from './repeat-input.ts';
 import { MODEL, Stage, StageHost, sourceOf } from './stage.ts';
 
@@ -84,12 +85,17 @@ export async function followRecording(
     model: models.map(model => awaitPlayer(model, stage)),
     forkModels: [],
     watchers: [notifyOfEntries(stage)],
-    tools: own.map(tool =>
-      playedTool(tool, recorded, async (context, input) => {
+    tools: own.map(tool => {
+      if (tool.answers === 'directly' && tool.subAgent !== undefined)
+        return handOffTool(tool, models[0], async signal => {
+          const outcome = await stage.request(HAND_OFF, signal);
+          return outcome !== 'go' && outcome.type === 'tool.settled' ? outcome : undefined;
+        });
+      return playedTool(tool, recorded, async (context, input) => {
         const outcome = await stage.request(sourceOf(context.callId), context.signal);
         return outcome === 'go' ? await tool.run?.(input, context) : repeatOutcome(outcome);
-      }),
-    ),
+      });
+    }),
   });
   const given = { stream, paused, continues, by, runContext, signal, holdsAtEnd };
   const run = await played.start(input, {
@@ -190,6 +196,13 @@ export function repeatOutcome(event: Outcome): unknown {
   throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
 }
 
+/** Calls that hand the conversation over are alone in their turn. */
+const HAND_OFF = 'answer of a sub-agent';
+
+function sourceFor({ callId, answers }: Pick<Call, 'callId' | 'answers'>): string {
+  return answers === 'directly' ? HAND_OFF : sourceOf(callId);
+}
+
 type CallInput = Extract<RecordedInput, { callId: string }>;
 
 /** What was recorded of a call, in order, or what is left of it for an equal call. */
@@ -238,7 +251,10 @@ class Player {
   readonly #byKey = new Map<string, Set<RecordedCall>>();
   /** By the call of the played run, for the input that it has. */
   readonly #dues = new Map<string, Due & { input: JsonValue; key: string }>();
+  readonly #events: readonly RecordedEvent[];
   readonly #script: ScriptEvent[];
+  /** The answers of sub-agents to messages that were handed on to them. */
+  readonly #handedOn: Outcome[] = [];
   /** The events of the script that were taken; what belongs to a call may still be due. */
   readonly #passed = new Set<ScriptEvent>();
   readonly #reviews: RecordedInput[] = [];
@@ -247,13 +263,14 @@ class Player {
 
   constructor(parts: PlayerParts) {
     this.#parts = parts;
-    this.#script = parts.recorded.events.filter(isOfScript);
+    this.#events = parts.recorded.events.map(asOutcome);
+    this.#script = this.#events.filter(isOfScript);
   }
 
   /** Plays until the run has ended, or nothing in the recording lets it go on. */
   async play(): Promise<void> {
-    const { run, stage, recorded, signal } = this.#parts;
-    for (const event of recorded.events) await this.#note(event);
+    const { run, stage, signal } = this.#parts;
+    for (const event of this.#events) await this.#note(event);
     let rests: Promise<unknown> | undefined;
     while (this.refused === undefined) {
       signal?.throwIfAborted();
@@ -278,7 +295,7 @@ class Player {
     }
     if (!('callId' in event)) return;
     const call = this.#recorded.get(event.callId);
-    if (isOutcome(event)) call?.outcomes.push(event);
+    if (isOutcome(event)) (call?.outcomes ?? this.#handedOn).push(event);
     else if (event.type !== 'call.judged') call?.inputs.push(event);
   }
 
@@ -300,8 +317,11 @@ class Player {
   }
 
   /** Gives a call of the played run what is recorded of an equal call. */
-  async #assign({ callId, name, input, sideEffect }: Call): Promise<void> {
+  async #assign({ callId, name, input, sideEffect, forwards }: Call): Promise<void> {
     const due = this.#dues.get(callId);
+    if (forwards !== undefined && due === undefined)
+      this.#dues.set(callId, { input, key: forwards, outcomes: this.#handedOn.splice(0, 1), inputs: [] });
+    if (forwards !== undefined) return;
     const isOpen = due !== undefined && due.outcomes.length + due.inputs.length > 0;
     if (isOpen || due?.input === input) return;
     const key = await this.#keyOf(name, input);
@@ -373,8 +393,8 @@ class Player {
     return isBusy();
   }
 
-  #isHeld({ callId }: Call): boolean {
-    return this.#parts.stage.has(sourceOf(callId));
+  #isHeld(call: Call): boolean {
+    return this.#parts.stage.has(sourceFor(call));
   }
 
   /** What is recorded of a call and was not given yet: its next outcome, and the next that people or clients gave. */
@@ -394,7 +414,7 @@ class Player {
     const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
     if (isOutcome(event)) {
       outcomes.shift();
-      this.#parts.stage.fulfil(sourceOf(callId), event);
+      this.#parts.stage.fulfil(sourceFor(call), event);
     } else {
       inputs.shift();
       await repeatInput(this.#parts.run, { ...event, callId }).catch(() => {});
@@ -425,9 +445,10 @@ class Player {
   }
 
   /** Returns whether the run goes on. */
-  #leaveOpen({ callId, name, sideEffect }: Call): boolean {
+  #leaveOpen(call: Call): boolean {
+    const { callId, name, sideEffect } = call;
     const { stage, recorded } = this.#parts;
-    const source = sourceOf(callId);
+    const source = sourceFor(call);
     if (this.#parts.executes?.has(name) === true) {
       stage.fulfil(source, 'go');
       return true;
@@ -476,6 +497,13 @@ function isResting(value: ChartState['value']): value is Extract<typeof value, {
 
 export function isPaused(value: ChartState['value']): boolean {
   return isResting(value) && value.resting === 'paused';
+}
+
+/** The answer of a sub-agent that had waited is its outcome too. */
+function asOutcome(event: RecordedEvent): RecordedEvent {
+  if (event.type !== 'result.received' || event.answered === undefined) return event;
+  const { at, callId, output, isError, answered } = event;
+  return { type: 'tool.settled', at, callId, output, isError, answered };
 }
 
 function isOutcome(event: RecordedEvent): event is Outcome {

@@ -345,11 +345,6 @@ class Job {
       const journal = await readFromStart(source, runId, 'Play');
       if (redactions > 0) return { journal, why: 'Parts of it were redacted.' };
       const { run, end } = recordJournal(journal, { raw: true });
-      const handOff = journal
-        .flatMap(({ event }) => callsOf(event))
-        .find(({ answers }) => answers === 'directly');
-      if (run.started.handedTo !== undefined || handOff !== undefined)
-        return { journal, why: 'It hands the conversation over to another agent.' };
       return { journal, run, end };
     } catch (error) {
       if (!(error instanceof EngineError) || !UNREADABLE.has(error.code)) throw error;
@@ -393,6 +388,8 @@ class Job {
     }
     const { continues, title } = record;
     if (continues !== undefined) await copyRun(source, store, continues);
+    const { handedTo } = run.started;
+    if (handedTo !== undefined) await copyRun(source, store, handedTo.runId);
     const given = {
       agent,
       model,
