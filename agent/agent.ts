@@ -53,6 +53,7 @@ import {
 } from './begin-journal.ts';
 import { ledgerTool } from './ledger-tool.ts';
 import { type AgentListener, AgentListeners, type LastingListener } from './listening/agent-listeners.ts';
+import { type MapArguments, type MapOptions, type MapResult, mapInputs } from './map-inputs.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
 import {
@@ -211,6 +212,37 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     ...options: StartArguments<RunContext>
   ): Promise<Settled<Tools, Output>> {
     return await (await this.start(input, ...options)).settled();
+  }
+
+  /**
+   * Runs the agent on each input and resolves to the results, in the order of the inputs. The same call after the process
+   * was killed, or in another process, finds the runs by their `labels`, agent, input and run context: it returns the
+   * results of those that have ended, continues the others, and starts each input once. Without `labels` all runs are
+   * new.
+   *
+   * A run that fails or waits is a result. Rejects with the errors of the store and of `start`, once the runs in
+   * progress have settled.
+   *
+   * @example
+   * const results = await agent.map(documents, {
+   *   labels: { job: 'summaries-2026-07' },
+   *   concurrency: 4,
+   *   limits: { cost: 5 },
+   * });
+   */
+  async map<Input extends string | readonly Item[]>(
+    inputs: readonly Input[],
+    ...[options]: MapArguments<RunContext, Input>
+  ): Promise<MapResult<Tools, Output>[]> {
+    const parts = {
+      agent: this.name,
+      store: this.store,
+      host: this.#host,
+      limits: this.#definition.limits,
+      start: (input: string | readonly Item[], given: StartOptions) => this.#start(input, given),
+      open: (runId: string) => this.#attach(runId),
+    };
+    return await mapInputs<Tools, Output>(parts, inputs, options as MapOptions);
   }
 
   /**

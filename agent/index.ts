@@ -4,7 +4,8 @@
  * helpers; the agent itself is in this folder:
  *
  * - `agent.ts`: `Agent` and `createAgent`; `agent-options.ts`: its options, validated.
- * - `begin-journal.ts`: the first event of a run; `restore-run.ts`: runs from snapshots.
+ * - `begin-journal.ts`: the first event of a run; `restore-run.ts`: runs from snapshots; `map-inputs.ts`: a run for each
+ *   of many inputs.
  * - `as-tool.ts` and `sub-agents.ts`: agents as tools of other agents.
  * - `machine.ts`: `agentchart/machine`, the chart for users who run their own actor.
  */
@@ -169,3 +170,4 @@ export type {
   LastingListener,
 } from './listening/agent-listeners.ts';
 export { type WebhookOptions, type WebhookTopic, webhook } from './listening/webhook.ts';
+export type { MapLimits, MapOptions, MapProgress, MapResult, NotStarted } from './map-inputs.ts';

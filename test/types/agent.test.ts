@@ -181,8 +181,16 @@ describe('an agent', () => {
       () => desk.start('go', { runContext: { user: 7 } }),
       // @ts-expect-error the agent has no run context
       () => createAgent({ name: 'plain' }).start('go', { runContext: { user: 'ada' } }),
+      // @ts-expect-error the run context is missing
+      () => desk.map(['go']),
+      // @ts-expect-error the user is a string
+      () => desk.map(['go'], { runContext: () => ({ user: 7 }) }),
+      () => desk.map(['go'], { runContext: { user: 'ada' } }),
+      () => desk.map(['go'], { runContext: input => ({ user: input }) }),
+      // @ts-expect-error the agent has no run context
+      () => createAgent({ name: 'plain' }).map(['go'], { runContext: { user: 'ada' } }),
     ];
-    expect(start).toHaveLength(4);
+    expect(start).toHaveLength(9);
   });
 
   test('without the run context that a tool needs does not compile', () => {
@@ -210,6 +218,18 @@ describe('an agent', () => {
     const plain = createAgent({ name: 'plain', tools: [lookup] });
     type Plain = Extract<Awaited<ReturnType<typeof plain.run>>, { status: 'finished' }>;
     expectTypeOf<Plain['output']>().toEqualTypeOf<undefined>();
+  });
+
+  test('types the results of a map by their status', () => {
+    const take = async (desk: Desk) => {
+      const [result] = await desk.map(['go'], { runContext: { user: 'ada' } });
+      if (result?.status === 'finished' && result.incomplete === undefined)
+        expectTypeOf(result.output).toEqualTypeOf<{ total: number }>();
+      if (result?.status === 'waiting') expectTypeOf(result.approvals).toEqualTypeOf<Waiting['approvals']>();
+      // @ts-expect-error an input without a run has no id
+      return result?.runId;
+    };
+    expect(take).toBeTypeOf('function');
   });
 
   test('accepts another schema library by its Standard Schema, with a JSON Schema', () => {
