@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import type { AgentOptions } from '../../agent/agent-options.ts';
+import { recordRun } from '../../engine/replay/record-run.ts';
 import { memory } from '../../stores/memory.ts';
+import { playRun } from '../../testing/play/play-run.ts';
 import { regress } from '../../testing/regress/regress.ts';
 import { calls } from '../support/engine/agents.ts';
 import { BACK, BILLING, makeDesk } from '../support/engine/front-desk.ts';
@@ -51,6 +53,19 @@ describe('a played run that hands the conversation over', () => {
     const report = await play(conversation);
     expect(report).toMatchObject({ undecidable: 0, otherEffects: 0, differences: [] });
     expect(report.same).toBe(report.runs);
+  });
+
+  test('plays as a test of its agent', async () => {
+    const parts = { front: [calls(BILLING)], billing: [{ text: 'You owe 5.' }, { text: 'Yes.' }] };
+    const { agent, store } = makeDesk(parts);
+    const first = await agent.start('What do I owe?');
+    await first.settled();
+    const run = await agent.start('Really?', { continues: first.id });
+    expect(await run.settled()).toMatchObject({ status: 'finished', text: 'Yes.' });
+    const { recording, outcome } = await recordRun(store, run.id, { raw: true });
+    const again = makeDesk(parts);
+    expect(await playRun(recording, again.agent)).toEqual(outcome);
+    expect([again.desk, again.clerk]).toEqual([[], []]);
   });
 
   test('is different if it hands the conversation over no more', async () => {

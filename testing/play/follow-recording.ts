@@ -22,7 +22,7 @@ import type { Labels } from '../../protocol/listing/label.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { SEARCH_TOOL } from '../../tools/search-tools.ts';
-import { handOffTool } from './hand-off-tool.ts';
+import { asOutcome, HAND_OFF, handOffTool } from './hand-off-tool.ts';
 import { type RecordedInput, repeatInput } from './repeat-input.ts';
 import { MODEL, Stage, StageHost, sourceOf } from './stage.ts';
 
@@ -195,9 +195,6 @@ export function repeatOutcome(event: Outcome): unknown {
   if (!event.isError) return event.output;
   throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
 }
-
-/** Calls that hand the conversation over are alone in their turn. */
-const HAND_OFF = 'answer of a sub-agent';
 
 function sourceFor({ callId, answers }: Pick<Call, 'callId' | 'answers'>): string {
   return answers === 'directly' ? HAND_OFF : sourceOf(callId);
@@ -497,13 +494,6 @@ function isResting(value: ChartState['value']): value is Extract<typeof value, {
 
 export function isPaused(value: ChartState['value']): boolean {
   return isResting(value) && value.resting === 'paused';
-}
-
-/** The answer of a sub-agent that had waited is its outcome too. */
-function asOutcome(event: RecordedEvent): RecordedEvent {
-  if (event.type !== 'result.received' || event.answered === undefined) return event;
-  const { at, callId, output, isError, answered } = event;
-  return { type: 'tool.settled', at, callId, output, isError, answered };
 }
 
 function isOutcome(event: RecordedEvent): event is Outcome {

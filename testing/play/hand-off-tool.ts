@@ -9,6 +9,16 @@ import type { ModelRequest, ModelTurn } from '../../protocol/turn.ts';
 
 type Settled = Extract<RecordedEvent, { type: 'tool.settled' }>;
 
+/** The source of such answers. Calls that hand the conversation over are alone in their turn. */
+export const HAND_OFF = 'answer of a sub-agent';
+
+/** The answer of a sub-agent that had waited is its outcome too. */
+export function asOutcome(event: RecordedEvent): RecordedEvent {
+  if (event.type !== 'result.received' || event.answered === undefined) return event;
+  const { at, callId, output, isError, answered } = event;
+  return { type: 'tool.settled', at, callId, output, isError, answered };
+}
+
 /** What the sub-agent answered, or `undefined` if it did not. Rejects if `signal` aborts. */
 type GiveAnswer = (signal: AbortSignal) => Promise<Settled | undefined>;
 

@@ -31,6 +31,7 @@ import { type Rule, rule } from '../../rules/rule.ts';
 import { memory } from '../../stores/memory.ts';
 import { isToolSource } from '../../tools/connect-tools.ts';
 import { optionsToPlay, playedTool, repeatOutcome } from './follow-recording.ts';
+import { asOutcome, HAND_OFF, handOffTool } from './hand-off-tool.ts';
 import { repeatInput } from './repeat-input.ts';
 import { ANSWER_CHECK, MODEL, Stage as Requests, StageHost, sourceOf } from './stage.ts';
 
@@ -61,7 +62,9 @@ export async function playRun(recording: Recording, agent?: Agent): Promise<Outc
 
 async function playOne(recorded: RecordedRun, store: Store, own: Agent | undefined): Promise<Outcome> {
   const { started } = recorded;
-  const events = recorded.events.filter((event): event is PlayedEvent => event.type !== 'call.judged');
+  const events = recorded.events
+    .map(event => (own === undefined ? event : asOutcome(event)))
+    .filter((event): event is PlayedEvent => event.type !== 'call.judged');
   const { runId, input, stream, paused, continues, config, by, runContext } = started;
   const host = new StageHost({ now: started.at, name: 'played_' });
   const stage = new Stage({ patienceMs: own === undefined ? 0 : PATIENCE_MS });
@@ -216,7 +219,11 @@ function withRecording(own: Agent, recorded: RecordedRun, { host, stage, store }
     model: models.map(model => playModel(stage, model)),
     tools: [
       ...written.map(tool =>
-        playedTool(tool, recorded, ({ callId, signal }) => repeatResult(stage, callId, signal)),
+        tool.answers === 'directly' && tool.subAgent !== undefined
+          ? handOffTool(tool, models.map(model => playModel(stage, model))[0], signal =>
+              readAnswer(stage, signal),
+            )
+          : playedTool(tool, recorded, ({ callId, signal }) => repeatResult(stage, callId, signal)),
       ),
       ...others.map(tool => playTool(stage, tool, () => undefined)),
     ],
@@ -307,9 +314,11 @@ async function playEvent({ run, host, stage, event, own }: Moment): Promise<void
       host.moveTo(event.at);
       return await stage.deliver(MODEL, event);
     case 'tool.settled':
-    case 'tool.doubted':
+    case 'tool.doubted': {
       host.moveTo(event.at);
-      return await stage.deliver(sourceOf(event.callId), event);
+      const isAnswer = 'answered' in event && event.answered !== undefined;
+      return await stage.deliver(isAnswer ? HAND_OFF : sourceOf(event.callId), event);
+    }
     case 'answer.checked':
     case 'answer.blocked':
     case 'review.requested':
@@ -519,6 +528,11 @@ function playTool(stage: Stage, { name, sideEffect, executedBy }: RecordedTool, 
       ? {}
       : { run: (_, { callId, signal }) => repeatResult(stage, callId, signal) }),
   };
+}
+
+async function readAnswer(stage: Stage, signal: AbortSignal) {
+  const event = await stage.request(HAND_OFF, signal);
+  return event.type === 'tool.settled' ? event : undefined;
 }
 
 async function repeatResult(stage: Stage, callId: string, signal: AbortSignal): Promise<unknown> {
