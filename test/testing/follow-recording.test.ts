@@ -7,13 +7,17 @@ import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { AgentOptions } from '../../agent/agent-options.ts';
 import type { StartOptions } from '../../agent/begin-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { RegressReport } from '../../regress/report.ts';
 import { memory } from '../../stores/memory.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { regress } from '../../testing/regress/regress.ts';
-import { calls, makeTool } from '../support/engine/agents.ts';
+import { calls, clientTool, makeGate, makeTool } from '../support/engine/agents.ts';
+import { runDrill } from '../support/engine/crash-drill.ts';
 import { deskRecipes, makeDesk, recordDesk } from '../support/engine/desk-run.ts';
+import { finishedRun, makeAgent as makeForkable } from '../support/engine/forked-run.ts';
 import { answerWith } from '../support/engine/models.ts';
-import { randomCases } from '../support/sample.ts';
+import { randomCases, sampled } from '../support/sample.ts';
 
 const TURNS: ScriptedTurn[] = [calls('act'), { text: 'Done.' }];
 
@@ -60,6 +64,89 @@ describe('a played run', () => {
       }),
       { numRuns: randomCases(150) },
     );
+  });
+
+  test('does the same as a fork at any entry', async () => {
+    const { host, store, run, events } = await finishedRun();
+    for (let at = 1; at <= events.length; at += 1) {
+      const fork = await run.fork({ at });
+      for (;;) {
+        const settled = await host.settle(fork.settled());
+        if (settled.status !== 'waiting') break;
+        for (const { callId } of settled.approvals) await fork.approve(callId, { by: 'ann' });
+        for (const { callId } of settled.doubts)
+          await fork.resolve(callId, { happened: true, output: 'found' });
+      }
+    }
+    const agent = makeForkable(memory(), new ManualHost());
+    expect(await regress(agent, { runs: { store } })).toMatchObject({
+      runs: events.length + 1,
+      same: events.length + 1,
+    });
+  });
+
+  test('does the same as a run whose processes died anywhere', async () => {
+    const touch = () => expect.fail('a tool was touched');
+    const [first, second] = [
+      calls('read', 'put', 'pay', 'ask', 'refund'),
+      calls('refund', 'show', 'flaky', 'read'),
+    ];
+    const third = calls('pay', 'put', 'refund');
+    const gone = { error: { code: 'authentication' } } as const;
+    const make = () =>
+      createAgent({
+        name: 'drill',
+        model: [scripted([first, second, gone]), scripted([first, second, third, { text: 'done' }])],
+        tools: [
+          makeTool('read', { sideEffect: 'none', run: touch }),
+          makeTool('put', { sideEffect: 'idempotent', run: touch }),
+          makeTool('flaky', { sideEffect: 'idempotent', run: touch }),
+          makeTool('pay', { run: touch }),
+          makeTool('refund', { approval: true, run: touch }),
+          makeTool('ask', { run: touch, reconcile: touch }),
+          clientTool('show'),
+        ],
+      });
+    const places = Array.from({ length: 60 }, (_, index) => index + 1);
+    for (const place of sampled(places, 12)) {
+      const { store, deaths } = await runDrill({ deaths: [place, 7] });
+      const { differences, same } = await regress(make(), { runs: { store } });
+      expect({ differences, same, deaths }).toEqual({ differences: [], same: 1, deaths });
+    }
+  });
+
+  test('leaves a call open that is still running in the recording', async () => {
+    const { promise, open } = makeGate<string>();
+    const started = makeGate();
+    const run = () => {
+      started.open();
+      return promise;
+    };
+    const store = memory();
+    const recorded = await makeAgent({ store, tools: [makeTool('act', { run })] }).start('go');
+    await started.promise;
+    const runs = { store, ids: [recorded.id] };
+    expect(await regress(makeAgent(), { runs })).toMatchObject({ same: 1, differences: [] });
+    open('acted');
+    await recorded.settled();
+    expect(await regress(makeAgent(), { runs })).toMatchObject({ same: 1, differences: [] });
+  });
+
+  test('ends at once with its signal, also if the model does not', async () => {
+    const store = memory();
+    await makeAgent({ store }).run('go');
+    const stop = new AbortController();
+    const model: ModelAdapter = {
+      ...scripted([]),
+      async *stream() {
+        stop.abort();
+        await new Promise(() => {});
+      },
+    };
+    expect(await regress(makeAgent({ model }), { runs: { store }, signal: stop.signal })).toMatchObject({
+      runs: 0,
+      complete: false,
+    });
   });
 
   test('goes on after a model that takes its time to fail', async () => {

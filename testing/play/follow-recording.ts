@@ -20,7 +20,7 @@ import { callsOf } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
+import type { SideEffect, Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { SEARCH_TOOL } from '../../tools/search-tools.ts';
 import { asOutcome, HAND_OFF, handOffTool } from './hand-off-tool.ts';
 import { type RecordedInput, repeatInput } from './repeat-input.ts';
@@ -46,10 +46,10 @@ type FollowingOptions = {
 };
 
 /**
- * How far a played run came. `seq`: the last entry before the player ended it. `uncovered`: the calls that had no result
- * in the recording. `refused`: why what a person did by hand cannot be repeated.
+ * How far a played run came. `seq`: the last entry before the player ended it. `refused`: why what a person did by hand
+ * cannot be repeated.
  */
-export type FollowedRun = { seq: number; uncovered: string[]; refused?: string };
+export type FollowedRun = { seq: number; refused?: string };
 
 /**
  * Plays a recorded run on an agent: its model answers, and people, clients and tools do what is recorded. Resolves once the
@@ -58,7 +58,8 @@ export type FollowedRun = { seq: number; uncovered: string[]; refused?: string }
  *
  * P1 No tool and no agent below is reached. A call gets the result of an equal recorded call (tool, and input as the tool
  *    reads it), in any order within the run, each result once. A `none` tool gives its last result again.
- * P2 A call without such a result gets none: a `once` call is in doubt, others stay open. The run goes no further.
+ * P2 A call without such a result gets none: a `once` call is in doubt, others stay open, and so does one whose equal call
+ *    had no outcome either. The run goes no further.
  * P3 A decision, an answer or a resolution goes to the equal call. Without one, the run goes no further.
  * P4 Messages, edits and whatever else people did come once as many turns are complete as in the recording; the model's
  *    next turn waits for them.
@@ -74,6 +75,7 @@ export async function followRecording(
   const { agent, tools, store, endsPaused, runId, labels, title, signal, executes } = options;
   const host = new StageHost({ now: at, name: 'played_' });
   const stage = new Stage<Fulfilment>();
+  const stop = new AbortController();
   const rest = optionsToPlay(agent, recorded);
   const models = [options.model ?? rest.model ?? []].flat();
   const isSearched = [...tools.values()].some(({ deferred }) => deferred === true);
@@ -97,21 +99,32 @@ export async function followRecording(
       });
     }),
   });
-  const given = { stream, paused, continues, by, runContext, signal, holdsAtEnd };
+  const given = { stream, paused, continues, by, runContext, holdsAtEnd };
   const run = await played.start(input, {
     runId,
     labels,
     title,
+    signal: stop.signal,
     ...limitsToPlay(rest.limits, config),
     ...omitUndefined(given),
   });
-  const player = new Player({ run, host, stage, recorded, tools, endsPaused, executes, signal });
-  await player.play();
+  const player = new Player({ run, host, stage, recorded, tools, endsPaused, executes, signal: stop.signal });
+  const abort = () => {
+    stop.abort(signal?.reason);
+    stage.notify();
+  };
+  signal?.addEventListener('abort', abort);
+  try {
+    if (signal?.aborted === true) abort();
+    await player.play();
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
   await host.idle();
   const { seq } = run.durable;
   await run.cancel({ reason: 'the sample ends here' });
   await host.settle(run.settled());
-  return { seq, uncovered: [...player.uncovered], ...omitUndefined({ refused: player.refused }) };
+  return { seq, ...omitUndefined({ refused: player.refused }) };
 }
 
 /** The options of the user's agent for a played run: nobody watches it, and it has its run context as it was recorded. */
@@ -205,7 +218,7 @@ type CallInput = Extract<RecordedInput, { callId: string }>;
 /** What was recorded of a call, in order, or what is left of it for an equal call. */
 type Due = { outcomes: Outcome[]; inputs: CallInput[] };
 
-type RecordedCall = Due & { isTaken: boolean };
+type RecordedCall = Due & { sideEffect: SideEffect; isTaken: boolean };
 
 type ScriptEvent =
   | RecordedInput
@@ -236,24 +249,25 @@ type PlayerParts = {
   tools: ReadonlyMap<string, Tool>;
   endsPaused: boolean;
   executes: ReadonlySet<string> | undefined;
-  signal: AbortSignal | undefined;
+  signal: AbortSignal;
 };
 
 class Player {
-  readonly uncovered = new Set<string>();
   refused: string | undefined;
   readonly #parts: PlayerParts;
   readonly #recorded = new Map<string, RecordedCall>();
   /** The recorded calls by the keys of the inputs that they had. */
   readonly #byKey = new Map<string, Set<RecordedCall>>();
   /** By the call of the played run, for the input that it has. */
-  readonly #dues = new Map<string, Due & { input: JsonValue; key: string }>();
+  readonly #dues = new Map<string, Due & { input: JsonValue; key: string; isCovered: boolean }>();
   readonly #events: readonly RecordedEvent[];
   readonly #script: ScriptEvent[];
   /** The answers of sub-agents to messages that were handed on to them. */
   readonly #handedOn: Outcome[] = [];
   /** The events of the script that were taken; what belongs to a call may still be due. */
   readonly #passed = new Set<ScriptEvent>();
+  /** The calls that wait for an outcome which the recording does not have. */
+  readonly #open = new Set<string>();
   readonly #reviews: RecordedInput[] = [];
   /** How many turns of the script have passed. */
   #turns = 0;
@@ -270,7 +284,7 @@ class Player {
     for (const event of this.#events) await this.#note(event);
     let rests: Promise<unknown> | undefined;
     while (this.refused === undefined) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       const changed = stage.changed();
       if (hasEnded(run.durable.state)) break;
       const isBusy = await this.#isBusy();
@@ -284,16 +298,21 @@ class Player {
   }
 
   async #note(event: RecordedEvent): Promise<void> {
-    for (const { callId, name, input } of callsOf(event)) {
-      const call = this.#recorded.get(callId) ?? { outcomes: [], inputs: [], isTaken: false };
+    for (const { callId, name, input, sideEffect } of callsOf(event)) {
+      const call = this.#recorded.get(callId) ?? { sideEffect, outcomes: [], inputs: [], isTaken: false };
       this.#recorded.set(callId, call);
       const key = await this.#keyOf(name, input);
       this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(call));
     }
     if (!('callId' in event)) return;
     const call = this.#recorded.get(event.callId);
-    if (isOutcome(event)) (call?.outcomes ?? this.#handedOn).push(event);
-    else if (event.type !== 'call.judged') call?.inputs.push(event);
+    if (event.type === 'call.judged') return;
+    if (isOutcome(event)) {
+      const isKept = event.type === 'tool.settled' || call?.sideEffect === 'once';
+      if (isKept) (call?.outcomes ?? this.#handedOn).push(event);
+    } else if (event.type === 'doubt.resolved' && call !== undefined && call.sideEffect !== 'once')
+      call.outcomes.push(...outcomeIn(event));
+    else call?.inputs.push(event);
   }
 
   async #keyOf(name: string, input: JsonValue): Promise<string> {
@@ -328,7 +347,8 @@ class Player {
     if (free !== undefined) free.isTaken = true;
     const last = sideEffect === 'none' ? equal.flatMap(({ outcomes }) => outcomes).slice(-1) : [];
     const { outcomes, inputs } = free ?? { outcomes: last, inputs: [] };
-    this.#dues.set(callId, { input, key, outcomes: [...outcomes], inputs: [...inputs] });
+    const isCovered = free !== undefined;
+    this.#dues.set(callId, { input, key, isCovered, outcomes: [...outcomes], inputs: [...inputs] });
   }
 
   /** Whether the next event of the script has passed; what belongs to a call that is not there yet stays with the call. */
@@ -450,8 +470,9 @@ class Player {
       stage.fulfil(source, 'go');
       return true;
     }
-    this.uncovered.add(callId);
-    if (sideEffect !== 'once') return false;
+    this.#open.add(callId);
+    // The recorded call has no outcome either.
+    if (sideEffect !== 'once' || this.#dues.get(callId)?.isCovered === true) return false;
     const { at } = recorded.started;
     stage.fulfil(source, { type: 'tool.doubted', at, callId, reason: NO_RESULT });
     return true;
@@ -472,7 +493,7 @@ class Player {
     const { run, host, signal } = this.#parts;
     const { timer } = run.context;
     if (timer === null) return false;
-    await sleep(Math.max(0, timer - host.now()), undefined, omitUndefined({ signal }));
+    await sleep(Math.max(0, timer - host.now()), undefined, { signal });
     this.#moveTo(timer);
     await host.advance(0);
     return true;
@@ -482,11 +503,19 @@ class Player {
   #isStill({ value, context }: ChartState): boolean {
     if (value !== 'executingTools') return isResting(value);
     const running = context.calls.filter(({ status }) => status === 'running');
-    return running.length > 0 && running.every(call => this.#isHeld(call) && this.uncovered.has(call.callId));
+    return running.length > 0 && running.every(call => this.#isHeld(call) && this.#open.has(call.callId));
   }
 }
 
 const NO_RESULT = 'The recording has no result of an equal call. The call was not executed.';
+
+/** Only `once` calls can come in doubt when they are played; others were, where a fork or another process had started them. */
+function outcomeIn({ at, callId, resolution }: Extract<CallInput, { type: 'doubt.resolved' }>): Outcome[] {
+  if (resolution.type === 'retry') return [];
+  const isError = resolution.type === 'failed';
+  const output = isError ? resolution.reason : resolution.output;
+  return [{ type: 'tool.settled', at, callId, output, isError }];
+}
 
 function isResting(value: ChartState['value']): value is Extract<typeof value, { resting: string }> {
   return typeof value === 'object' && 'resting' in value;
