@@ -8,6 +8,7 @@ import type { AgentOptions } from '../../agent/agent-options.ts';
 import type { StartOptions } from '../../agent/begin-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { ProviderError } from '../../protocol/error.ts';
 import type { RegressReport } from '../../regress/report.ts';
 import { memory } from '../../stores/memory.ts';
 import { ManualHost } from '../../testing/manual-host.ts';
@@ -147,6 +148,18 @@ describe('a played run', () => {
       runs: 0,
       complete: false,
     });
+  });
+
+  test('ends the job if the model has no key', async () => {
+    const failure = { code: 'key-missing', retryable: false, provider: 'p', model: 'm' } as const;
+    const model: ModelAdapter = {
+      ...scripted([]),
+      // biome-ignore lint/correctness/useYield: it fails before.
+      async *stream() {
+        throw new ProviderError('No key.', { ...failure, status: null, retryAfterMs: null, raw: null });
+      },
+    };
+    await expect(play({}, { other: { model } })).rejects.toThrow('No key.');
   });
 
   test('goes on after a model that takes its time to fail', async () => {

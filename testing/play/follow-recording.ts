@@ -282,17 +282,30 @@ class Player {
   async play(): Promise<void> {
     const { run, stage, signal } = this.#parts;
     for (const event of this.#events) await this.#note(event);
-    let rests: Promise<unknown> | undefined;
+    let failed: { error: unknown } | undefined;
+    let rests: Promise<void> | undefined;
+    // Held before the model is called: without a key its driver ends at once, and a later call would drive the run again.
+    const settle = () =>
+      run
+        .settled()
+        .then(
+          () => {},
+          error => {
+            failed = { error };
+          },
+        )
+        .finally(() => {
+          rests = undefined;
+        });
     while (this.refused === undefined) {
       signal.throwIfAborted();
       const changed = stage.changed();
+      rests ??= settle();
       if (hasEnded(run.durable.state)) break;
       const isBusy = await this.#isBusy();
+      if (failed !== undefined) throw failed.error;
       if (await this.#act(isBusy)) continue;
       if (!isBusy && this.#isStill(run.durable.state)) break;
-      rests ??= run.settled().finally(() => {
-        rests = undefined;
-      });
       await Promise.race([changed, rests]);
     }
   }
@@ -335,8 +348,10 @@ class Player {
   /** Gives a call of the played run what is recorded of an equal call. */
   async #assign({ callId, name, input, sideEffect, forwards }: Call): Promise<void> {
     const due = this.#dues.get(callId);
-    if (forwards !== undefined && due === undefined)
-      this.#dues.set(callId, { input, key: forwards, outcomes: this.#handedOn.splice(0, 1), inputs: [] });
+    if (forwards !== undefined && due === undefined) {
+      const outcomes = this.#handedOn.splice(0, 1);
+      this.#dues.set(callId, { input, key: forwards, isCovered: outcomes.length > 0, outcomes, inputs: [] });
+    }
     if (forwards !== undefined) return;
     const isOpen = due !== undefined && due.outcomes.length + due.inputs.length > 0;
     if (isOpen || due?.input === input) return;

@@ -407,6 +407,7 @@ class Job {
       followed = await followRecording(run, given);
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof EngineError && REFUSING.has(error.code)) throw error;
       return { comparison: undecidable(messageOf(error), record), isLasting: true };
     }
     signal.throwIfAborted();
