@@ -525,8 +525,8 @@ const bookkeepingEventSchema = lazyUnion(() => [
     attempt: z.exactOptional(z.int()),
     contradicts: optionalContent,
   }),
-  /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. */
-  event('run.noted', { by: text, note: json }),
+  /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. `text` can be redacted. */
+  event('run.noted', { by: text, note: json, text: optionalContent }),
   /** Values of earlier entries were replaced by digests. A path is a JSON Pointer that begins with the entry's seq. */
   event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalContent }),
 ]);
