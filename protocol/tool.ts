@@ -2,6 +2,7 @@ import type { Duties } from './event.ts';
 import type { Item } from './item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from './json.ts';
 import type { HistoryCall } from './rule.ts';
+import type { Store } from './store.ts';
 import type { ToolDefinition } from './turn.ts';
 
 /**
@@ -25,6 +26,8 @@ export type ToolCallContext<RunContext = unknown> = {
   trace?: { traceparent: string; tracestate?: string; baggage?: string };
   /** What `agent.start` was given for this run; `undefined` for an agent without a `runContext`. */
   runContext: RunContext;
+  /** @internal The store of the run; absent in an actor of `agent.services()`. */
+  store?: Store;
   /** Sends `data` to the run's observers; never journaled. */
   progress(data: JsonValue): void;
 };

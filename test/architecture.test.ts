@@ -24,6 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['protocol', 'machines', 'rules', 'text'],
   adapters: ['protocol'],
   tools: ['protocol'],
+  'tools/notes': ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'agent'],
   stores: ['protocol', 'engine'],
   visualizer: ['protocol', 'access', 'machines', 'engine', 'regress'],
   agent: ['protocol', 'machines', 'rules', 'text', 'engine', 'adapters', 'tools', 'stores'],

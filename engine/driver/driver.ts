@@ -238,6 +238,7 @@ export class Driver {
       assertDriving: () => this.#assertDriving(),
       publish: events.publishDelta,
       blobs: this.#blobs,
+      store,
       recordLate: outcome => this.#log.recordLate(outcome),
       play: playFrom(store, host),
       findLiveAttempt: call => findLiveAttempt({ store, checkOwner }, runId, call),

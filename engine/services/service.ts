@@ -3,6 +3,7 @@ import type { Delta } from '../../protocol/effect.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { PastCall } from '../../protocol/rule.ts';
+import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
 import type { LateOutcome } from '../journal/evidence.ts';
 import type { PlayCall } from '../journal/recorded-calls.ts';
@@ -43,6 +44,8 @@ export interface ServiceScope {
   publish(delta: Delta): void;
   /** The store for large results; `null` without a store: the state then holds them in full. */
   readonly blobs: RunBlobs | null;
+  /** Absent in an actor. */
+  readonly store?: Store;
   /** Finds results for a fork that plays those of its original; absent without a store. */
   readonly play?: PlayCall;
   recordLate(outcome: LateOutcome): void;

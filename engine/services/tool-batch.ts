@@ -456,7 +456,8 @@ class CallRun {
     const { callId } = this.#call;
     const { runId, runContext } = this.#scope.context();
     const progress = (data: JsonValue) => this.#scope.publish({ type: 'tool.progress', callId, data });
-    return { signal, key: this.#key, callId, runId, attempt: this.#attempt, runContext, progress };
+    const about = { key: this.#key, callId, runId, attempt: this.#attempt, runContext };
+    return { signal, ...about, progress, ...omitUndefined({ store: this.#scope.store }) };
   }
 
   async #settle(output: unknown): Promise<void> {

@@ -66,6 +66,7 @@ import {
 } from '../../../testing/index.ts';
 import { aiSdkTools } from '../../../tools/ai-sdk.ts';
 import { mcp } from '../../../tools/mcp.ts';
+import { notes } from '../../../tools/notes/index.ts';
 import { skills } from '../../../tools/skills.ts';
 
 /** Options that a test adds; the types of the functions do not have them. */
@@ -154,6 +155,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
     name: 'hidden',
     call: override => mcp({ command: 'node', tools: { read: override } }),
   },
+  'notes options': { name: 'by', call: given => notes({ by: 'user', ...given }) },
   'skills options': { name: 'trusted', call: given => skills('no-such-folder', given) },
   'aiSdkTools settings': {
     name: 'timeoutMs',
