@@ -1,6 +1,7 @@
 /**
- * `agentchart/server`: the server of `agentchart serve` as Hono apps, to mount in a server of one's own. `app.ts` puts
- * the same APIs behind tokens and adds the page; `mounted-api.ts` says what an API is.
+ * `agentchart/server`: the server of `agentchart serve` as Hono apps, to mount in a server of one's own, and the worker of
+ * `agentchart worker` as a function (`worker.ts`). `app.ts` puts the same APIs behind tokens and adds the page;
+ * `mounted-api.ts` says what an API is.
  */
 
 import type { Hono } from 'hono';
@@ -29,6 +30,7 @@ export { createResponsesHandler, type GatewayOptions, type ResponsesHandlerOptio
 export type { Handler, HandlerOptions } from './handler.ts';
 export { createStoryHandler } from './story/story-handler.ts';
 export type { NotedEvent, StoryLine, StoryLineEvent } from './story/story-line.ts';
+export { type RunningWorker, type WorkerOptions, worker } from './worker.ts';
 
 /** A Hono app to mount (`app.route('/', …)`) or to serve (`fetch`). `close` ends its streams and its recovery of runs. */
 export type ServerApp = Hono & { close(): void };

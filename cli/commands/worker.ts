@@ -1,4 +1,4 @@
-import { LONGEST_NAP_MS, systemHost } from '../../engine/host/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -8,7 +8,7 @@ import { readGatewayConfig } from '../../server/gateway/config/read-gateway-conf
 import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
 import { providerFetch } from '../../server/provider-fetch.ts';
-import { createRunWorker } from '../../server/runs/run-worker.ts';
+import { startWorker } from '../../server/worker.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -45,18 +45,8 @@ export const worker: Action<'worker'> = async options => {
     const probes = await serveProbes(options, { store, metrics, log });
     if (probes === null) return EXIT.failed;
     const { agentsByRun } = gateway ?? {};
-    const { taker, held } = createRunWorker({
-      store,
-      agents,
-      slots,
-      host: systemHost,
-      versions: 'own',
-      log: problem,
-      ...omitUndefined({ agentsByRun }),
-    });
-    metrics.countWith(taker);
-    const ended = untilStopped(log);
     const names = [...agents.keys(), ...(gateway === undefined ? [] : ['the requests to /v1'])];
+    const ended = untilStopped(log);
     log.notice(
       [
         `driving  ${names.join(', ')}`,
@@ -66,21 +56,25 @@ export const worker: Action<'worker'> = async options => {
         'Press Ctrl-C to stop; runs are handed over.',
       ].join('\n'),
     );
-    taker.start().catch(error => problem(`Cannot look for runs to drive: ${error.message}`));
-    // Without runs and a port, nothing else keeps the process alive.
-    const stayAlive = setInterval(() => {}, LONGEST_NAP_MS);
+    const working = startWorker({
+      store,
+      agents,
+      slots,
+      host: systemHost,
+      log: problem,
+      ...omitUndefined({ agentsByRun }),
+    });
+    metrics.countWith(working);
     await ended;
-    taker.stop();
     const serving = {
       drain() {
-        held.close();
         probes?.drain();
+        void working.stop({ graceMs });
       },
       close: async () => await probes?.close(),
     };
     const closing = [...agents.values(), ...(gateway === undefined ? [] : [gateway.service])];
     await shutDown({ store, serving, graceMs, log, closing });
-    clearInterval(stayAlive);
     return EXIT.done;
   });
 };

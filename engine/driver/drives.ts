@@ -10,7 +10,7 @@ interface Drive {
 }
 
 /** How long the leases may take to be released after the grace time, in ms: the store may be away. */
-const RELEASE_MS = 5_000;
+export const RELEASE_MS = 5_000;
 
 /**
  * The runs of one store that this process drives.

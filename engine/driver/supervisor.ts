@@ -119,14 +119,15 @@ export class Supervisor implements RunSupervisor {
     const { timer } = state.context;
     const hasTimer = timer !== null && timer <= this.#options.host.now();
     if (isAtRest(state) && !hasTimer && (await this.#parts.children.onlyWaits(state.context))) return;
-    if (hasEnded(state) || !(await this.tryToDrive())) return;
+    const claim = async () => yields === this.#yields && (await this.tryToDrive());
+    if (hasEnded(state) || !(await claim())) return;
     for (;;) {
       if (this.#stage.type === 'driving') await this.#stage.done;
       await this.refresh();
       if (yields !== this.#yields) return;
       if (this.driver === null && describeNow(this.#log.state, this.#options) !== null) {
         if (!(await this.#collectAnswers())) return;
-      } else if (!(await this.#endIfOverdue()) && !(await this.tryToDrive())) return;
+      } else if (!(await this.#endIfOverdue()) && !(await claim())) return;
     }
   }
 

@@ -108,6 +108,13 @@ export class RunRegistry {
     this.#entries.clear();
   }
 
+  /** Closes, and gives up the runs that are being driven. Resolves once their leases are released. */
+  async handOver(graceMs: number): Promise<void> {
+    const driven = [...this.#entries.values()].filter(({ driving }) => driving);
+    this.close();
+    await Promise.all(driven.map(async ({ opening }) => await (await opening).run.yield({ graceMs })));
+  }
+
   async #drive(runId: string, work = (run: Run): Promise<unknown> => run.settled()): Promise<void> {
     try {
       const hold = await this.hold(runId);
@@ -130,7 +137,7 @@ export class RunRegistry {
       do {
         entry.driveAgain = false;
         await work();
-      } while (entry.driveAgain);
+      } while (entry.driveAgain && !this.#closing.signal.aborted);
     } finally {
       entry.driving = false;
     }

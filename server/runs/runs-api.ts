@@ -93,7 +93,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     countLeft: limit => taker.countLeft(limit),
     countHeld: () => held.size,
     close() {
-      taker.stop();
+      void taker.stop();
       changes.close();
       explorations.close();
       held.close();

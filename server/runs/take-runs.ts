@@ -53,7 +53,8 @@ export class RunTaker {
   readonly #options: RunTakerOptions;
   readonly #attempts = new Map<string, Attempt>();
   readonly #logged = new Set<string>();
-  readonly #busy = new Set<string>();
+  /** The runs that are driven, by id. */
+  readonly #busy = new Map<string, Promise<void>>();
   #taking: Promise<string[]> | null = null;
   #isAsked = false;
   #isStopped = false;
@@ -77,10 +78,13 @@ export class RunTaker {
     return await this.#take();
   }
 
-  stop(): void {
+  /** Resolves once a search in progress has ended, whose runs are not taken, and so have the drives of those taken before. */
+  async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelTimer();
     this.#unwatch();
+    await this.#taking?.catch(() => {});
+    await Promise.all(this.#busy.values());
   }
 
   #schedule(): void {
@@ -195,16 +199,16 @@ export class RunTaker {
     const failures = isStuck && !isWaiting ? last.failures + 1 : 1;
     const attempt = { seq, failures, next: host.now() + backOffMs(failures, BACK_OFF) };
     remember(this.#attempts, runId, attempt, MOST_REMEMBERED);
-    this.#busy.add(runId);
-    void drive(runId).finally(() => {
+    const driven = drive(runId).finally(() => {
       this.#busy.delete(runId);
       if (this.#options.slots !== undefined) this.#look();
     });
+    this.#busy.set(runId, driven);
     return true;
   }
 
   #logOnce(line: string): void {
-    if (this.#logged.has(line)) return;
+    if (this.#isStopped || this.#logged.has(line)) return;
     if (this.#logged.size >= MOST_REMEMBERED) this.#logged.clear();
     this.#logged.add(line);
     this.#options.log(line);

@@ -47,6 +47,7 @@ import {
   createStoryHandler,
   responsesApp,
   runsApp,
+  worker,
 } from '../../../server/index.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -322,6 +323,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   },
   'responsesApp options': { name: 'config', call: given => responsesApp({ store: memory(), ...given }) },
   'chatApp options': { name: 'config', call: given => chatApp({ store: memory(), ...given }) },
+  'worker options': { name: 'slots', call: given => worker(agent, given) },
   'instrument options': { name: 'content', call: given => instrument(agent, given) },
   'restateAgent address': { name: 'ingress', call: given => restateAgent(agent, given) },
   'restateWorker address': { name: 'ingress', call: given => restateWorker([agent], given) },

@@ -1,0 +1,83 @@
+import { RELEASE_MS } from '../engine/driver/drives.ts';
+import { GRACE_MS, LONGEST_NAP_MS, settledWithin, systemHost, warn } from '../engine/host/host.ts';
+import { EngineError, messageOf } from '../protocol/error.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import type { YieldOptions } from '../protocol/run-command.ts';
+import { type Agents, listAgents } from './agent-names.ts';
+import type { WorkCounter } from './metrics/work-metrics.ts';
+import { createRunWorker, type RunWorkerOptions } from './runs/run-worker.ts';
+
+/** Options of `worker`. */
+export type WorkerOptions = {
+  /** How many runs it drives at once, 1 or more. Default: all that have something to do. */
+  slots?: number;
+  /** Receives one line per problem, for the operator; never a secret. Default: a warning of the process. */
+  log?(line: string): void;
+};
+
+/** A worker in this process, from `worker`. */
+export type RunningWorker = AsyncDisposable & {
+  /** How many runs it drives now. */
+  readonly busy: number;
+  /**
+   * Takes no further run, and gives up those that it drives: calls in progress may end within `graceMs` (default 5,000),
+   * then the leases are released, so that another process continues with them at once. Runs that this process drives
+   * otherwise go on. Resolves at the latest 5 seconds after `graceMs`, with the number of runs whose leases the store did
+   * not release by then: they expire.
+   */
+  stop(options?: YieldOptions): Promise<number>;
+};
+
+const NAMES = optionNames<WorkerOptions>()('slots log');
+const STOP_NAMES = optionNames<YieldOptions>()('graceMs');
+
+/**
+ * Drives the runs of these agents and their sub-agents that have something to do and no driver, as `agentchart worker`
+ * does: those whose process was killed, those that were handed over, those whose approval expires. The process stays alive
+ * until `stop`. Throws `agent-invalid` for invalid options and for agents that do not share a store.
+ *
+ * @example
+ * const working = worker([desk, billing], { slots: 16 });
+ * process.once('SIGTERM', () => void working.stop());
+ */
+export function worker(agents: Agents, options: WorkerOptions = {}): RunningWorker {
+  refuseUnknownOptions('worker', options, NAMES);
+  const { slots, log = warn } = options;
+  if (slots !== undefined && !(Number.isInteger(slots) && slots > 0))
+    throw new EngineError('agent-invalid', `slots of worker must be a positive integer, got ${slots}.`);
+  const all = listAgents(agents);
+  const [{ store }] = all;
+  const other = all.find(agent => agent.store !== store);
+  if (other !== undefined)
+    throw new EngineError(
+      'agent-invalid',
+      `The agents of a worker share one store, but "${other.name}" has another than "${all[0].name}". Give both the same store, or start a worker for each.`,
+    );
+  const named = new Map(all.map(agent => [agent.name, agent]));
+  return startWorker({ store, agents: named, host: systemHost, log, ...(slots !== undefined && { slots }) });
+}
+
+/** As `worker`, for the command line. */
+export function startWorker(options: RunWorkerOptions): RunningWorker & WorkCounter {
+  const { host, log } = options;
+  const { taker, held } = createRunWorker({ ...options, versions: 'own' });
+  taker.start().catch(error => log(`Cannot look for runs to drive: ${messageOf(error)}`));
+  // Without runs and a port, nothing else keeps the process alive.
+  const stayAlive = setInterval(() => {}, LONGEST_NAP_MS);
+  const stop = async (given: YieldOptions = {}) => {
+    refuseUnknownOptions('stop', given, STOP_NAMES, 'input-invalid');
+    const { graceMs = GRACE_MS } = given;
+    clearInterval(stayAlive);
+    const work = [taker.stop(), held.handOver(graceMs)];
+    return (await settledWithin(host, graceMs + RELEASE_MS, work)) ? 0 : taker.busy;
+  };
+  return {
+    get busy() {
+      return taker.busy;
+    },
+    stop,
+    countWork: limit => taker.countWork(limit),
+    countLeft: limit => taker.countLeft(limit),
+    [Symbol.asyncDispose]: async () => void (await stop()),
+  };
+}
