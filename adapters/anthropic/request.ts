@@ -57,9 +57,13 @@ export function bodyOf(
   return called.length > 0 ? { tool_choice: { type: 'none' }, ...body, tools: called } : body;
 }
 
+/** Without the tools that the options declare, such as `{ type: 'memory_20250818', name: 'memory' }`. */
 function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
-  const declared = declarationsOf(tools, plan.family);
-  const inputs = searches(plan.providerOptions) ? declared.filter(one => one !== SEARCH) : declared;
+  const own = new Set(objectsOf(plan.providerOptions.tools).map(({ name }) => name));
+  const searchesItself = searches(plan.providerOptions);
+  const inputs = declarationsOf(tools, plan.family).filter(
+    one => !own.has(one.name) && !(searchesItself && one === SEARCH),
+  );
   if (plan.output.type !== 'tool' || !output) return inputs;
   const answer = {
     name: plan.output.name,

@@ -63,6 +63,19 @@ test('a search that the caller declares stays the only one', async () => {
   expect((body.tools as JsonObject[]).map(({ name }) => name)).toEqual(['read', 'pay', 'look', own.name]);
 });
 
+test('a tool that the caller declares by its type is declared once, and its calls are those of the tool of its name', async () => {
+  const own = { type: 'memory_20250818', name: 'memory' };
+  const given = { tools: [tool('read'), tool('memory')], providerOptions: { tools: [own] } };
+  expect((await bodyFor(request('go', given))).tools).toEqual([
+    { name: 'read', description: 'read', input_schema: { type: 'object' } },
+    own,
+  ]);
+  expect((await bodyFor(request('go', { ...given, tools: [tool('memory')] }))).tools).toEqual([own]);
+  const { adapter } = answering([jsonReply(message([toolUse('toolu_1', 'memory')], 'tool_use'))]);
+  const { toolCalls } = await adapter.generate(request('go', given), calling());
+  expect(toolCalls).toMatchObject([{ name: 'memory' }]);
+});
+
 test('what the search has found goes back as it came, with the same tools', async () => {
   const content = [...found('pay', 'look'), toolUse('toolu_1', 'pay')];
   const body = await secondBody(content, { tools });
