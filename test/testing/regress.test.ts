@@ -264,6 +264,15 @@ describe('regress', () => {
     );
   });
 
+  test('writes nothing to the recorded runs, nor to a store with other runs', async () => {
+    const store = await record();
+    const before = JSON.stringify(await store.list());
+    const regressed = (out: Store) => regress(makeDesk(), { runs: { store }, out });
+    await expect(regressed(store)).rejects.toThrow(/recorded runs are there/);
+    await expect(regressed(await record())).rejects.toThrow(/has other runs/);
+    expect(JSON.stringify(await store.list())).toBe(before);
+  });
+
   test('begins nothing more once it has cost enough', async () => {
     const turns = TURNS.map(turn => ({ ...turn, usage: { inputTokens: 1_000_000, outputTokens: 0 } }));
     const store = await record({ runs: 5, change: { turns } });

@@ -112,7 +112,7 @@ export async function regress(agent: Agent, options: RegressOptions = {}): Promi
     const { out: given } = options;
     const out = typeof given === 'function' ? given(name) : given;
     try {
-      if (out !== undefined) await assertOwn(out, name);
+      if (out !== undefined) await assertOwn(out, name, source);
       return await new Job({ name, source, out, players, options, checked }).run(listed);
     } finally {
       if (typeof given === 'function') await out?.close();
@@ -122,15 +122,24 @@ export async function regress(agent: Agent, options: RegressOptions = {}): Promi
   }
 }
 
-/** Refuses a store with the runs of another job, which a list of them would mix up. */
-async function assertOwn(out: Store, name: string): Promise<void> {
-  const { runs } = await out.list({ labels: { [REGRESS]: 'candidate' }, limit: 1 });
-  const [other] = runs;
-  if (other === undefined || other.labels.job === name) return;
-  throw invalidInput(
-    'out: the store has runs that another agent, model or baseline played. Give another one, or delete this one.',
-  );
+/** Refuses the store of the recorded runs, and one with runs that this job did not play or copy. */
+async function assertOwn(out: Store, name: string, source: Store): Promise<void> {
+  if (out === source) throw invalidInput('out: the recorded runs are there. Give another store.');
+  const { runs: played } = await out.list({ labels: { [REGRESS]: 'candidate' }, limit: 1 });
+  const [other] = played;
+  if (other?.labels.job === name) return;
+  if (other !== undefined)
+    throw invalidInput(
+      'out: the store has runs that another agent, model or baseline played. Give another one, or delete this one.',
+    );
+  const { runs } = await out.list({ limit: MOST_COPIES });
+  for (const { runId } of runs)
+    if ((await source.get(runId)) === undefined)
+      throw invalidInput('out: the store has other runs. Give another one, for the played runs alone.');
 }
+
+/** How many runs are looked at; a job that was killed early has left copies only. */
+const MOST_COPIES = 20;
 
 type Checked = { last: number; samples: number; concurrency: number; executes: ReadonlySet<string> };
 
@@ -155,7 +164,7 @@ function checkOptions(agent: Agent, options: RegressOptions): Checked {
   if (models === undefined)
     throw new EngineError(
       'model-missing',
-      `The agent "${agent.name}" has no model. Give it one, or regress.`,
+      `The agent "${agent.name}" has no model. Give regress one: its option model, or --model or AGENTCHART_MODEL on the command line.`,
     );
   return {
     last: whole('last', runs.last),
