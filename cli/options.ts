@@ -54,16 +54,23 @@ export function parseJson(text: string, option: string): JsonValue {
   }
 }
 
-/** `what` names the allowed numbers; `advice` follows the error. */
+/** `what` names the allowed numbers, by default by their bounds; `advice` follows the error. */
 export type NumberRule = { what?: string; isWhole?: boolean; from?: number; to?: number; advice?: string };
 
 /** Parses a number, by default any. Throws `input-invalid`, which names the option and `what` it must be. */
 export function readNumber(text: string, option: string, rule: NumberRule = {}): number {
-  const { what = 'a number', isWhole = false, from = -Infinity, to = Infinity, advice = '' } = rule;
+  const { isWhole = false, from = -Infinity, to = Infinity, advice = '' } = rule;
+  const { what = `a ${isWhole ? 'whole ' : ''}number${describeBounds(from, to)}` } = rule;
   const number = Number(text);
   const isNumber = isWhole ? /^-?\d+$/.test(text) : text.trim() !== '' && Number.isFinite(number);
   if (isNumber && number >= from && number <= to) return number;
   throw invalidInput(`${option} must be ${what}, got ${JSON.stringify(text)}.${advice}`);
+}
+
+function describeBounds(from: number, to: number): string {
+  const isEndless = to >= Number.MAX_SAFE_INTEGER;
+  if (from === -Infinity) return isEndless ? '' : ` up to ${to}`;
+  return isEndless ? ` from ${from} on` : ` from ${from} to ${to}`;
 }
 
 export function readEntryNumber(text: string, option: string): number {

@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { WholeJournal } from '../../engine/journal/read-journal.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
@@ -60,7 +61,7 @@ async function play(options: GivenTo<'regress'>, { store, ids }: Source, output:
   const open = (job: string): Store => {
     if (out === undefined)
       file = resolve(isDatabase(from) ? '.' : resolve(from, '..'), `regress-${job.slice(0, 8)}.db`);
-    if (resolve(file) === resolve(from))
+    if (existsSync(file) && existsSync(from) && realpathSync(file) === realpathSync(from))
       throw invalidInput('--out: the recorded runs are there. Give another file.');
     return sqlite(file);
   };
@@ -117,7 +118,7 @@ async function print(
   if (options.junit === true) return await output.raw(formatJUnit(report, agent));
   if (options.json === true) return output.data(report);
   showRegress(output, report, { commands: new CommandLines(file), failures });
-  if (!report.complete) output.line('Not all runs were played. The same command continues.');
+  if (!report.complete) output.line('The same command continues.');
   output.line(`The played runs are in ${formatPath(file)}.`);
   if (again > 0)
     output.line(
