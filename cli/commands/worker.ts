@@ -26,7 +26,7 @@ const HIDDEN_START_MS = 5_000;
 const DRIVER_PATIENCE_MS = 10 * 60_000;
 
 /** SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
-export const worker: Action<'worker'> = async options => {
+export const driveRuns: Action<'worker'> = async options => {
   const log = new ServerLog(readFormat(options.log));
   const { problem } = log;
   const file = storeFile(options.db);
