@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { createAgent, tool } from '../../agent/index.ts';
+import { scripted } from '../../adapters/scripted.ts';
+import { atMost, createAgent, tool } from '../../agent/index.ts';
 import { formatTest } from '../../cli/commands/export.ts';
 import { recordRun } from '../../engine/replay/record-run.ts';
 import { explore, type Invariants } from '../../testing/index.ts';
@@ -91,8 +92,68 @@ beforeAll(async () => {
     changes.push(`changed-${place}`);
   }
   writeBreach();
+  await writeOwn();
   await exported.run();
 });
+
+type Desk = { approval?: boolean; most?: number; sideEffect?: string; rules?: string; says?: string };
+
+/** The source of an agent that pays. Its tool fails the test if it is executed. */
+function writeDesk({
+  approval = true,
+  most = 100,
+  sideEffect = 'once',
+  rules = "[atMost(1).of('pay')]",
+  says = 'Paid.',
+}: Desk = {}): string {
+  return `import { atMost, createAgent, tool } from 'agentchart';
+    import * as z from 'zod';
+    const input = z.object({ cents: z.number().max(${most}) });
+    const run = () => { throw new Error('executed'); };
+    const pay = tool({ name: 'pay', description: 'Pays.', input, approval: ${approval}, sideEffect: '${sideEffect}', run });
+    const answer = () => ({ type: 'replace', value: '${says}' });
+    export default createAgent({ name: 'payer', tools: [pay], rules: ${rules}, guardrails: { answer } });`;
+}
+
+const DESKS: Record<string, Desk> = {
+  'a removed approval': { approval: false },
+  'a schema that refuses': { most: 10 },
+  'another side effect': { sideEffect: 'idempotent' },
+  'a removed rule': { rules: '[]' },
+  'another guardrail': { says: 'Done.' },
+};
+
+/** Writes the test of a run on the code of its agent: as it was recorded, and with each change of the code. */
+async function writeOwn(): Promise<void> {
+  const pays = { toolCalls: [{ name: 'pay', arguments: { cents: 42 } }] };
+  const agent = createAgent({
+    name: 'payer',
+    model: scripted([pays, pays, { text: 'Yes.' }]),
+    tools: [
+      tool({
+        name: 'pay',
+        description: 'Pays.',
+        input: z.object({ cents: z.number() }),
+        approval: true,
+        run: () => 'paid',
+      }),
+    ],
+    rules: [atMost(1).of('pay')],
+    guardrails: { answer: () => ({ type: 'replace', value: 'Paid.' }) },
+  });
+  const run = await agent.start('Pay.');
+  await run.settled();
+  await run.approve('call_0_0', { by: 'ann' });
+  await run.settled();
+  const recorded = await recordRun(agent.store, run.id, { raw: true });
+  const desks = Object.entries({ 'no change': {}, ...DESKS });
+  for (const [place, [name, desk]] of desks.entries()) {
+    const module = `${name}, it's "desk ${place}"`;
+    exported.writeModule(module, writeDesk(desk));
+    const about = { runId: run.id, agent: 'payer', version: '0.1.0', module: `./${module}.ts` };
+    exported.write(`own-${name.replaceAll(' ', '-')}`, formatTest(recorded, about));
+  }
+}
 
 /** Writes the test of a path on which a tool ran without an approval: for the agent that broke it, and for a fixed one. */
 function writeBreach(): void {
@@ -134,6 +195,17 @@ describe('an exported test', () => {
   test('of a breach fails for the agent that broke it, and passes once the tool needs an approval', () => {
     expect(exported.result('breach-free')?.status).toBe('failed');
     expect(exported.result('breach-gated')).toMatchObject({ status: 'passed' });
+  });
+
+  test("of an agent's code passes while nothing changed, and executes nothing", () => {
+    expect(exported.result('own-no-change')).toMatchObject({ status: 'passed', message: '' });
+  });
+
+  test.each(Object.keys(DESKS))("of an agent's code fails for %s", name => {
+    expect(exported.result(`own-${name.replaceAll(' ', '-')}`)).toMatchObject({
+      status: 'failed',
+      message: '',
+    });
   });
 
   test('imports only the package and vitest, and contains the command that generates it', async () => {
