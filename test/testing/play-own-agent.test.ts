@@ -95,6 +95,11 @@ describe("a recording that is played on the user's agent", () => {
       { options: { guardrails: { answer: () => ({ type: 'block', reason: 'no' }) } } },
       /answer/,
     ],
+    [
+      'a limit is lower',
+      { options: { limits: { turns: 1 }, onLimit: 'stop' } },
+      /event 3 of 5|turn.completed/,
+    ],
     ['a tool is gone', { options: { tools: [] } }, /look_up: validity is refused/],
   ])('diverges if %s', async (_, changes, message) => {
     const { recording } = await record();

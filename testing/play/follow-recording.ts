@@ -139,7 +139,7 @@ const AS_RECORDED: StandardSchemaV1 = {
 };
 
 /** A run may have been started with narrower limits than its agent has. */
-function limitsToPlay(
+export function limitsToPlay(
   own: Partial<Limits> = {},
   { limits, onLimit }: RunConfig,
 ): Pick<StartOptions, 'limits' | 'onLimit'> {

@@ -12,6 +12,7 @@ import {
 } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
+import { hasEnded } from '../../machines/status.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import { messageOf, ProviderError } from '../../protocol/error.ts';
@@ -30,7 +31,7 @@ import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { type Rule, rule } from '../../rules/rule.ts';
 import { memory } from '../../stores/memory.ts';
 import { isToolSource } from '../../tools/connect-tools.ts';
-import { optionsToPlay, playedTool, repeatOutcome } from './follow-recording.ts';
+import { limitsToPlay, optionsToPlay, playedTool, repeatOutcome } from './follow-recording.ts';
 import { asOutcome, HAND_OFF, handOffTool } from './hand-off-tool.ts';
 import { repeatInput } from './repeat-input.ts';
 import { ANSWER_CHECK, MODEL, Stage as Requests, StageHost, sourceOf } from './stage.ts';
@@ -75,10 +76,11 @@ async function playOne(recorded: RecordedRun, store: Store, own: Agent | undefin
     runId,
     stream,
     ...omitUndefined({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
-    ...(own !== undefined &&
-      omitUndefined({ by, runContext, limits: config.limits, onLimit: config.onLimit })),
+    ...(own !== undefined && limitsToPlay(own.options.limits, config)),
+    ...(own !== undefined && omitUndefined({ by, runContext })),
   });
   stage.contextOf = () => run.context;
+  stage.isOver = () => hasEnded(run.durable.state);
   const readPlayed = playedEvents(store, runId);
   for (const [place, event] of events.entries()) {
     try {

@@ -18,6 +18,8 @@ const IDLE_TURNS = 2_000;
 export class Stage<Fulfilment> {
   readonly #requests = new Map<string, (fulfilment: Fulfilment) => void>();
   readonly #patienceMs: number;
+  /** Whether the run has ended, so that nothing more can come. */
+  isOver = () => false;
   #changed = Promise.withResolvers<void>();
 
   /** `patienceMs`: how long the user's functions, which may do I/O, can take. */
@@ -72,7 +74,7 @@ export class Stage<Fulfilment> {
   /** Waits until `holds` returns true. Throws an `Error` with the description if nothing more happens. */
   async waitFor(holds: () => boolean | Promise<boolean>, describe: () => string): Promise<void> {
     const end = performance.now() + this.#patienceMs;
-    for (let turns = 0; turns < IDLE_TURNS || performance.now() < end; turns += 1) {
+    for (let turns = 0; turns < IDLE_TURNS || (performance.now() < end && !this.isOver()); turns += 1) {
       if (await holds()) return;
       await (turns < IDLE_TURNS ? turn() : sleep(1));
     }
