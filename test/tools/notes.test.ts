@@ -1,3 +1,9 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/index.ts';
@@ -9,6 +15,9 @@ import { sqlite } from '../../stores/sqlite.ts';
 import { notes } from '../../tools/notes/index.ts';
 import { calls } from '../support/engine/agents.ts';
 import { createContext, rejectionOf, runTool } from '../support/tools/call-context.ts';
+
+const run = promisify(execFile);
+const FIXTURE = fileURLToPath(new URL('../support/tools/notes-fixture.ts', import.meta.url));
 
 const tools = [notes({ by: 'user' })];
 
@@ -82,6 +91,11 @@ describe.each([
     const append = { command: 'insert', path: '/memories/a.md', insert_line: 3, insert_text: 'four' };
     const first = await call(append, { key: 'key' });
     expect(await call(append, { key: 'key' })).toBe(first);
+    const replace = { command: 'str_replace', path: '/memories/a.md', old_str: 'two', new_str: 'two two' };
+    expect(await call(replace, { key: 'other' })).toMatch(
+      /^The memory file has been edited\. Here is the snippet/,
+    );
+    expect(await call(replace, { key: 'other' })).toBe('The memory file has been edited.');
     const elsewhere: Store = { ...store };
     expect(await call(append, { key: 'key', store: elsewhere })).toBe(first);
     expect(await call(view('/memories/a.md'))).toMatch(/3\tthree\n +4\tfour\n +5\t$/);
@@ -105,6 +119,19 @@ describe.each([
     expect(await call(append, { key: 'key', store: lossy })).toBe('The file /memories/a.md has been edited.');
     expect(lost).toBe(1);
     expect(await call(view('/memories/a.md'))).toMatch(/1\tx\n +2\t$/);
+  });
+
+  it('fail with a store that fails again and again', async () => {
+    const store = openStore();
+    const call = await begin(store);
+    for (const code of ['run-exists', 'store-reply-lost', 'store-full'] as const) {
+      const failing: Store = {
+        ...store,
+        create: () => Promise.reject(new EngineError(code, `It is ${code}.`)),
+      };
+      expect(await messageOf(call(create('/memories/a.md'), { store: failing }))).toMatch(code);
+    }
+    expect((await store.list({ agent: 'notes' })).runs).toEqual([]);
   });
 
   it('are redacted and deleted with the other runs of the label, and then begin anew', async () => {
@@ -157,6 +184,20 @@ it('an agent writes notes in one run, and reads them in the next; rules know wha
     output: 'This run has no label "user", so it has no notes. Start it with labels: { user: … }.',
   });
   expect(tools[0]).toMatchObject({ sideEffect: 'idempotent', tags: ['untrusted'] });
+});
+
+it('a process that is killed after a note was written, before its result was, writes it once', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-notes-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const play = (last: string) => run(process.execPath, [FIXTURE, join(folder, 'runs.db'), last]);
+  await expect(play('1')).rejects.toMatchObject({ signal: 'SIGKILL' });
+  await expect(play('2')).rejects.toMatchObject({ signal: 'SIGKILL' });
+  const { stdout } = await play('0');
+  expect(JSON.parse(stdout)).toEqual([
+    'File created successfully at: /memories/a.md',
+    'The file /memories/a.md has been edited.',
+    "Here's the content of /memories/a.md with line numbers:\n     1\tone\n     2\ttwo",
+  ]);
 });
 
 it('a call without a store is refused, and so is a label that cannot be given', async () => {

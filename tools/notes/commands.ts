@@ -49,8 +49,8 @@ export const commandSchema = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('rename'), old_path: path, new_path: path }),
 ]);
 
-export type Command = z.infer<typeof commandSchema>;
-type CommandNamed<Name> = Extract<Command, { command: Name }>;
+export type MemoryCommand = z.infer<typeof commandSchema>;
+type CommandNamed<Name> = Extract<MemoryCommand, { command: Name }>;
 
 /** Texts by their path. */
 export type Files = ReadonlyMap<string, string>;
@@ -64,20 +64,11 @@ export const changeSchema = z.discriminatedUnion('type', [
 /** What a command changes. A new text of a file is beside it. Deleting and renaming a folder changes all that is below it. */
 type Change = z.infer<typeof changeSchema>;
 
-/** The first and the last line of a text that a result shows. */
-type Lines = [first: number, last: number];
-
-/** What came of a command: the beginning of what the model reads, what changes, and a new text with the lines of it to show. */
-export type Outcome = { result: string; change?: Change; text?: string; lines?: Lines };
-
-/** What the model reads. */
-export function describeOutcome({ result, text, lines }: Outcome): string {
-  if (text === undefined || lines === undefined) return result;
-  return `${result}\n${number(text, lines)}`;
-}
+/** The result of a command, and what the model reads after it once; what changes, and a new text of the file. */
+type Outcome = { result: string; shown?: string; change?: Change; text?: string };
 
 /** Throws with words for the model. */
-export function carryOut(files: Files, command: Command): Outcome {
+export function carryOut(files: Files, command: MemoryCommand): Outcome {
   switch (command.command) {
     case 'view':
       return view(files, command);
@@ -118,9 +109,7 @@ function view(
   const text = files.get(given);
   if (text !== undefined)
     return {
-      result: `Here's the content of ${given} with line numbers:`,
-      text,
-      lines: [Math.max(first, 1), last],
+      result: `Here's the content of ${given} with line numbers:\n${number(text, Math.max(first, 1), last)}`,
     };
   const below = listBelow(files, given);
   if (below.length === 0 && given !== ROOT) throw missing(given);
@@ -166,10 +155,9 @@ function replace(files: Files, { path: given, old_str, new_str }: CommandNamed<'
   const changed = text.slice(0, at) + new_str + text.slice(at + old_str.length);
   const line = lineOf(at);
   const first = Math.max(line - AROUND, 1);
-  const result =
-    'The memory file has been edited. Here is the snippet showing the change (with line numbers):';
   const last = line + new_str.split('\n').length - 1 + AROUND;
-  return { ...write(files, given, changed, result), lines: [first, last] satisfies Lines };
+  const shown = ` Here is the snippet showing the change (with line numbers):\n${number(changed, first, last)}`;
+  return { ...write(files, given, changed, 'The memory file has been edited.'), shown };
 }
 
 function insert(files: Files, { path: given, insert_line, insert_text }: CommandNamed<'insert'>) {
@@ -244,7 +232,7 @@ function missing(given: string): Error {
 }
 
 /** `last` -1 is the last line. */
-function number(text: string, [first, last]: Lines): string {
+function number(text: string, first: number, last: number): string {
   const lines = text.split('\n');
   return lines
     .slice(first - 1, last === -1 ? lines.length : Math.max(last, 0))

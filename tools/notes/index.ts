@@ -7,7 +7,7 @@ import { FoldCache } from '../../engine/journal/fold-cache.ts';
 import { standingOf } from '../../engine/journal/load-run.ts';
 import { initial, next } from '../../machines/step.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
-import { EngineError, isThrown } from '../../protocol/error.ts';
+import { EngineError, type EngineErrorCode, isThrown } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { type Labels, readGivenLabels } from '../../protocol/listing/label.ts';
@@ -16,16 +16,7 @@ import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse
 import { progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { tool } from '../tool.ts';
-import {
-  applyChange,
-  type Command,
-  carryOut,
-  changeSchema,
-  commandSchema,
-  describeOutcome,
-  type Outcome,
-  ROOT,
-} from './commands.ts';
+import { applyChange, carryOut, changeSchema, commandSchema, type MemoryCommand, ROOT } from './commands.ts';
 
 export type NotesOptions = {
   /** The name of the label whose value says whose notes they are, such as `user`. */
@@ -36,6 +27,10 @@ const NAMES = optionNames<NotesOptions>()('by');
 
 /** The name of the agent of the runs that keep notes, and who noted the entries in them. */
 const NOTES = 'notes';
+
+/** After these the folder is read again: another process has begun or deleted it, or the change may be committed. */
+const PASSING: readonly EngineErrorCode[] = ['run-exists', 'run-unknown', 'store-reply-lost'];
+const MOST_FAILURES = 3;
 
 /** The latest calls that are recognized when they come again. */
 const MOST_KEYS = 1_000;
@@ -129,7 +124,6 @@ const noteSchema = z.object({
   key: z.string(),
   result: z.string(),
   change: changeSchema,
-  lines: z.exactOptional(z.tuple([z.int(), z.int()])),
 });
 
 const foldersOf = oncePer((_store: Store) => new FoldCache<Folder>(MOST_CHARS));
@@ -139,25 +133,25 @@ const foldersOf = oncePer((_store: Store) => new FoldCache<Folder>(MOST_CHARS));
  *
  * N1 A change is appended only after the entries that its command was carried out on; else it is carried out again. Of two
  *    changes at once, both are kept.
- * N2 A change has the key of its call in the same entry: a call that comes again has the same result and changes nothing.
+ * N2 A change has the key of its call in the same entry: a call that comes again has the same result, without a snippet, and
+ *    changes nothing.
  */
-async function carryOutIn(store: Store, label: Labels, command: Command, key: string): Promise<string> {
+async function carryOutIn(store: Store, label: Labels, command: MemoryCommand, key: string): Promise<string> {
   const runId = `${NOTES}_${digestOf(toJson(label))}`;
-  for (let lost = 0; ; ) {
+  for (let failures = 0; ; ) {
     const found = await foldersOf(store).load(store, runId, foldNotes);
     const { files, results } = found?.fold ?? EMPTY;
     const before = results.get(key);
     if (before !== undefined) return before;
-    const outcome = carryOut(files, command);
-    if (outcome.change === undefined) return describeOutcome(outcome);
+    const { result, shown = '', change, text } = carryOut(files, command);
+    if (change === undefined) return result;
     try {
       if (found === undefined) await createFolder(store, runId, label);
-      else if (await append(store, found.record, outcome, key)) return describeOutcome(outcome);
+      else if (await append(store, found.record, { key, result, change }, text)) return result + shown;
     } catch (error) {
-      const code = isThrown(error, EngineError) ? error.code : undefined;
-      if (code === 'store-reply-lost') lost += 1;
-      else if (code !== 'run-exists' && code !== 'run-unknown') throw error;
-      if (lost > 1) throw error;
+      failures += 1;
+      if (!isThrown(error, EngineError) || !PASSING.includes(error.code) || failures > MOST_FAILURES)
+        throw error;
     }
   }
 }
@@ -169,9 +163,8 @@ function foldNotes(before: Folder = EMPTY, page: readonly JournalEntry[]): Folde
     if (event.type !== 'run.noted' || event.by !== NOTES) continue;
     const { success, data } = noteSchema.safeParse(event.note);
     if (!success) continue;
-    const { key, change, ...about } = data;
-    applyChange(files, change, event.text ?? '');
-    results.set(key, describeOutcome({ ...about, ...omitUndefined({ text: event.text }) }));
+    applyChange(files, data.change, event.text ?? '');
+    results.set(data.key, data.result);
   }
   for (const oldest of [...results.keys()].slice(0, -MOST_KEYS)) results.delete(oldest);
   return { files, results };
@@ -192,13 +185,18 @@ async function createFolder(store: Store, runId: string, labels: Labels): Promis
 async function append(
   store: Store,
   { seq: after, redactions, status, ...record }: RunRecord,
-  { text, ...outcome }: Outcome,
-  key: string,
+  note: z.input<typeof noteSchema>,
+  text: string | undefined,
 ): Promise<boolean> {
   const at = systemHost.now();
   const progress = { ...progressSchema.parse(record), endedAt: at };
-  const note = toJson({ key, ...outcome });
-  const event: RunEvent = { type: 'run.noted', at, by: NOTES, note, ...omitUndefined({ text }) };
+  const event: RunEvent = {
+    type: 'run.noted',
+    at,
+    by: NOTES,
+    note: toJson(note),
+    ...omitUndefined({ text }),
+  };
   const guard = { after, redactions, input: true } as const;
   return (await store.append(record.runId, guard, [event], { status, progress })).type === 'appended';
 }
