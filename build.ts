@@ -86,6 +86,7 @@ const { output } = await bundle.write({
   format: 'esm',
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name]-[hash].js',
+  comments: { jsdoc: false },
   codeSplitting: {
     groups: [
       { name: 'shared', priority: 4, test: id => page.has(id) && library.has(id) },
