@@ -1,11 +1,10 @@
-import { RELEASE_MS } from '../engine/driver/drives.ts';
-import { GRACE_MS, LONGEST_NAP_MS, settledWithin, systemHost, warn } from '../engine/host/host.ts';
-import { EngineError, messageOf } from '../protocol/error.ts';
+import { GRACE_MS, systemHost, warn } from '../engine/host/host.ts';
+import { EngineError } from '../protocol/error.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { YieldOptions } from '../protocol/run-command.ts';
 import { type Agents, listAgents } from './agent-names.ts';
-import type { WorkCounter } from './metrics/work-metrics.ts';
-import { createRunWorker, type RunWorkerOptions } from './runs/run-worker.ts';
+import { startWorker } from './runs/run-worker.ts';
 
 /** Options of `worker`. */
 export type WorkerOptions = {
@@ -54,30 +53,16 @@ export function worker(agents: Agents, options: WorkerOptions = {}): RunningWork
       `The agents of a worker share one store, but "${other.name}" has another than "${all[0].name}". Give both the same store, or start a worker for each.`,
     );
   const named = new Map(all.map(agent => [agent.name, agent]));
-  return startWorker({ store, agents: named, host: systemHost, log, ...(slots !== undefined && { slots }) });
-}
-
-/** As `worker`, for the command line. */
-export function startWorker(options: RunWorkerOptions): RunningWorker & WorkCounter {
-  const { host, log } = options;
-  const { taker, held } = createRunWorker({ ...options, versions: 'own' });
-  taker.start().catch(error => log(`Cannot look for runs to drive: ${messageOf(error)}`));
-  // Without runs and a port, nothing else keeps the process alive.
-  const stayAlive = setInterval(() => {}, LONGEST_NAP_MS);
-  const stop = async (given: YieldOptions = {}) => {
-    refuseUnknownOptions('stop', given, STOP_NAMES, 'input-invalid');
-    const { graceMs = GRACE_MS } = given;
-    clearInterval(stayAlive);
-    const work = [taker.stop(), held.handOver(graceMs)];
-    return (await settledWithin(host, graceMs + RELEASE_MS, work)) ? 0 : taker.busy;
-  };
+  const parts = { store, agents: named, host: systemHost, log, ...omitUndefined({ slots }) };
+  const { busy, stop } = startWorker(parts);
   return {
     get busy() {
-      return taker.busy;
+      return busy();
     },
-    stop,
-    countWork: limit => taker.countWork(limit),
-    countLeft: limit => taker.countLeft(limit),
-    [Symbol.asyncDispose]: async () => void (await stop()),
+    async stop(given = {}) {
+      refuseUnknownOptions('stop', given, STOP_NAMES, 'input-invalid');
+      return await stop(given.graceMs ?? GRACE_MS);
+    },
+    [Symbol.asyncDispose]: async () => void (await stop(GRACE_MS)),
   };
 }

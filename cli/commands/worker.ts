@@ -8,7 +8,7 @@ import { readGatewayConfig } from '../../server/gateway/config/read-gateway-conf
 import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
 import { providerFetch } from '../../server/provider-fetch.ts';
-import { startWorker } from '../../server/worker.ts';
+import { startWorker } from '../../server/runs/run-worker.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -69,7 +69,7 @@ export const driveRuns: Action<'worker'> = async options => {
     const serving = {
       drain() {
         probes?.drain();
-        void working.stop({ graceMs });
+        void working.stop(graceMs);
       },
       close: async () => await probes?.close(),
     };

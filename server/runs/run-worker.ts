@@ -1,5 +1,7 @@
 import { agentNamed } from '../../agent/sub-agents.ts';
-import type { Host } from '../../engine/host/host.ts';
+import { RELEASE_MS } from '../../engine/driver/drives.ts';
+import { type Host, LONGEST_NAP_MS, settledWithin } from '../../engine/host/host.ts';
+import { messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { WorkRequest } from '../../protocol/store.ts';
 import { Strandings } from './find-stranding.ts';
@@ -50,6 +52,28 @@ export function createRunWorker(options: RunWorkerOptions): RunWorker {
     held,
     strandings,
     taker: new RunTaker({ ...options, leaseMs, agents: work, drive, migrate: () => orphans.look() }),
+  };
+}
+
+/**
+ * Drives runs until `stop`, which hands them over and resolves with the number of those whose leases the store did not
+ * release within `graceMs` and 5 seconds. The process stays alive meanwhile.
+ */
+export function startWorker(options: RunWorkerOptions) {
+  const { host, log } = options;
+  const { taker, held } = createRunWorker({ ...options, versions: 'own' });
+  taker.start().catch(error => log(`Cannot look for runs to drive: ${messageOf(error)}`));
+  // Without runs and a port, nothing else keeps the process alive.
+  const stayAlive = setInterval(() => {}, LONGEST_NAP_MS);
+  return {
+    busy: () => taker.busy,
+    async stop(graceMs: number): Promise<number> {
+      clearInterval(stayAlive);
+      const work = [taker.stop(), held.handOver(graceMs)];
+      return (await settledWithin(host, graceMs + RELEASE_MS, work)) ? 0 : taker.busy;
+    },
+    countWork: (limit: number) => taker.countWork(limit),
+    countLeft: (limit: number) => taker.countLeft(limit),
   };
 }
 
