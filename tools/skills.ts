@@ -78,9 +78,21 @@ export function skills(
       const skill = found.find(one => one.name === wanted);
       if (skill === undefined)
         throw new Error(`There is no skill ${quote(wanted)}, but ${found.map(one => one.name).join(', ')}.`);
-      return await readSkill(skill, path.replace(/^(?:\.\/+)+/, '').replace(/\/+$/, ''));
+      return await readSkill(skill, plainPath(path));
     },
   });
+}
+
+/** Without `./` at its beginning and `/` at its end. */
+function plainPath(path: string): string {
+  let start = 0;
+  while (path.startsWith('./', start)) {
+    start += 2;
+    while (path[start] === '/') start += 1;
+  }
+  let end = path.length;
+  while (end > start && path[end - 1] === '/') end -= 1;
+  return path.slice(start, end);
 }
 
 function findSkills(folder: string): Skill[] {
@@ -146,7 +158,7 @@ function readFields(head: string): { name?: string; description?: string } {
   const fields = new Map<string, string[]>();
   let lines: string[] | undefined;
   for (const line of head.split(/\r?\n/)) {
-    const [, name, value = ''] = /^([\w-]+):(?:[ \t]+(.*))?$/.exec(line) ?? [];
+    const [, name, value = ''] = /^([\w-]+):(?![^ \t])(.*)$/.exec(line) ?? [];
     if (name === undefined) {
       if (lines === undefined ? !/^\s*(?:#.*)?$/.test(line) : !/^(?:[\s#-]|$)/.test(line))
         throw new Error(`expected a line such as "name: value", got ${quote(line)}.`);
@@ -154,7 +166,7 @@ function readFields(head: string): { name?: string; description?: string } {
       continue;
     }
     if (fields.has(name)) throw new Error(`"${name}" is there twice.`);
-    lines = [value];
+    lines = [value.trimStart()];
     fields.set(name, lines);
   }
   const read = (name: string) => {
