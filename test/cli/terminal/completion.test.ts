@@ -32,6 +32,7 @@ describe('completion', () => {
       'reject',
       'resolve',
       'replay',
+      'regress',
       'redact',
     ]);
     expect(completeInBash(desk, script, ['agentchart', 'runs', '--w'])).toEqual(['--waiting', '--wide']);
