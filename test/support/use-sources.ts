@@ -8,7 +8,7 @@ const { exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8
 registerHooks({
   resolve(specifier, context, nextResolve) {
     const built = specifier.startsWith('agentchart') && exports[specifier.replace('agentchart', '.')];
-    if (typeof built !== 'string') return nextResolve(specifier, context);
+    if (typeof built !== 'string' || !built.startsWith('./dist/')) return nextResolve(specifier, context);
     return nextResolve(new URL(built.replace('./dist/', './').replace(/\.js$/, '.ts'), root).href, context);
   },
 });
