@@ -4,6 +4,7 @@ import type { WholeJournal } from '../../engine/journal/read-journal.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import { blobsOf } from '../../protocol/event.ts';
+import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { formatCost } from '../../protocol/listing/cost.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -148,7 +149,10 @@ async function readInto(store: Store, file: string): Promise<string> {
       `${formatPath(file)} was changed after the export. See \`agentchart replay ${formatPath(file)}\`.`,
     );
   for (const { journal } of [...(exported.chain ?? []), exported]) {
-    const entries = journal as unknown as WholeJournal;
+    const [first, ...rest] = journal.flatMap(({ seq, event }) => (isRunEvent(event) ? [{ seq, event }] : []));
+    if (first?.event.type !== 'run.started')
+      throw invalidInput(`${formatPath(file)} does not begin with a start.`);
+    const entries: WholeJournal = [{ seq: first.seq, event: first.event }, ...rest];
     const digests = new Set(entries.flatMap(({ event }) => blobsOf(event)).map(({ digest }) => digest));
     const kept = [...digests].map(digest => ({ digest, text: texts.get(digest) ?? '' }));
     await writeCopy(store, entries, { blobs: kept, cancels: false });

@@ -127,7 +127,7 @@ export async function followRecording(
   return { seq, ...omitUndefined({ refused: player.refused }) };
 }
 
-/** The options of the user's agent for a played run: nobody watches it, and it has its run context as it was recorded. */
+/** The options of the user's agent for a played run: without watchers, and with the recorded run context. */
 export function optionsToPlay({ options }: Agent, { started }: RecordedRun): AgentOptions {
   const { watchers: _, makeSupervisor: __, callerRetries: ___, capture: ____, ...rest } = options;
   return started.runContext === undefined ? rest : { ...rest, runContext: AS_RECORDED };
@@ -278,7 +278,7 @@ class Player {
     this.#script = this.#events.filter(isOfScript);
   }
 
-  /** Plays until the run has ended, or nothing in the recording lets it go on. */
+  /** Plays until the run has ended, or needs what the recording does not have. */
   async play(): Promise<void> {
     const { run, stage, signal } = this.#parts;
     for (const event of this.#events) await this.#note(event);
@@ -476,7 +476,7 @@ class Player {
     });
   }
 
-  /** Returns whether the run goes on. */
+  /** Returns whether the call was executed or put in doubt. */
   #leaveOpen(call: Call): boolean {
     const { callId, name, sideEffect } = call;
     const { stage, recorded } = this.#parts;

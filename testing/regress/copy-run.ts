@@ -10,7 +10,7 @@ import type { Store } from '../../protocol/store.ts';
 
 /**
  * Copies a run, and those it continues, to a store that has none of them yet or some. A copy of a run that has not ended is
- * cancelled: no process continues it, and nobody decides its calls. `last` comes after the last entry of the run. Rejects
+ * cancelled, so that no process continues it and its calls cannot be decided. `last` comes after the last entry of the run. Rejects
  * with the errors of both stores.
  */
 export async function copyRun(
@@ -44,7 +44,7 @@ export async function writeCopy(
 ): Promise<void> {
   const { event: started } = first;
   const { runId } = started;
-  // A copy has no claims of its own: nobody drives it.
+  // Claims name drivers, and no process drives a copy.
   const events = rest.map(({ event }) => event).filter(({ type }) => type !== 'run.claimed');
   let state = beginFold(started);
   for (const entry of rest) state = foldEntry(state, entry, runId);
