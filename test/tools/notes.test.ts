@@ -4,16 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/index.ts';
+import { exportRun } from '../../engine/replay/export-run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { listAll, type Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
+import { postgres } from '../../stores/postgres.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { notes } from '../../tools/notes/index.ts';
 import { calls } from '../support/engine/agents.ts';
+import { hostedOn, serveOn } from '../support/restate/hosted.ts';
+import { RestateStandIn } from '../support/restate/restate-stand-in.ts';
+import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
 import { createContext, rejectionOf, runTool } from '../support/tools/call-context.ts';
 
 const run = promisify(execFile);
@@ -42,128 +47,192 @@ const create = (path: string, file_text = 'one\ntwo\nthree\n') => ({ command: 'c
 const view = (path = '/memories') => ({ command: 'view', path });
 const messageOf = async (call: Promise<unknown>) => String(await rejectionOf(call));
 
-describe.each([
-  ['memory', () => memory()],
-  ['SQLite', () => sqlite(':memory:')],
-])('notes in %s', (_name, open) => {
-  const openStore = () => {
-    const store = open();
-    onTestFinished(() => store.close());
-    return store;
-  };
-
-  it('are kept from one run to the next, apart for each value of the label, in one run of the store', async () => {
-    const store = openStore();
-    const call = await begin(store);
-    await call(create('/memories/a.md', 'Prefers tea.'));
-    await call(create('/memories/b.md', 'Is tall.'));
-    const later = await begin(store, { user: '7', tenant: 'a' });
-    expect(await later(view('/memories/a.md'))).toMatch(/Prefers tea\./);
-    const other = await begin(store, { user: '8' });
-    expect(await messageOf(other(view('/memories/a.md')))).toMatch(/does not exist/);
-    const { runs } = await store.list({ agent: 'notes' });
-    expect(runs).toMatchObject([{ labels: { user: '7' }, status: 'cancelled', title: 'Notes of user 7' }]);
+/** The store, with some methods of its own. */
+function withMethods(store: Store, methods: Partial<Store>): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      if (Object.hasOwn(methods, name)) return Reflect.get(methods, name);
+      const value = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
   });
+}
 
-  it('of two writers at once are all kept', async () => {
-    const store = openStore();
-    const users = await Promise.all([begin(store), begin(store), begin(store)]);
-    await Promise.all(
-      users.flatMap((call, at) => [1, 2, 3, 4].map(n => call(create(`/memories/${at}-${n}.md`)))),
-    );
-    const listed = String(await users[0]?.(view()));
-    expect(listed.match(/\.md$/gm)).toHaveLength(12);
-    const edits = users.map((call, at) =>
-      call({ command: 'insert', path: '/memories/0-1.md', insert_line: 0, insert_text: `by ${at}` }),
-    );
-    await Promise.all(edits);
-    expect(
-      String(await users[0]?.(view('/memories/0-1.md')))
-        .match(/by \d/g)
-        ?.toSorted(),
-    ).toEqual(['by 0', 'by 1', 'by 2']);
-  });
+let server: Promise<PostgresServer> | undefined;
+let schemas = 0;
+afterAll(async () => await (await server)?.stop());
 
-  it('are changed once by a call that comes again with its key, in another process too', async () => {
-    const store = openStore();
-    const call = await begin(store);
-    await call(create('/memories/a.md'));
-    const append = { command: 'insert', path: '/memories/a.md', insert_line: 3, insert_text: 'four' };
-    const first = await call(append, { key: 'key' });
-    expect(await call(append, { key: 'key' })).toBe(first);
-    const replace = { command: 'str_replace', path: '/memories/a.md', old_str: 'two', new_str: 'two two' };
-    expect(await call(replace, { key: 'other' })).toMatch(
-      /^The memory file has been edited\. Here is the snippet/,
-    );
-    expect(await call(replace, { key: 'other' })).toBe('The memory file has been edited.');
-    const elsewhere: Store = { ...store };
-    expect(await call(append, { key: 'key', store: elsewhere })).toBe(first);
-    expect(await call(view('/memories/a.md'))).toMatch(/3\tthree\n +4\tfour\n +5\t$/);
-  });
+async function openPostgres(): Promise<Store> {
+  server ??= startPostgres();
+  const { url } = await server;
+  schemas += 1;
+  return postgres(url, { schema: `notes_${schemas}` });
+}
 
-  it('are changed once if the reply of the store is lost', async () => {
-    const store = openStore();
-    const call = await begin(store);
-    await call(create('/memories/a.md', ''));
-    let lost = 0;
-    const lossy: Store = {
-      ...store,
-      append: async (...given) => {
-        const result = await store.append(...given);
-        lost += 1;
-        if (lost === 1) throw new EngineError('store-reply-lost', 'The reply was lost.');
-        return result;
-      },
+function openRestate(): Store {
+  const restate = new RestateStandIn();
+  onTestFinished(() => expect(restate.faults).toEqual([]));
+  serveOn(restate, []);
+  return hostedOn(restate, createAgent({ name: 'desk' })).store;
+}
+
+const PLACES = [
+  { name: 'memory', open: () => memory() },
+  { name: 'SQLite', open: () => sqlite(':memory:') },
+  { name: 'PostgreSQL', open: openPostgres, isMissing: POSTGRES_BIN === undefined },
+  { name: 'Restate', open: openRestate },
+];
+
+for (const { name, open, isMissing = false } of PLACES)
+  describe.skipIf(isMissing)(`notes in ${name}`, () => {
+    const openStore = async () => {
+      const store = await open();
+      onTestFinished(() => store.close());
+      return store;
     };
-    const append = { command: 'insert', path: '/memories/a.md', insert_line: 0, insert_text: 'x' };
-    expect(await call(append, { key: 'key', store: lossy })).toBe('The file /memories/a.md has been edited.');
-    expect(lost).toBe(1);
-    expect(await call(view('/memories/a.md'))).toMatch(/1\tx\n +2\t$/);
-  });
 
-  it('fail with a store that fails again and again', async () => {
-    const store = openStore();
-    const call = await begin(store);
-    for (const code of ['run-exists', 'store-reply-lost', 'store-full'] as const) {
-      const failing: Store = {
-        ...store,
-        create: () => Promise.reject(new EngineError(code, `It is ${code}.`)),
-      };
-      expect(await messageOf(call(create('/memories/a.md'), { store: failing }))).toMatch(code);
-    }
-    expect((await store.list({ agent: 'notes' })).runs).toEqual([]);
-  });
+    it('are kept from one run to the next, apart for each value of the label, in one run of the store', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      await call(create('/memories/a.md', 'Prefers tea.'));
+      await call(create('/memories/b.md', 'Is tall.'));
+      const later = await begin(store, { user: '7', tenant: 'a' });
+      expect(await later(view('/memories/a.md'))).toMatch(/Prefers tea\./);
+      const other = await begin(store, { user: '8' });
+      expect(await messageOf(other(view('/memories/a.md')))).toMatch(/does not exist/);
+      const { runs } = await store.list({ agent: 'notes' });
+      expect(runs).toMatchObject([{ labels: { user: '7' }, status: 'cancelled', title: 'Notes of user 7' }]);
+    });
 
-  it('are redacted and deleted with the other runs of the label, and then begin anew', async () => {
-    const store = openStore();
-    const call = await begin(store);
-    await call(create('/memories/a.md', 'The secret.'));
-    await call(create('/memories/b.md', 'Kept.'));
-    const [kept] = (await store.list({ agent: 'notes' })).runs;
-    const runId = kept?.runId ?? '';
-    const entries = await store.read(runId);
-    const at = entries.find(({ event }) => JSON.stringify(event).includes('secret'))?.seq;
-    await store.redact(runId, { paths: [`/${at}/text`] });
-    expect(await call(view('/memories/a.md'))).toMatch(/1\t\[redacted sha256:[0-9a-f]{64}\]$/);
-    expect(await call(view('/memories/b.md'))).toMatch(/Kept\./);
-    for await (const run of listAll(store, { labels: { user: '7' }, agent: 'notes' }))
-      await store.delete(run.runId);
-    expect(await call(view())).toMatch(/\n0B\t\/memories$/);
-    await call(create('/memories/c.md', 'New.'));
-    expect(await call(view())).toMatch(/\n4B\t\/memories\n4B\t\/memories\/c\.md$/);
-  });
+    it('of two writers at once are all kept', async () => {
+      const store = await openStore();
+      const users = await Promise.all([begin(store), begin(store), begin(store)]);
+      await Promise.all(
+        users.flatMap((call, at) => [1, 2, 3, 4].map(n => call(create(`/memories/${at}-${n}.md`)))),
+      );
+      const listed = String(await users[0]?.(view()));
+      expect(listed.match(/\.md$/gm)).toHaveLength(12);
+      const edits = users.map((call, at) =>
+        call({ command: 'insert', path: '/memories/0-1.md', insert_line: 0, insert_text: `by ${at}` }),
+      );
+      await Promise.all(edits);
+      expect(
+        String(await users[0]?.(view('/memories/0-1.md')))
+          .match(/by \d/g)
+          ?.toSorted(),
+      ).toEqual(['by 0', 'by 1', 'by 2']);
+    });
 
-  it('are not pruned as long as they are written, however old they are', async () => {
-    const store = openStore();
-    const call = await begin(store);
-    await call(create('/memories/a.md'));
-    const [{ createdAt = 0 } = {}] = (await store.list({ agent: 'notes' })).runs;
-    while (Date.now() <= createdAt + 1) await new Promise(resolve => setImmediate(resolve));
-    await call(create('/memories/b.md'));
-    expect(await store.prune({ before: createdAt + 1 })).toEqual([]);
-    expect(await store.prune({ before: Date.now() + 1 })).toHaveLength(1);
+    it('are changed once by a call that comes again with its key, in another process too', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      await call(create('/memories/a.md'));
+      const append = { command: 'insert', path: '/memories/a.md', insert_line: 3, insert_text: 'four' };
+      const first = await call(append, { key: 'key' });
+      expect(await call(append, { key: 'key' })).toBe(first);
+      const replace = { command: 'str_replace', path: '/memories/a.md', old_str: 'two', new_str: 'two two' };
+      expect(await call(replace, { key: 'other' })).toMatch(
+        /^The memory file has been edited\. Here is the snippet/,
+      );
+      expect(await call(replace, { key: 'other' })).toBe('The memory file has been edited.');
+      const elsewhere = withMethods(store, {});
+      expect(await call(append, { key: 'key', store: elsewhere })).toBe(first);
+      expect(await call(view('/memories/a.md'))).toMatch(/3\tthree\n +4\tfour\n +5\t$/);
+    });
+
+    it('are changed once if the reply of the store is lost', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      await call(create('/memories/a.md', ''));
+      let lost = 0;
+      const lossy = withMethods(store, {
+        append: async (...given) => {
+          const result = await store.append(...given);
+          lost += 1;
+          if (lost === 1) throw new EngineError('store-reply-lost', 'The reply was lost.');
+          return result;
+        },
+      });
+      const append = { command: 'insert', path: '/memories/a.md', insert_line: 0, insert_text: 'x' };
+      expect(await call(append, { key: 'key', store: lossy })).toBe(
+        'The file /memories/a.md has been edited.',
+      );
+      expect(lost).toBe(1);
+      expect(await call(view('/memories/a.md'))).toMatch(/1\tx\n +2\t$/);
+    });
+
+    it('fail with a store that fails again and again', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      for (const code of ['run-exists', 'store-reply-lost', 'store-full'] as const) {
+        const refuse = () => Promise.reject(new EngineError(code, `It is ${code}.`));
+        const failing = withMethods(store, { create: refuse });
+        expect(await messageOf(call(create('/memories/a.md'), { store: failing }))).toMatch(code);
+      }
+      expect((await store.list({ agent: 'notes' })).runs).toEqual([]);
+    });
+
+    it('are redacted and deleted with the other runs of the label, and then begin anew', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      await call(create('/memories/a.md', 'The secret.'));
+      await call(create('/memories/b.md', 'Kept.'));
+      const [kept] = (await store.list({ agent: 'notes' })).runs;
+      const runId = kept?.runId ?? '';
+      const entries = await store.read(runId);
+      const at = entries.find(({ event }) => JSON.stringify(event).includes('secret'))?.seq;
+      await store.redact(runId, { paths: [`/${at}/text`] });
+      expect(await call(view('/memories/a.md'))).toMatch(/1\t\[redacted sha256:[0-9a-f]{64}\]$/);
+      expect(await call(view('/memories/b.md'))).toMatch(/Kept\./);
+      for await (const run of listAll(store, { labels: { user: '7' }, agent: 'notes' }))
+        await store.delete(run.runId);
+      expect(await call(view())).toMatch(/\n0B\t\/memories$/);
+      await call(create('/memories/c.md', 'New.'));
+      expect(await call(view())).toMatch(/\n4B\t\/memories\n4B\t\/memories\/c\.md$/);
+    });
+
+    it('are not pruned as long as they are written, however old they are', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      await call(create('/memories/a.md'));
+      const [{ createdAt = 0 } = {}] = (await store.list({ agent: 'notes' })).runs;
+      while (Date.now() <= createdAt + 1) await new Promise(resolve => setImmediate(resolve));
+      await call(create('/memories/b.md'));
+      expect(await store.prune({ before: createdAt + 1 })).toEqual([]);
+      expect(await store.prune({ before: Date.now() + 1 })).toHaveLength(1);
+    });
+
+    it('are exported with the run that keeps them, without what was redacted', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      await call(create('/memories/a.md', 'The secret.'));
+      await call(create('/memories/b.md', 'Kept.'));
+      const [{ runId = '' } = {}] = (await store.list({ agent: 'notes', labels: { user: '7' } })).runs;
+      const textsOf = async () =>
+        (await exportRun(store, runId)).journal.flatMap(({ event }) =>
+          event.type === 'run.noted' ? [event.text] : [],
+        );
+      expect(await textsOf()).toEqual(['The secret.', 'Kept.']);
+      const at = (await store.read(runId)).find(({ event }) => JSON.stringify(event).includes('secret'))?.seq;
+      await store.redact(runId, { paths: [`/${at}/text`] });
+      expect(JSON.stringify(await exportRun(store, runId))).not.toContain('secret');
+      expect(await textsOf()).toEqual([expect.stringMatching(/^\[redacted /), 'Kept.']);
+    });
+
+    it('are at most 1 MiB, written by two processes at once', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      const elsewhere = withMethods(store, {});
+      const text = 'x'.repeat(65_536);
+      for (let at = 0; at < 15; at += 1) await call(create(`/memories/${at}.md`, text));
+      const last = [store, elsewhere].map((given, at) =>
+        call(create(`/memories/last-${at}.md`, text), { store: given }),
+      );
+      const ended = await Promise.allSettled(last);
+      expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+      expect(String(await call(view(), { store: elsewhere }))).toMatch(/\n1024K\t\/memories\n/);
+    });
   });
-});
 
 it('an agent writes notes in one run, and reads them in the next; rules know what it read as untrusted', async () => {
   const store = memory();
@@ -186,18 +255,59 @@ it('an agent writes notes in one run, and reads them in the next; rules know wha
   expect(tools[0]).toMatchObject({ sideEffect: 'idempotent', tags: ['untrusted'] });
 });
 
-it('a process that is killed after a note was written, before its result was, writes it once', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'agentchart-notes-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const play = (last: string) => run(process.execPath, [FIXTURE, join(folder, 'runs.db'), last]);
-  await expect(play('1')).rejects.toMatchObject({ signal: 'SIGKILL' });
-  await expect(play('2')).rejects.toMatchObject({ signal: 'SIGKILL' });
-  const { stdout } = await play('0');
-  expect(JSON.parse(stdout)).toEqual([
-    'File created successfully at: /memories/a.md',
-    'The file /memories/a.md has been edited.',
-    "Here's the content of /memories/a.md with line numbers:\n     1\tone\n     2\ttwo",
-  ]);
+it('a worker on Restate that crashes after every third step writes each note once', async () => {
+  let steps = 0;
+  const restate = new RestateStandIn({
+    crashes: () => {
+      steps += 1;
+      return steps % 3 === 0;
+    },
+  });
+  const path = '/memories/a.md';
+  const insert = (insert_text: string) => ({ command: 'insert', path, insert_line: 0, insert_text });
+  const make = () =>
+    createAgent({
+      name: 'desk',
+      model: scripted([
+        calls(['memory', create(path, 'one')]),
+        calls(['memory', insert('two')]),
+        calls(['memory', insert('three')]),
+        calls(['memory', view(path)]),
+        { text: 'Done.' },
+      ]),
+      tools,
+    });
+  serveOn(restate, [make()]);
+  const settled = await hostedOn(restate, make()).run('Go.', { labels: { user: '7' } });
+  if (settled.status !== 'finished') throw new Error(`The run is ${settled.status}.`);
+  expect(settled.results.at(-1)?.output).toMatch(/1\tthree\n +2\ttwo\n +3\tone$/);
+  expect(restate.crashed).toBeGreaterThan(2);
+  expect(restate.faults).toEqual([]);
+});
+
+describe('a process that is killed after a note was written, before its result was', () => {
+  const play = async (database: string) => {
+    const start = (last: string) => run(process.execPath, [FIXTURE, database, last]);
+    await expect(start('1')).rejects.toMatchObject({ signal: 'SIGKILL' });
+    await expect(start('2')).rejects.toMatchObject({ signal: 'SIGKILL' });
+    const { stdout } = await start('0');
+    expect(JSON.parse(stdout)).toEqual([
+      'File created successfully at: /memories/a.md',
+      'The file /memories/a.md has been edited.',
+      "Here's the content of /memories/a.md with line numbers:\n     1\tone\n     2\ttwo",
+    ]);
+  };
+
+  it('writes it once in SQLite', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'agentchart-notes-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    await play(join(folder, 'runs.db'));
+  });
+
+  it.skipIf(POSTGRES_BIN === undefined)('writes it once in PostgreSQL', async () => {
+    server ??= startPostgres();
+    await play(await (await server).createDatabase());
+  });
 });
 
 it('a call without a store is refused, and so is a label that cannot be given', async () => {

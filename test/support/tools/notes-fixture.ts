@@ -1,9 +1,10 @@
 /**
- * `node notes-fixture.ts DATABASE N`: a run with three calls of `memory`, begun or resumed. The process kills itself after
+ * `node notes-fixture.ts DATABASE N`, with a file of SQLite or an address of PostgreSQL: a run with three calls of `memory`, begun or resumed. The process kills itself after
  * the function of its Nth call has returned, before the result is in the journal; with 0, it prints the results.
  */
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, systemHost } from '../../../agent/index.ts';
+import { postgres } from '../../../stores/postgres.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { notes } from '../../../tools/notes/index.ts';
 import { calls } from '../engine/agents.ts';
@@ -25,7 +26,7 @@ const host = {
     if (String(returned) === last) process.kill(process.pid, 'SIGKILL');
   },
 };
-const store = sqlite(database);
+const store = database.startsWith('postgres:') ? postgres(database) : sqlite(database);
 const agent = createAgent({ name: 'desk', model, store, host, tools: [notes({ by: 'user' })] });
 const isBegun = (await store.get('run_1')) !== undefined;
 const run = isBegun
