@@ -4,15 +4,16 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
+import { postgres } from '../../../stores/postgres.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 
 /**
- * A process that summarises documents with `agent.map`. `node map-fixture.ts FOLDER DOCUMENTS TOKENS`; a summary costs 100
- * tokens. Files in FOLDER: `runs.db`; `begun`, a line `document N` for each model call. Prints the statuses of the results, in
- * order, as JSON.
+ * A process that summarises documents with `agent.map`. `node map-fixture.ts FOLDER DOCUMENTS TOKENS [DATABASE]`; a summary costs
+ * 100 tokens. Files in FOLDER: `runs.db`, unless DATABASE is the address of a PostgreSQL database; `begun`, a line `document N`
+ * for each model call. Prints the statuses of the results, in order, as JSON.
  */
 
-const [folder = '', documents = '', tokens = ''] = process.argv.slice(2);
+const [folder = '', documents = '', tokens = '', database] = process.argv.slice(2);
 
 const summary = scripted([{ text: 'A summary.', usage: { inputTokens: 90, outputTokens: 10 }, delayMs: 30 }]);
 
@@ -29,7 +30,7 @@ const model: ModelAdapter = {
   },
 };
 
-const store = sqlite(join(folder, 'runs.db'));
+const store = database === undefined ? sqlite(join(folder, 'runs.db')) : postgres(database);
 const agent = createAgent({ name: 'summariser', model, store });
 const inputs = Array.from({ length: Number(documents) }, (_, place) => `Summarise document ${place}.`);
 const results = await agent.map(inputs, {
