@@ -339,6 +339,14 @@ export const COMMANDS = {
     '--result <call>': 'print the full result of this call as JSON instead',
     '--agent <module>': 'agent module to compare the run with: lists version differences',
   },
+  notes: {
+    summary: 'list what models have noted under a label',
+    description:
+      'List what models have noted under a label with `notes()`, with the size of each text, or print one of them. A run keeps them, and the list ends with its id: `delete` deletes it with all that was ever noted.',
+    ...STORE,
+    '--label <name=value>': required(labels('whose notes, such as user=7')),
+    '--path <path>': 'print this note, such as /memories/preferences.md',
+  },
   export: {
     summary: 'export a run to a file',
     description: 'Export a run as JSON: its journal, its state hash, and the runs that it continues.',

@@ -68,6 +68,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
   add('cancel', async () => (await import('./commands/change.ts')).cancel);
   add('runs', async () => (await import('./commands/runs.ts')).runs);
   add('show', async () => (await import('./commands/show.ts')).show);
+  add('notes', async () => (await import('./commands/notes.ts')).notes);
   add('export', async () => (await import('./commands/export.ts')).exportToFile);
   add('replay', async () => (await import('./commands/replay.ts')).replay);
   add('inspect', async () => (await import('./commands/inspect.ts')).inspect);

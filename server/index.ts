@@ -76,8 +76,8 @@ const GATEWAY_NAMES: NamesOf<GatewayOptions & AccessOptions> = {
 };
 
 /**
- * The runs API: `/runs`, `/agents`, `/inbox`, `/events`, `/me` and `/openapi.json`. Drives runs in this process, and resumes those whose process
- * is gone. Throws a `TypeError` without an agent and without a store.
+ * The runs API: `/runs`, `/agents`, `/inbox`, `/notes`, `/regressions`, `/events`, `/me` and `/openapi.json`. Drives runs in
+ * this process, and resumes those whose process is gone. Throws a `TypeError` without an agent and without a store.
  *
  * @example
  * const app = new Hono().route('/', runsApp({ agents: [agent], authorize }));

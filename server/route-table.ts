@@ -18,6 +18,7 @@ import {
   stateQuery,
   stateSchema,
 } from './runs/reading/journal-routes.ts';
+import { notesQuery, notesSchema } from './runs/reading/read-notes.ts';
 import { regressionsQuery, regressionsSchema } from './runs/regressions/read-regressions.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
@@ -192,6 +193,12 @@ export const RUNS_ROUTES = {
     query: inboxQuery,
     tagged: true,
     answer: inboxSchema,
+  },
+  'GET /notes': {
+    summary: 'Read what models have noted under a label with `notes()`: files with their texts.',
+    query: notesQuery,
+    tagged: true,
+    answer: notesSchema,
   },
   'GET /regressions': {
     summary:

@@ -19,6 +19,7 @@ import { forCommands, type listQuery, type startBody } from './commands/request-
 import { readInbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
+import { sendNotes } from './reading/read-notes.ts';
 import { readRegressions } from './regressions/read-regressions.ts';
 import { type RouteParts, type RunRequest, viewHeld, viewStored } from './route-parts.ts';
 import { findRecord } from './run-registry.ts';
@@ -76,6 +77,7 @@ export function runsHandlers(
     'GET /runs/:id/export': ofRun((c, record, { query }) => sendExport(c, record, query, parts)),
     'GET /runs/:id/share': ofRun((c, record, { query }) => sendShared(c, record, query, parts)),
     'GET /inbox': (c, { query }) => readInbox(c, query, parts.inbox),
+    'GET /notes': (c, { query }) => sendNotes(c, store, query),
     'GET /regressions': (c, { query }) => readRegressions(c, query, parts.regressions),
     'GET /events': (c, { query }) => streamAll(c, query, parts),
     'POST /runs/bulk': (c, { body }) => submitToMany(c, body, parts),

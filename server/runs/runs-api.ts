@@ -81,7 +81,17 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const stories = storyHandlers(routes);
   return {
     prefix: '/runs',
-    paths: ['/runs', '/agents', '/inbox', '/regressions', '/events', '/me', '/openapi.json', '/story'],
+    paths: [
+      '/runs',
+      '/agents',
+      '/inbox',
+      '/notes',
+      '/regressions',
+      '/events',
+      '/me',
+      '/openapi.json',
+      '/story',
+    ],
     area: 'runs',
     routes: RUNS_ROUTES,
     add: app => mountRoutes(app, limits, RUNS_ROUTES, { ...runsHandlers(routes), ...stories }),

@@ -14,7 +14,7 @@ import { listAll, type Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { postgres } from '../../stores/postgres.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { notes } from '../../tools/notes/index.ts';
+import { notes, readNotes } from '../../tools/notes/index.ts';
 import { calls } from '../support/engine/agents.ts';
 import { hostedOn, serveOn } from '../support/restate/hosted.ts';
 import { RestateStandIn } from '../support/restate/restate-stand-in.ts';
@@ -102,6 +102,28 @@ for (const { name, open, isMissing = false } of PLACES)
       expect(await messageOf(other(view('/memories/a.md')))).toMatch(/does not exist/);
       const { runs } = await store.list({ agent: 'notes' });
       expect(runs).toMatchObject([{ labels: { user: '7' }, status: 'cancelled', title: 'Notes of user 7' }]);
+    });
+
+    it('are read with their sizes by path; nothing is noted before the first and after their deletion', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      expect(await readNotes(store, { user: '7' })).toBeUndefined();
+      await call(create('/memories/b.md', 'é'));
+      await call(create('/memories/a/a.md', 'Prefers tea.'));
+      await call({ command: 'delete', path: '/memories/b.md' });
+      await call(create('/memories/c.md', 'é'));
+      const read = await readNotes(store, { user: '7' });
+      expect(read?.files).toEqual([
+        { path: '/memories/a/a.md', bytes: 12, text: 'Prefers tea.' },
+        { path: '/memories/c.md', bytes: 2, text: 'é' },
+      ]);
+      const record = await store.get(read?.runId ?? '');
+      expect(record).toMatchObject({ agent: 'notes', updatedAt: read?.changedAt });
+      expect(await readNotes(store, { user: '8' })).toBeUndefined();
+      await store.delete(read?.runId ?? '');
+      expect(await readNotes(store, { user: '7' })).toBeUndefined();
+      for (const labels of [{}, { user: '7', tenant: 'a' }])
+        await expect(readNotes(store, labels)).rejects.toMatchObject({ code: 'input-invalid' });
     });
 
     it('of two writers at once are all kept', async () => {

@@ -240,7 +240,8 @@ function number(text: string, first: number, last: number): string {
     .join('\n');
 }
 
-function formatSize(bytes: number): string {
+/** A size as in `ls -h`: `14B`, `2.5K`. */
+export function formatSize(bytes: number): string {
   const [size, unit] = bytes < 1024 ? [bytes, 'B'] : [bytes / 1024, 'K'];
   return `${Number.isInteger(size) ? size : size.toFixed(1)}${unit}`;
 }

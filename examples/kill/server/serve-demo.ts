@@ -93,7 +93,7 @@ function makeApp(demo: Demo, page: DemoPage): Hono {
     const asset = (await pageAssets()).find(c.req.path);
     return asset === undefined ? await next() : c.body(asset.body, 200, { 'Content-Type': asset.type });
   });
-  app.on(['GET', 'POST'], ['/runs', '/runs/*', '/events', '/inbox', '/regressions', '/agents'], c =>
+  app.on(['GET', 'POST'], ['/runs', '/runs/*', '/events', '/inbox', '/notes', '/regressions', '/agents'], c =>
     forwardRequest(c.req.raw, demo.round),
   );
   app.notFound(c => {
