@@ -1,15 +1,17 @@
-import type { JSX } from 'preact';
+import type { ComponentType } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
+import { later } from '../app/later.tsx';
 import { formatNumber } from '../render/format.ts';
 import { AheadPane } from './ahead-pane.tsx';
 import { ConversationPane } from './conversation/conversation-pane.tsx';
 import { TABS, type Tab, useDesk } from './desk.ts';
 import { JournalPane } from './journal-pane.tsx';
-import { TreePane } from './tree-pane.tsx';
 import { WaterfallPane } from './waterfall-pane.tsx';
 
-const PANES: Readonly<Record<Tab, readonly [name: string, Pane: () => JSX.Element]>> = {
+const TreePane = later(async () => (await import('./tree-pane.tsx')).TreePane);
+
+const PANES: Readonly<Record<Tab, readonly [name: string, Pane: ComponentType]>> = {
   conversation: ['Conversation', ConversationPane],
   waterfall: ['Waterfall', WaterfallPane],
   journal: ['Journal', JournalPane],
