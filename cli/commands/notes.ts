@@ -1,7 +1,8 @@
 import { systemHost } from '../../engine/host/host.ts';
 import { invalidInput } from '../../protocol/error.ts';
+import type { Note } from '../../protocol/notes.ts';
 import { formatSize } from '../../tools/notes/commands.ts';
-import { type Note, readNotes } from '../../tools/notes/folder.ts';
+import { readNotes } from '../../tools/notes/folder.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { formatDistance, plural } from '../render/format.ts';
@@ -9,7 +10,7 @@ import { dim, type Output } from '../render/output.ts';
 import { withExistingStore } from '../store.ts';
 
 /** Lists what models have noted under a label, or prints one note. */
-export const notes: Action<'notes'> = ({ label, path, ...options }) =>
+export const showNotes: Action<'notes'> = ({ label, path, ...options }) =>
   withExistingStore(options, async ({ store, output, commands }) => {
     const found = await readNotes(store, label);
     const of = Object.entries(label)[0]?.join('=') ?? '';
