@@ -11,16 +11,11 @@ import { invalidInput } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { type Labels, readLabels } from '../../protocol/listing/label.ts';
+import { NOTES_ID, type Notes } from '../../protocol/notes.ts';
 import { oncePer } from '../../protocol/once-per.ts';
 import { progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
 import { utf8Length } from '../../text/cut-text.ts';
 import { applyChange, changeSchema, type Files } from './commands.ts';
-
-/** A text that a model has noted. `bytes`: its size in UTF-8. */
-export type Note = { path: string; bytes: number; text: string };
-
-/** What is noted under a label, by path. `runId`: the run that keeps it. `changedAt`: in ms since the epoch. */
-export type Notes = { runId: string; changedAt: number; files: Note[] };
 
 /** The name of the agent of the runs that keep notes, and who noted the entries in them. */
 const NOTES = 'notes';
@@ -66,7 +61,7 @@ export async function readFolder(store: Store, label: Labels) {
 }
 
 function idOf(label: Labels): string {
-  return `${NOTES}_${digestOf(toJson(label))}`;
+  return `${NOTES_ID}${digestOf(toJson(label))}`;
 }
 
 function foldNotes(before: Folder = EMPTY, page: readonly JournalEntry[]): Folder {

@@ -12,7 +12,8 @@ import { tool } from '../tool.ts';
 import { carryOut, commandSchema, type MemoryCommand, ROOT } from './commands.ts';
 import { appendChange, createFolder, EMPTY, readFolder } from './folder.ts';
 
-export { type Note, type Notes, readNotes } from './folder.ts';
+export type { Note, Notes } from '../../protocol/notes.ts';
+export { readNotes } from './folder.ts';
 
 export type NotesOptions = {
   /** The name of the label whose value says whose notes they are, such as `user`. */

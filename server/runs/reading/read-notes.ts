@@ -1,8 +1,9 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { hasLabels, parseLabels } from '../../../protocol/listing/label.ts';
+import type { Notes } from '../../../protocol/notes.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { type Notes, readNotes } from '../../../tools/notes/folder.ts';
+import { readNotes } from '../../../tools/notes/folder.ts';
 import { withLabelsOf } from '../../access/authorize.ts';
 import { fields, optional } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';

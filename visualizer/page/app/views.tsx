@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { NOTES_ID } from '../../../protocol/notes.ts';
 import type { PageSource } from '../data/source.ts';
 import { InboxView } from '../inbox/inbox-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
@@ -8,6 +9,7 @@ import type { PageRoute } from './router.ts';
 
 /** The views that the list does not need are files of their own. */
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
+const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
 const SessionView = later(async () => (await import('../session/session-view.tsx')).SessionView);
 const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
@@ -23,8 +25,10 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
   switch (route.view) {
     case 'runs':
       return <RunsView source={source} query={route.query} />;
-    case 'run':
-      return <RunView key={route.runId} source={source} runId={route.runId} />;
+    case 'run': {
+      const View = route.runId.startsWith(NOTES_ID) ? NotesView : RunView;
+      return <View key={route.runId} source={source} runId={route.runId} />;
+    }
     case 'session':
       return <SessionView key={route.id} source={source} id={route.id} />;
     case 'inbox':

@@ -4,6 +4,7 @@ import { formatCost } from '../../../protocol/listing/cost.ts';
 import { type Signal, useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { omitUndefined } from '../../../protocol/json.ts';
+import { NOTES_ID } from '../../../protocol/notes.ts';
 import { navigate, setQuery, useTitle } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
 import {
@@ -235,7 +236,11 @@ function Row({ runs = [], chosen }: { runs: RunSummary[] | undefined; chosen: Si
         onChange={event => toggle(event.currentTarget.checked)}
       />
       <a class="cells" href={isSession ? sessionPath(session) : runPath(newest.runId)}>
-        <StatusBadge status={status} />
+        {newest.runId.startsWith(NOTES_ID) ? (
+          <span class="status is-cancelled">notes</span>
+        ) : (
+          <StatusBadge status={status} />
+        )}
         <Safe text={title} class="title" />
         <Safe text={agent} class="agent" />
         <Safe
