@@ -22,9 +22,15 @@ import { EngineError } from '../protocol/error.ts';
 import type { HandedTo, RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
-import { hasLabels, type Labels, readLabels } from '../protocol/listing/label.ts';
+import {
+  hasLabels,
+  type Labels,
+  readGivenLabels,
+  readLabels,
+  readThreadId,
+} from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { Store } from '../protocol/store.ts';
+import type { Store, ThreadPlace } from '../protocol/store.ts';
 import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
 import { memory } from '../stores/memory.ts';
 import { filterText } from '../text/text-filter.ts';
@@ -65,10 +71,14 @@ import {
   type SubAgent,
   SubAgents,
 } from './sub-agents.ts';
+import { nextInThread, startInThread, Thread } from './thread.ts';
 
 const AGENT = Symbol.for('agentchart.agent');
 
-/** Options of `agent.open`. `labels`: what the run must be labelled with; it may have other labels too. */
+/**
+ * Options of `agent.open`: `labels` that the run must have, beside others. Options of `agent.thread`: exactly the `labels` of
+ * its runs.
+ */
 export type OpenOptions = { labels?: Labels };
 const OPEN_NAMES = optionNames<OpenOptions>()('labels');
 
@@ -124,6 +134,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
    * creating a run, with `model-missing`, `input-invalid`, `agent-invalid`, `run-exists` (for a given `runId`)
    * or `tool-source-failed`, and if the run to continue does not exist or has not ended.
    *
+   * With `thread`, the runs of a conversation are in one order, and at most one has not ended: if there is one, this sends
+   * it the input and returns it. Rejects with `run-foreign` if that run belongs to another agent.
+   *
    * @example
    * const run = await agent.start('Refund order A-1001');
    * for await (const text of run.text()) process.stdout.write(text);
@@ -137,9 +150,17 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   }
 
   async #start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run<Tools, Output>> {
-    const { continues, signal } = knownStart(options);
-    if (continues !== undefined) await this.#inherited.assertEnded(continues);
-    const run = await this.#begin(input, options);
+    const { continues, signal, thread } = knownStart(options);
+    if (typeof continues === 'string') await this.#inherited.assertEnded(continues);
+    const run =
+      thread === undefined
+        ? await this.#begin(input, options)
+        : await startInThread<Run<Tools, Output>>(this.#threadOf(thread, options), options, {
+            begin: (older, place) => this.#begin(input, { ...options, continues: older, place }),
+            open: runId => this.#attach(runId),
+            input,
+            store: this.store,
+          });
     cancelOn(signal, run);
     return run;
   }
@@ -167,7 +188,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   async #begin(
     input: string | readonly Item[],
-    options: StartOptions & Pick<ResolvedStart, 'inheritedLabels' | 'people'> & ChildStart,
+    options: StartOptions &
+      Pick<ResolvedStart, 'inheritedLabels' | 'people'> &
+      ChildStart & { place?: ThreadPlace },
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run<Tools, Output>> {
     const runId = options.runId ?? this.#host.newId('run');
@@ -183,10 +206,11 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const runContext = await readRunContext(this.#definition, options.runContext);
     await assertToolsAccept(this.name, tools, runContext);
     const { continues } = options;
-    const older = continues === undefined ? undefined : await this.store.get(continues);
+    const older = typeof continues === 'string' ? await this.store.get(continues) : undefined;
+    const { place, ...known } = { ...(await nextInThread(this.store, older, options)), ...options };
     const inheritedLabels = options.inheritedLabels ?? older?.labels ?? {};
     const start = {
-      ...options,
+      ...known,
       inheritedLabels,
       runId,
       tools,
@@ -199,7 +223,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       }),
     };
     const started = this.#describeStart(input, start);
-    return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
+    return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited, place);
   }
 
   async #loadItems({ continues, continuesAt }: Continued): Promise<readonly Item[]> {
@@ -260,6 +284,29 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     refuseUnknownOptions('agent.open', options, OPEN_NAMES, 'input-invalid');
     if (options.labels !== undefined) await this.#assertLabels(runId, readLabels(options.labels));
     return await this.#attach(runId);
+  }
+
+  /**
+   * The conversation with this id and exactly these labels: its messages, its runs, what they spent. There need not be a run
+   * of it yet. Throws `input-invalid`.
+   *
+   * @example
+   * const thread = agent.thread(chatId, { labels: { user: session.userId } });
+   * for (const { role, content } of await thread.messages()) console.log(role, content);
+   * await thread.delete();
+   */
+  thread(id: string, options: OpenOptions = {}): Thread<Run<Tools, Output>> {
+    refuseUnknownOptions('agent.thread', options, OPEN_NAMES, 'input-invalid');
+    return this.#threadOf(id, options);
+  }
+
+  #threadOf(id: string, { labels = {} }: OpenOptions): Thread<Run<Tools, Output>> {
+    const { store } = this;
+    const parts = { store, host: this.#host, filters: this.#definition.textFilters };
+    return new Thread(readThreadId(id), readGivenLabels(labels), {
+      ...parts,
+      open: runId => this.#attach(runId),
+    });
   }
 
   /** Does not reveal which labels a run has. An unknown run passes. */

@@ -15,6 +15,7 @@ import {
   givenLabelsOf,
   type Labels,
   readGivenLabels,
+  readThreadId,
   readTitle,
 } from '../protocol/listing/label.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
@@ -26,8 +27,17 @@ import { checkLimits, checkPrices, checkUsage } from './agent-options.ts';
 export type StartOptions<RunContext = unknown> = {
   /** Whether model turns are streamed. Default: the agent's `stream`. The journal is the same either way. */
   stream?: boolean;
-  /** The id of an ended run whose transcript the new run starts with. */
-  continues?: string;
+  /**
+   * The id of the conversation that the run belongs to, which has exactly the `labels`. `start` continues the latest run of
+   * the thread if it has ended. Otherwise it sends the input to that run and returns it: the options for a new run do not
+   * count then.
+   */
+  thread?: string;
+  /**
+   * The id of an ended run whose transcript the new run starts with. With `thread`: instead of that of the thread's latest
+   * run, which must have ended; `null` for none.
+   */
+  continues?: string | null;
   /**
    * Labels to find the run by, such as `{ user: '7', tenant: 'a' }`: at most 16, with names of up to 64 and values of up
    * to 256 characters; the name `chat` is reserved. The runs of its sub-agents and its forks have them too. Default:
@@ -73,12 +83,15 @@ export type StartArguments<RunContext> = undefined extends RunContext
   : [options: StartOptions<RunContext> & { runContext: RunContext }];
 
 /** The options of `agent.start` for a loop that an actor runs. */
-export type LoopStart<RunContext = unknown> = Omit<StartOptions<RunContext>, 'continues' | 'signal'>;
+export type LoopStart<RunContext = unknown> = Omit<
+  StartOptions<RunContext>,
+  'continues' | 'thread' | 'signal'
+>;
 
 const INPUT_NAMES = optionNames<LoopStart>()(
   'stream chat labels by title limits runContext onLimit paused holdsAtEnd runId launch request sent inherits',
 );
-const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
+const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, thread: true, signal: true };
 const LAUNCH_NAMES = optionNames<NonNullable<StartOptions['launch']>>()('module model request');
 
 export function knownStart(options: StartOptions): StartOptions {
@@ -166,7 +179,8 @@ export function beginJournal(
       paused: options.paused === true ? true : undefined,
       labels: labelsOf(options),
       title: options.title === undefined ? undefined : readTitle(options.title),
-      continues: options.continues,
+      thread: options.thread === undefined ? undefined : readThreadId(options.thread),
+      continues: options.continues ?? undefined,
       continuesAt: options.continuesAt,
       handedTo: options.handedTo,
       handedBy: options.handedBy,

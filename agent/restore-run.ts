@@ -21,7 +21,7 @@ export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): 
   if (known !== undefined) throw describeMismatch(runId, known.seq, seq);
   const read = readImage(image, runId);
   const restored = restoreImage(read, runId);
-  const { agent, startedAt, labels = {}, parent, transcript } = restored.context;
+  const { agent, startedAt, labels = {}, thread, parent, transcript } = restored.context;
   assertOwn(agent.name, runId);
   const older = read.inherited ?? (await loadInherited(restored.context));
   const state = makeImage(restored, older);
@@ -36,7 +36,7 @@ export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): 
     state,
     chart: writerOf(read).chart,
     ...(parent !== null && { parent }),
-    ...omitUndefined({ agentVersion: agent.version }),
+    ...omitUndefined({ thread, agentVersion: agent.version }),
   });
   return runId;
 }

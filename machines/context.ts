@@ -124,6 +124,8 @@ export type Context = {
   handedBy?: string;
   /** The run's labels, if it has any. The runs of its sub-agents get them too. */
   labels?: Labels;
+  /** The id of the thread that the run belongs to. */
+  thread?: string;
   /** For a child run: the call of the parent run. */
   parent: { runId: string; callId: string } | null;
   startedAt: number;
@@ -236,6 +238,7 @@ export function createContext(started: RunStarted): Context {
       continuesAt: started.continuesAt,
       handedBy: started.handedBy,
       labels: started.labels,
+      thread: started.thread,
     }),
     parent: started.parent ?? null,
     startedAt: started.at,

@@ -4,7 +4,7 @@ import { runConfigSchema, runParamsSchema } from './config.ts';
 import { breakpointsSchema, matchedSchema } from './debugger/breakpoint.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
-import { labelsSchema, titleSchema } from './listing/label.ts';
+import { labelsSchema, threadSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
 import { contentSchema, isContentOf } from './schemas/content.ts';
 import { lazyObject, lazySchema, lazyUnion } from './schemas/lazy-schema.ts';
@@ -235,6 +235,8 @@ const runStartedSchema = lazySchema(() =>
     /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
     runContext: z.exactOptional(contentJson),
     labels: z.exactOptional(labelsSchema),
+    /** The id of the thread that the run belongs to, with its labels. A child run belongs to none. */
+    thread: z.exactOptional(threadSchema),
     title: z.exactOptional(contentSchema(titleSchema)),
     continues: optionalText,
     /** With `continues`: up to which entry, for a run that had not ended. It is in the middle of a round, which `input` continues. */

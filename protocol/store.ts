@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { EngineError } from './error.ts';
 import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import { isJsonObject, type JsonValue } from './json.ts';
-import { type Labels, labelsSchema } from './listing/label.ts';
+import { type Labels, labelsSchema, threadSchema } from './listing/label.ts';
 import { lazyObject, lazySchema } from './schemas/lazy-schema.ts';
 
 /** The driver that holds a lease. */
@@ -71,8 +71,12 @@ export const listFilterSchema = lazySchema(() =>
     status: z.exactOptional(runStatusSchema),
     /** The agent's name. */
     agent: name,
-    /** Labels that the run has, with these values; it may have others. */
+    /** Labels that the run has, with these values; it may have others, unless `thread` is given. */
     labels: z.exactOptional(labelsSchema),
+    /** The id of a thread: its runs, with their forks, and no others. A thread has exactly the labels of `labels`. */
+    thread: z.exactOptional(threadSchema),
+    /** `true`: of each thread only the latest run, and no run outside threads. */
+    latest: z.exactOptional(z.literal(true)),
     /** The id of the run whose sub-agents' runs to list. */
     parent: name,
     /** Part of the title, in upper or lower case. */
@@ -119,6 +123,13 @@ export type RunRecord = Progress & {
    */
   redactions: number;
   continues?: string;
+  /** The id of the thread that the run belongs to; a thread is its id with the labels of its runs. */
+  thread?: string;
+  /**
+   * The place of the run in its thread, from 1; the latest run has the highest. Absent for a run that nobody continues
+   * the thread with: a fork, unless it took a place, and a run whose successor took its place.
+   */
+  place?: number;
   /** For a child run: the call of the parent run that started it. */
   parent?: { runId: string; callId: string };
   /** The run whose journal was copied, and the last entry of the copy. */
@@ -160,13 +171,21 @@ export type CopySource = Pick<RunRecord, 'runId' | 'redactions'>;
 /**
  * The initial events after `run.started`, and the run after them, as in `Standing`. `source`: the run that the events are
  * a copy of. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs, at most one of each.
+ * `place`: which place a run of a thread takes; none without it.
  */
 export type JournalRest = Pick<Standing, 'status' | 'progress' | 'wakeAt'> & {
   events: readonly RunEvent[];
   blobs?: readonly { digest: string; text: string }[];
   beside?: readonly StandingChange[];
   source?: CopySource;
+  place?: ThreadPlace;
 };
+
+/**
+ * The place after the latest run of the thread, which is `after` as the caller read it (`null` for a thread without
+ * runs) and has ended; or the place of the run `of`, which then has none.
+ */
+export type ThreadPlace = { after: string | null } | { of: string };
 
 /** One page of a list. `next` is the cursor of the following page; absent at the end. */
 export type RunList = { runs: RunRecord[]; next?: string };
@@ -187,7 +206,16 @@ export type StoredSnapshot = { seq: number; state: JsonValue };
 
 export type AdoptedRun = Pick<
   RunRecord,
-  'runId' | 'agent' | 'title' | 'labels' | 'parent' | 'createdAt' | 'seq' | 'agentVersion' | 'chart'
+  | 'runId'
+  | 'agent'
+  | 'title'
+  | 'labels'
+  | 'thread'
+  | 'parent'
+  | 'createdAt'
+  | 'seq'
+  | 'agentVersion'
+  | 'chart'
 > &
   Pick<Standing, 'status' | 'progress' | 'wakeAt'> & { state: JsonValue };
 
@@ -274,6 +302,22 @@ export function changedRun(runId: string): EngineError {
 export function isChangedRun(error: unknown): boolean {
   if (!(error instanceof EngineError) || error.code !== 'refused') return false;
   return isJsonObject(error.details) && error.details.changed === true;
+}
+
+/** The error for a run that cannot take its place, because the latest run of its thread is another one or has not ended. */
+export function changedThread(thread: string, latest: string | null): EngineError {
+  const what =
+    latest === null ? 'has no runs' : `has the run "${latest}", which is its latest now or has not ended`;
+  const message = `Thread "${thread}" ${what}, so no run was begun in it. Read the thread again and decide again.`;
+  return new EngineError('refused', message, { thread, latest });
+}
+
+/** The latest run of the thread, for an error of `changedThread`; `undefined` for other errors. */
+export function latestIn(error: unknown): { latest: string | null } | undefined {
+  if (!(error instanceof EngineError) || error.code !== 'refused' || !isJsonObject(error.details))
+    return undefined;
+  const { latest } = error.details;
+  return latest === null || typeof latest === 'string' ? { latest } : undefined;
 }
 
 /** A lease as its holder knows it. */
@@ -412,7 +456,8 @@ export interface Store {
   /**
    * Creates a journal with `event` as entry 1, followed by `rest`, and claims the run if `claim` is given, all in one
    * commit. Creates nothing and rejects as changed if a run that `rest` changes is not as expected, or its source was
-   * redacted meanwhile or deleted.
+   * redacted meanwhile or deleted; and with `changedThread` if the run cannot take its place. So the runs of a thread are
+   * in one order, and at most one with a place has not ended.
    */
   create(
     event: RunStarted,
@@ -421,7 +466,8 @@ export interface Store {
   ): Promise<{ epoch: number; seq: number }>;
   /**
    * Imports a run from another store at `seq`. The journal in this store begins after that entry; `state` becomes the
-   * snapshot. The run has no lease.
+   * snapshot. The run has no lease. A run of a thread takes the place after the latest; rejects with `changedThread` if
+   * that one has not ended.
    */
   adopt(run: AdoptedRun): Promise<void>;
   /**
@@ -503,12 +549,12 @@ export interface Store {
   /** Returns the runs that this run continues, oldest first, ending with the run itself. `get` has the rest of a record. */
   chain(runId: string): Promise<RunLink[]>;
   /**
-   * Deletes the run and its child runs in one commit, with all data that no other run uses: entries, snapshots, items,
-   * blobs. Returns their ids, its own first. Rejects with `refused` while one of them is driven, while the parent run
+   * Deletes the run, or several, and its child runs in one commit, with all data that no other run uses: entries,
+   * snapshots, items, blobs. Returns their ids, its own first. Rejects with `refused` while one of them is driven, while the parent run
    * has not ended, and, without `cascade`, while another run continues or waits for one of them. After `store-locked`,
    * here and in `redact`, the deletion may be done while the store's log still has the bytes: read the run again.
    */
-  delete(runId: string, options?: DeleteOptions): Promise<string[]>;
+  delete(runIds: string | readonly string[], options?: DeleteOptions): Promise<string[]>;
   /**
    * Deletes the runs that ended before a time, each with its child runs, in several commits. Returns their ids. Spares
    * runs that have not ended, that are driven, or that another run which stays continues or waits for; a child run goes

@@ -26,6 +26,7 @@ import {
   redactionChecks,
   removalChecks,
 } from './conformance/removal-checks.ts';
+import { sharedThreadChecks, threadChecks } from './conformance/thread-checks.ts';
 import { workChecks } from './conformance/work-checks.ts';
 
 export type { StoreCheck, StoreUnderTest };
@@ -45,13 +46,13 @@ export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
   const { reopen, openAgain, disconnect } = tested;
   const always = [
     ...[journalChecks, claimChecks, contentChecks, lookupChecks, listChecks, blobChecks],
-    ...[deltaChecks, feedChecks, removalChecks, redactionChecks, pruneChecks, workChecks],
+    ...[deltaChecks, feedChecks, removalChecks, redactionChecks, pruneChecks, workChecks, threadChecks],
   ];
   const lasting = [
     ...[lastingJournalChecks, lastingContentChecks, lastingRemovalChecks],
     ...[lastingListChecks, lastingFeedChecks],
   ];
-  const shared = [sharedFeedChecks, watchChecks, disconnect ? connectionChecks : {}];
+  const shared = [sharedFeedChecks, watchChecks, sharedThreadChecks, disconnect ? connectionChecks : {}];
   const timed = withClock(tested);
   return [...always, ...(reopen ? lasting : []), ...(openAgain ? shared : [])]
     .flatMap(checks => Object.entries(checks))

@@ -1,6 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
-import { hasLabels } from '../protocol/listing/label.ts';
+import { hasLabels, type Labels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   type FeedQuery,
@@ -23,7 +23,7 @@ export type ListQuery = Omit<ListFilter, 'cursor' | 'onDamaged'> &
   };
 
 const NAMES = optionNames<ListFilter>()(
-  'status agent labels parent text since before order limit cursor onDamaged',
+  'status agent labels thread latest parent text since before order limit cursor onDamaged',
 );
 
 export function readListFilter(given: ListFilter): ListQuery {
@@ -48,15 +48,21 @@ export function readListFilter(given: ListFilter): ListQuery {
   };
 }
 
-type Listed = Pick<RunRecord, 'status' | 'agent' | 'labels' | 'parent' | 'title' | 'createdAt' | 'runId'>;
+type Listed = Pick<
+  RunRecord,
+  'status' | 'agent' | 'labels' | 'thread' | 'place' | 'parent' | 'title' | 'createdAt' | 'runId'
+>;
 
 /** Returns the matching records after the place of the cursor, in the order of the list; `limit` is not applied. */
 export function choose<Record extends Listed>(records: readonly Record[], query: ListQuery): Record[] {
-  const { status, agent, labels, parent, text, since, before, order, after } = query;
+  const { status, agent, labels, thread, latest, parent, text, since, before, order, after } = query;
+  const inThread =
+    thread === undefined ? records : records.filter(record => isIn(record, { thread, labels }));
+  const found = latest === true ? latestOf(inThread) : inThread;
   const sign = order === 'asc' ? 1 : -1;
   const compare = (a: ListPlace, b: ListPlace) =>
     sign * (a.createdAt - b.createdAt || (a.runId < b.runId ? -1 : 1));
-  return records
+  return found
     .filter(
       record =>
         (status === undefined || record.status === status) &&
@@ -69,6 +75,21 @@ export function choose<Record extends Listed>(records: readonly Record[], query:
         (after === undefined || (record.runId !== after.runId && compare(record, after) > 0)),
     )
     .sort(compare);
+}
+
+function isIn(record: Listed, { thread, labels }: { thread: string; labels: Labels }): boolean {
+  return record.thread === thread && canonicalJson({ ...record.labels }) === canonicalJson({ ...labels });
+}
+
+function latestOf<Record extends Listed>(records: readonly Record[]): Record[] {
+  const byThread = new Map<string, Record>();
+  for (const record of records) {
+    const { thread, labels, place } = record;
+    if (thread === undefined || place === undefined) continue;
+    const key = canonicalJson([thread, { ...labels }]);
+    if (place > (byThread.get(key)?.place ?? 0)) byThread.set(key, record);
+  }
+  return [...byThread.values()];
 }
 
 export function foldText(text: string): string {

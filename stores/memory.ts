@@ -11,6 +11,7 @@ import {
   type Store,
   type StoredText,
   type StoreFeed,
+  type ThreadPlace,
   type WorkRequest,
 } from '../protocol/store.ts';
 import { decodeJson, decodeOwnEntry, encodeEvent } from './journal-text.ts';
@@ -45,8 +46,10 @@ import {
   missingInEmpty,
   missingRun,
   NO_REST,
+  placeOf,
   redactIn,
   refuseAppend,
+  threadKeyOf,
   unknownProgress,
 } from './run-record.ts';
 import { Watchers } from './watchers.ts';
@@ -62,6 +65,8 @@ export function memory(): Store {
   // 2. Every refusal comes before any change.
   // 3. The store shares no data with callers: it keeps events and snapshots as JSON.
   const runs = new Map<string, Run>();
+  /** The runs of each thread that have a place, in order. */
+  const lines = new Map<string, Run[]>();
   const watchers = new Watchers();
   const { feed, ...places } = makeFeed(find);
   let isClosed = false;
@@ -105,8 +110,34 @@ export function memory(): Store {
     write(run, claimed);
   }
 
+  /** The place of a new run, as `placeOf`, and what takes it: nothing changes before that. */
+  function findPlace(started: Pick<RunRecord, 'thread' | 'labels'>, wanted: ThreadPlace | undefined) {
+    const key = threadKeyOf(started) ?? '';
+    const line = lines.get(key) ?? [];
+    const old = wanted !== undefined && 'of' in wanted ? runs.get(wanted.of) : undefined;
+    const latest = line.at(-1)?.record;
+    const place = placeOf(started, wanted, {
+      latest: () => latest && { ...latest, place: latest.place ?? 0 },
+      free: () => old?.record.place,
+    });
+    return (run: Run) => {
+      if (old !== undefined) delete old.record.place;
+      if (place === undefined) return;
+      run.record.place = place;
+      if (old === undefined) line.push(run);
+      else line[line.indexOf(old)] = run;
+      lines.set(key, line);
+    };
+  }
+
   function remove(runIds: readonly string[]): void {
+    const gone = runIds.flatMap(id => runs.get(id) ?? []);
     for (const id of runIds) runs.delete(id);
+    for (const key of new Set(gone.flatMap(({ record }) => threadKeyOf(record) ?? []))) {
+      const left = (lines.get(key) ?? []).filter(({ record }) => runs.has(record.runId));
+      if (left.length > 0) lines.set(key, left);
+      else lines.delete(key);
+    }
     places.drop(runIds);
   }
 
@@ -131,7 +162,11 @@ export function memory(): Store {
       },
     },
 
-    async create(event, claim, { events: rest, beside = [], blobs = [], source, ...standing } = NO_REST) {
+    async create(
+      event,
+      claim,
+      { events: rest, beside = [], blobs = [], source, place, ...standing } = NO_REST,
+    ) {
       const entries = [event, ...rest].map(encode);
       const { runId, at } = event;
       if (open().has(runId)) throw existingRun(runId);
@@ -142,10 +177,12 @@ export function memory(): Store {
       const origin = event.forkOf && runs.get(event.forkOf.runId);
       const { status, wakeAt, progress } = standing;
       const run = makeRun({ ...describeStart(event), status, updatedAt: at }, { progress, wakeAt });
+      const takePlace = findPlace(run.record, place);
       for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
       for (const { digest, text } of blobs) run.blobs.set(digest, new TextEncoder().encode(text));
       const claimed = claim && encode(recordClaim(claim, 1, undefined));
       runs.set(runId, run);
+      takePlace(run);
       for (const entry of entries) write(run, entry);
       for (const { run: other, change } of changes) recordStanding(other, change, at);
       if (claim && claimed) grant(run, claim, claimed);
@@ -157,7 +194,12 @@ export function memory(): Store {
       const { runId, createdAt } = adopted;
       if (open().has(runId)) throw existingRun(runId);
       const run = makeRun({ ...adopted, updatedAt: createdAt }, { progress, wakeAt, base: seq });
-      runs.set(runId, { ...run, snapshot: { seq, state: JSON.stringify(state) } });
+      const takePlace = findPlace(run.record, {
+        after: lines.get(threadKeyOf(run.record) ?? '')?.at(-1)?.record.runId ?? null,
+      });
+      run.snapshot = { seq, state: JSON.stringify(state) };
+      runs.set(runId, run);
+      takePlace(run);
       watchers.notifyWork();
     },
 
@@ -253,8 +295,10 @@ export function memory(): Store {
 
     async list(filter = {}) {
       const query = readListFilter(filter);
+      const key = query.latest === true ? threadKeyOf(query) : undefined;
+      const among = key === undefined ? [...open().values()] : (lines.get(key) ?? []).slice(-1);
       const found = choose(
-        [...open().values()].map(({ record }) => record),
+        among.map(({ record }) => record),
         query,
       );
       const last = found.length > query.limit ? found[query.limit - 1] : undefined;
@@ -280,8 +324,8 @@ export function memory(): Store {
 
     chain: async runId => followChain(runId, linkOf),
 
-    async delete(runId, options = {}) {
-      const doomed = planDeletion(kinshipOf(open()), runId, options);
+    async delete(runIds, options = {}) {
+      const doomed = planDeletion(kinshipOf(open()), runIds, options);
       remove(doomed);
       return doomed;
     },

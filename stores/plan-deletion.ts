@@ -17,11 +17,15 @@ export type Waiting = { runId: string; awaited: ReadonlySet<string> };
 
 const DELETE_NAMES: NamesOf<DeleteOptions> = { cascade: true, now: true, isDead: true };
 
-/** The ids to delete, `runId` first; forks stay, unless they wait for a child. Throws as `Store.delete`. */
-export function planDeletion(kinship: Kinship, runId: string, options: DeleteOptions): string[] {
+/** The ids to delete, `runIds` first; forks stay, unless they wait for a child. Throws as `Store.delete`. */
+export function planDeletion(
+  kinship: Kinship,
+  runIds: string | readonly string[],
+  options: DeleteOptions,
+): string[] {
   refuseUnknownOptions('store.delete', options, DELETE_NAMES, 'input-invalid');
   const { cascade = false, now = Date.now(), isDead = () => false } = options;
-  const doomed = new Set([runId]);
+  const doomed = new Set([runIds].flat());
   for (const id of doomed) {
     for (const childId of kinship.childrenOf(id)) doomed.add(childId);
     if (cascade) for (const later of kinship.continuationsOf(id)) doomed.add(later);

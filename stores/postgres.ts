@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import type { Labels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { Store } from '../protocol/store.ts';
+import { changedThread, type RunRecord, type Store } from '../protocol/store.ts';
 import { decodeJson } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter, WHOLE } from './list-query.ts';
@@ -14,6 +16,7 @@ import { makeListener, NOTIFY_WORK, topicOf } from './postgres/listener.ts';
 import {
   countRuns,
   dropRuns,
+  findLatest,
   findRuns,
   LINK,
   locateRun,
@@ -35,6 +38,7 @@ import {
   NO_REST,
   redactIn,
   refuseAppend,
+  threadKeyOf,
 } from './run-record.ts';
 import { escapeText, type Transaction, toLease, toLinks, toRecord, toRunList } from './sql/rows.ts';
 import { Watchers } from './watchers.ts';
@@ -100,6 +104,16 @@ function makeStore(database: Database, now: () => number): Store {
   const appends = makeAppends(database, now);
   const query: Transaction = (text, ...values) => database.query(text, ...values);
   const locate = (runId: string) => locateRun(query, runId);
+  /** Throws why a run was not inserted: it exists, or could not take its place. */
+  const refuseNew = async ({
+    runId,
+    thread,
+    labels,
+  }: Pick<RunRecord, 'runId' | 'thread'> & { labels?: Labels }) => {
+    const key = threadKeyOf(omitUndefined({ thread, labels }));
+    if (thread === undefined || (await store.get(runId)) !== undefined) throw existingRun(runId);
+    throw changedThread(thread, await findLatest(query, key));
+  };
   const store: Store = {
     deltas: postgresDeltas(query),
     feed: postgresFeed(database, now),
@@ -111,25 +125,27 @@ function makeStore(database: Database, now: () => number): Store {
       if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
       const commit = randomUUID();
       const wakeInMs = appends.untilOf(rest.wakeAt);
-      const insert = insertRun({ event, rest, events, claim, commit, wakeInMs });
+      const created = { event, rest, events, claim, commit, wakeInMs };
+      const old = rest.place !== undefined && 'of' in rest.place ? rest.place.of : undefined;
       const find = () => appends.findCommit(escapeText(event.runId), events.length, commit);
-      const made = await (beside.length === 0 && blobs.length === 0
-        ? database.queryOnce(...insert, find)
-        : appends.insertWith(insert, { beside, blobs }));
-      if (made.length === 0 && source !== undefined)
+      const made = await (beside.length === 0 && blobs.length === 0 && old === undefined
+        ? database.queryOnce(...insertRun(created), find)
+        : appends.insertWith(created, old, { beside, blobs }));
+      if (made.length > 0) return { epoch, seq: events.length };
+      if (source !== undefined)
         assertUnredacted(source.runId, await store.get(source.runId), source.redactions);
-      if (made.length === 0) throw existingRun(event.runId);
-      return { epoch, seq: events.length };
+      return await refuseNew(event);
     },
 
     async adopt(run) {
       const { runId, seq, state } = run;
-      const insert = insertAdopted(run, appends.untilOf(run.wakeAt));
+      const after = await findLatest(query, threadKeyOf(run));
+      const insert = insertAdopted(run, appends.untilOf(run.wakeAt), after);
       const made = await database.queryOnce(...insert, async () => {
         const snapshot = await store.loadSnapshot(runId);
         return snapshot?.seq === seq && JSON.stringify(snapshot.state) === JSON.stringify(state) ? [{}] : [];
       });
-      if (made.length === 0) throw existingRun(runId);
+      if (made.length === 0) await refuseNew(run);
     },
 
     async append(runId, guard, events, standing) {
@@ -269,10 +285,11 @@ function makeStore(database: Database, now: () => number): Store {
       return followChain(runId, id => links.get(id));
     },
 
-    async delete(runId, given = {}) {
+    async delete(runIds, given = {}) {
       const options = { ...given, now: given.now ?? now() };
       return await database.transact(async query => {
-        const doomed = planDeletion(await readKinship(query, [runId], options.now), runId, options);
+        const kinship = await readKinship(query, [runIds].flat(), options.now);
+        const doomed = planDeletion(kinship, runIds, options);
         await dropRuns(query, doomed);
         return doomed;
       });

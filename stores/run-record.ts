@@ -1,12 +1,14 @@
+import { hashOf } from '../protocol/content/digest.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { titleOf } from '../protocol/listing/label.ts';
+import { type Labels, titleOf } from '../protocol/listing/label.ts';
 import {
   type AppendGuard,
   type AppendResult,
   type CopySource,
   changedRun,
+  changedThread,
   type JournalRest,
   type Progress,
   type Redacted,
@@ -16,6 +18,7 @@ import {
   type RunStatus,
   type Standing,
   type Store,
+  type ThreadPlace,
 } from '../protocol/store.ts';
 import { describeDamage, lostEntries } from './journal-text.ts';
 
@@ -110,7 +113,7 @@ export function countByStatus(counts: readonly Record<string, unknown>[]): Recor
 }
 
 export function describeStart(event: RunStarted) {
-  const { runId, at, agent, chart, labels = {}, parent, forkOf, continues } = event;
+  const { runId, at, agent, chart, labels = {}, thread, parent, forkOf, continues } = event;
   return {
     runId,
     agent: agent.name,
@@ -118,8 +121,46 @@ export function describeStart(event: RunStarted) {
     labels: { ...labels },
     chart,
     createdAt: at,
-    ...omitUndefined({ agentVersion: agent.version, parent, forkOf, continues }),
+    ...omitUndefined({ agentVersion: agent.version, thread, parent, forkOf, continues }),
   };
+}
+
+/** What all runs of a thread have in common, as 64 hex digits; `undefined` for a run outside threads. */
+export function threadKeyOf({
+  thread,
+  labels = {},
+}: {
+  thread?: string;
+  labels?: Labels;
+}): string | undefined {
+  return thread === undefined ? undefined : hashOf([thread, { ...labels }]);
+}
+
+/** The latest run of a thread as stores read it. */
+export type LatestRun = Required<Pick<RunRecord, 'runId' | 'status' | 'place'>>;
+
+/** The place after the latest run of the thread. Throws `changedThread` if it has not ended, or is not `after`. */
+function placeAfter(
+  thread: string,
+  latest: LatestRun | undefined,
+  after: string | null | undefined = latest?.runId ?? null,
+): number {
+  if (latest === undefined ? after === null : latest.runId === after && !isOpen(latest))
+    return (latest?.place ?? 0) + 1;
+  throw changedThread(thread, latest?.runId ?? null);
+}
+
+/**
+ * The place that a new run takes in its thread. `free` takes it from a run, and returns it; `latest` finds the latest
+ * run. Throws `changedThread`.
+ */
+export function placeOf(
+  { thread }: { thread?: string | undefined },
+  place: ThreadPlace | undefined,
+  { latest, free }: { latest(): LatestRun | undefined; free(runId: string): number | undefined },
+): number | undefined {
+  if (thread === undefined || place === undefined) return undefined;
+  return 'of' in place ? free(place.of) : placeAfter(thread, latest(), place.after);
 }
 
 export function unknownProgress(status: RunStatus): Progress {

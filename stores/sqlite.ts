@@ -11,7 +11,15 @@ import { decodeJson, encodeEvent } from './journal-text.ts';
 import { assertUndriven, recordClaim, refuseClaim } from './lease.ts';
 import { foldText, readListFilter, WHOLE } from './list-query.ts';
 import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
-import { assertUnredacted, countByStatus, isOpen, NO_REST, redactIn, refuseAppend } from './run-record.ts';
+import {
+  assertUnredacted,
+  countByStatus,
+  isOpen,
+  NO_REST,
+  redactIn,
+  refuseAppend,
+  threadKeyOf,
+} from './run-record.ts';
 import { escapeText, newRunOf, readRedaction, toLease, toRunList } from './sql/rows.ts';
 import { Connection } from './sqlite/connection.ts';
 import { sqliteDeltas, sqliteFeed, watchChanges } from './sqlite/feed.ts';
@@ -29,6 +37,7 @@ import {
   describeRun,
   dropBlob,
   findCandidates,
+  findLatest,
   findRunRows,
   insertRunRow,
   locateRunRow,
@@ -90,7 +99,7 @@ function makeStore(connection: Connection): Store {
         for (const change of rest.beside ?? []) changeStanding(sql, change, event.at);
         const { source } = rest;
         if (source) assertUnredacted(source.runId, describeRun(sql, source.runId), source.redactions);
-        const position = insertRunRow(sql, newRunOf(event, rest));
+        const position = insertRunRow(sql, newRunOf(event, rest), rest.place);
         if (event.forkOf !== undefined) sql.shareBlobs.run(position.run, escapeText(event.forkOf.runId));
         const { run, seq } = writeEvents(sql, event.runId, position, events, texts);
         for (const blob of rest.blobs ?? []) writeBlobRow(sql, event.runId, blob);
@@ -104,7 +113,8 @@ function makeStore(connection: Connection): Store {
     async adopt({ seq, state, ...adopted }) {
       const packed = packState(state);
       await connection.write(sql => {
-        const { run } = insertRunRow(sql, { ...adopted, base: seq });
+        const after = findLatest(sql, threadKeyOf(adopted) ?? null)?.runId ?? null;
+        const { run } = insertRunRow(sql, { ...adopted, base: seq }, { after });
         writeSnapshot(sql, { runId: adopted.runId, run, seq }, packed);
       });
     },
@@ -220,9 +230,9 @@ function makeStore(connection: Connection): Store {
 
     chain: runId => connection.query(sql => readChain(sql, runId)),
 
-    async delete(runId, options = {}) {
+    async delete(runIds, options = {}) {
       const removed = await connection.write(sql =>
-        removeRuns(sql, planDeletion(makeKinship(sql), runId, options)),
+        removeRuns(sql, planDeletion(makeKinship(sql), runIds, options)),
       );
       await connection.purge();
       return removed;

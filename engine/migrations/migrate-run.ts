@@ -31,7 +31,8 @@ import { adviseOn, versionMismatch } from '../versions/version-mismatch.ts';
  * G3 A run is migrated once: the successor's id is derived from its id.
  * G4 A migration that ends the old runs does so in the commit that creates the successor. Until then the successors of
  *    child runs have the status `cancelled`, and a later migration replaces them.
- * G5 Calls that the old run started and did not settle are in doubt in the successor, with their keys: a process with
+ * G5 The successor of a run of a thread takes its place there, in the same commit.
+ * G6 Calls that the old run started and did not settle are in doubt in the successor, with their keys: a process with
  *    the old program may have completed them, or still may.
  */
 
@@ -125,6 +126,7 @@ async function beginSuccessor(parts: MigrateParts, succession: Succession): Prom
     ...rest,
     ...(isHeldBack ? { status: 'cancelled' } : standing),
     ...(parent === undefined && { beside }),
+    ...(started.thread !== undefined && { place: { of: runId } }),
     source: { runId, redactions },
   });
   parts.host.reach?.('create.after');

@@ -103,8 +103,8 @@ export function exportedStanding(entries: readonly JournalEntry[], state: ChartS
 
 /** The first difference of a store's record from its journal, in words, or `null`. Leases are not journaled. */
 export function compareRecord(record: RunRecord, started: RunStarted, standing: Standing): string | null {
-  const { agent, continues, labels = {} } = started;
-  const journaled = { ...standing, agent: agent.name, continues, labels };
+  const { agent, continues, labels = {}, thread } = started;
+  const journaled = { ...standing, agent: agent.name, continues, labels, thread };
   const isEqual = (key: keyof typeof journaled) =>
     key === 'labels'
       ? canonicalJson(record.labels) === canonicalJson(labels)
@@ -115,7 +115,7 @@ export function compareRecord(record: RunRecord, started: RunStarted, standing: 
   return `${key} is ${was}, but ${is} according to the journal`;
 }
 
-const KEYS = ['labels', 'agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt'] as const;
+const KEYS = ['labels', 'thread', 'agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt'] as const;
 
 /*
  * The hash chain of an export: the hash of each entry covers the previous hash, so an entry that was changed, removed,

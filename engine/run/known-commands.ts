@@ -29,7 +29,7 @@ const OTHERS = {
   editTranscript: optionNames<CommandOptions>()('by as requestId'),
   retry: optionNames<RetryOptions>()('by as requestId force'),
   fork: optionNames<{ at: number } & ForkOptions>()(
-    'at runId by as message commands paused replayTools model request',
+    'at runId by as message commands paused replayTools inThread model request',
   ),
 };
 

@@ -21,6 +21,7 @@ import type {
   RunCommand,
   YieldOptions,
 } from '../../protocol/run-command.ts';
+import type { ThreadPlace } from '../../protocol/store.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { drivesOf } from '../driver/drives.ts';
 import type { RunOptions, RunSupervisor } from '../driver/run-options.ts';
@@ -150,13 +151,15 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /**
-   * Creates a run in its store, claimed if the store grants leases, and starts driving it. Rejects with `run-exists`.
+   * Creates a run in its store, claimed if the store grants leases, and starts driving it. Rejects with `run-exists`, and
+   * with `changedThread` if it cannot take its place.
    * @internal
    */
   static async begin<Tools, Output>(
     options: RunOptions,
     started: RunStarted,
     inherited: readonly Item[],
+    place?: ThreadPlace,
   ): Promise<Run<Tools, Output>> {
     const { store, host, owner, isDead, leaseMs } = options;
     const { state } = initial(started);
@@ -165,7 +168,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const create = async () => {
       host.reach?.('create.before');
       const claim = drives.isDraining ? undefined : { owner, isDead, leaseMs, now: leasedAt.wall };
-      const { epoch, seq } = await store.create(started, claim, { events: [], ...standingOf(state) });
+      const rest = { events: [], ...standingOf(state), ...omitUndefined({ place }) };
+      const { epoch, seq } = await store.create(started, claim, rest);
       host.reach?.('create.after');
       const run = new Run<Tools, Output>(options, { state, seq, redactions: 0, snapshotSeq: 0 }, inherited);
       run.#supervisor.begin(epoch, leasedAt, inherited);

@@ -1,6 +1,14 @@
 import { connect, HttpCallError, Opts } from '@restatedev/restate-sdk-clients';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { json, RUN_OBJECT, type RunRequests, TEXT_OBJECT, type TextRequests } from './requests.ts';
+import {
+  json,
+  RUN_OBJECT,
+  type RunRequests,
+  TEXT_OBJECT,
+  type TextRequests,
+  THREAD_OBJECT,
+  type ThreadRequests,
+} from './requests.ts';
 
 export type RestateAddress = {
   /** The URL of the ingress. Default: `http://127.0.0.1:8080`. */
@@ -18,6 +26,11 @@ export interface RestateCalls {
     name: Name,
     input: RunRequests[Name]['input'],
   ): Promise<RunRequests[Name]['output']>;
+  thread<Name extends keyof ThreadRequests>(
+    key: string,
+    name: Name,
+    input: ThreadRequests[Name]['input'],
+  ): Promise<ThreadRequests[Name]['output']>;
   text<Name extends keyof TextRequests>(
     runId: string,
     name: Name,
@@ -53,6 +66,7 @@ export function callsOver({
   };
   return {
     run: async (runId, name, input) => (await call(RUN_OBJECT, runId, name, input)) as never,
+    thread: async (key, name, input) => (await call(THREAD_OBJECT, key, name, input)) as never,
     text: async (runId, name, input) => (await call(TEXT_OBJECT, runId, name, input)) as never,
     query: async sql => await query(admin, headers, sql),
   };

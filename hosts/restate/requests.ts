@@ -11,12 +11,15 @@ import type {
   Standing,
   StoredSnapshot,
   StoredText,
+  ThreadPlace,
 } from '../../protocol/store.ts';
 
 /** Its key is the run's id. */
 export const RUN_OBJECT = 'AgentchartRun';
 /** One invocation is one delivery. */
 export const DRIVE_SERVICE = 'AgentchartDrive';
+/** Its key is `threadKeyOf` the runs of the thread. */
+export const THREAD_OBJECT = 'AgentchartThread';
 /** Its key is the run's id. */
 export const TEXT_OBJECT = 'AgentchartText';
 
@@ -56,7 +59,7 @@ export type RunRequests = {
     input: CreateRequest;
     output: { type: 'created'; seq: number } | { type: 'exists' } | { type: 'changed' };
   };
-  adopt: { input: AdoptedRun; output: { type: 'adopted' } | { type: 'exists' } };
+  adopt: { input: AdoptedRun & { place?: number }; output: { type: 'adopted' } | { type: 'exists' } };
   append: { input: AppendRequest; output: AppendAnswer };
   claim: { input: ClaimDelivery; output: ClaimAnswer };
   release: { input: { epoch: number; wakeAt?: number }; output: boolean };
@@ -75,9 +78,22 @@ export type RunRequests = {
   loadSnapshot: { input: undefined; output: StoredSnapshot | null };
   putBlob: { input: PutBlobRequest; output: PutBlobAnswer };
   readBlob: { input: { digest: string }; output: string | null };
+  leavePlace: { input: undefined; output: undefined };
   listBlobs: { input: undefined; output: string[] };
   watch: { input: Watcher; output: undefined };
   changed: { input: { reason: WatchReason; withinMs: number }; output: boolean };
+};
+
+type Moved = { type: 'moved'; latest: string | null };
+
+/** The inputs and outputs of the handlers of a thread's object. `moved`: the run cannot take its place. */
+export type ThreadRequests = {
+  create: {
+    input: CreateRequest & { place: ThreadPlace };
+    output: RunRequests['create']['output'] | Moved;
+  };
+  adopt: { input: AdoptedRun; output: RunRequests['adopt']['output'] | Moved };
+  left: { input: { place: number; runId: string }; output: undefined };
 };
 
 type CreateRequest = {

@@ -11,6 +11,7 @@ import {
   type ClaimRequest,
   type ClaimResult,
   changedRun,
+  changedThread,
   type DeleteOptions,
   type HeldLease,
   isChangedRun,
@@ -50,6 +51,7 @@ import {
   missingRun,
   NO_REST,
   redactIn,
+  threadKeyOf,
   unknownProgress,
 } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
@@ -92,7 +94,7 @@ export class RestateStore implements Store {
   async create(
     event: RunStarted,
     _claim?: ClaimRequest,
-    { events, status, progress, wakeAt, beside = [], blobs, source }: JournalRest = NO_REST,
+    { events, status, progress, wakeAt, beside = [], blobs, source, place }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     if (beside.length > 0) throw oneObject(event.runId);
     const json = [event, ...events].map(toEventJson);
@@ -108,15 +110,25 @@ export class RestateStore implements Store {
       redactions: 0,
     };
     const request = { events: json, record, ...omitUndefined({ wakeAt, blobs, source }) };
-    const answer = await this.#calls.run(runId, 'create', request);
+    const key = threadKeyOf(record);
+    const answer =
+      key === undefined || place === undefined
+        ? await this.#calls.run(runId, 'create', request)
+        : await this.#calls.thread(key, 'create', { ...request, place });
+    if (answer.type === 'moved') throw changedThread(record.thread ?? '', answer.latest);
     if (answer.type === 'exists') throw existingRun(runId);
     if (answer.type === 'changed') throw changedRun(source?.runId ?? runId);
     return { epoch: 0, seq: answer.seq };
   }
 
   async adopt(run: AdoptedRun): Promise<void> {
-    const { type } = await this.#calls.run(run.runId, 'adopt', run);
-    if (type === 'exists') throw existingRun(run.runId);
+    const key = threadKeyOf(run);
+    const answer =
+      key === undefined
+        ? await this.#calls.run(run.runId, 'adopt', run)
+        : await this.#calls.thread(key, 'adopt', run);
+    if (answer.type === 'moved') throw changedThread(run.thread ?? '', answer.latest);
+    if (answer.type === 'exists') throw existingRun(run.runId);
   }
 
   async append(
@@ -254,8 +266,8 @@ export class RestateStore implements Store {
     return followChain(runId, id => records.get(id));
   }
 
-  async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
-    return await deleteRun(this.#calls, runId, options);
+  async delete(runIds: string | readonly string[], options: DeleteOptions = {}): Promise<string[]> {
+    return await deleteRuns(this.#calls, runIds, options);
   }
 
   async prune(options: PruneOptions): Promise<string[]> {
@@ -293,7 +305,7 @@ export class RestateStore implements Store {
   async close(): Promise<void> {
     this.#isClosed = true;
     const refuse = () => Promise.reject(closedStore());
-    this.#calls = { run: refuse, text: refuse, query: refuse };
+    this.#calls = { run: refuse, thread: refuse, text: refuse, query: refuse };
   }
 
   #see(runId: string, seq: number): void {
@@ -369,10 +381,14 @@ async function readOnce(calls: RestateCalls, runId: string, after: number, page:
 const AGAIN_MS = 100;
 
 /** Implements `Store.delete`: the top run only if it still ends where it was read; it deletes the others. */
-async function deleteRun(calls: RestateCalls, runId: string, options: DeleteOptions): Promise<string[]> {
+async function deleteRuns(
+  calls: RestateCalls,
+  runIds: string | readonly string[],
+  options: DeleteOptions,
+): Promise<string[]> {
   for (;;) {
     const kinship = await readKinship(calls);
-    const doomed = planDeletion(kinship, runId, options);
+    const doomed = planDeletion(kinship, runIds, options);
     if (await remove(calls, kinship, doomed)) return doomed;
     await sleep(systemHost, AGAIN_MS);
   }

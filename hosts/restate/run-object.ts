@@ -2,7 +2,7 @@ import type { ObjectContext, ObjectSharedContext } from '@restatedev/restate-sdk
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Standing } from '../../protocol/store.ts';
 import { recordClaim } from '../../stores/lease.ts';
-import { reopens, unknownProgress } from '../../stores/run-record.ts';
+import { reopens, threadKeyOf, unknownProgress } from '../../stores/run-record.ts';
 import {
   type AppendRequest,
   DRIVE_SERVICE,
@@ -12,6 +12,7 @@ import {
   type RunMeta,
   type RunRequests,
   TEXT_OBJECT,
+  THREAD_OBJECT,
   type Tombstone,
   type Watcher,
 } from './requests.ts';
@@ -48,7 +49,7 @@ const BLOB = 'blob ';
  * O6 A deleted run leaves only two numbers. A later run with its id counts on from them, so that drivers and messages
  *    of the deleted run are refused.
  * O7 An exclusive handler waits only for shared handlers of other objects, or, in `remove`, for those that wait for
- *    nothing. So objects do not wait for each other in a circle.
+ *    nothing. So objects do not wait for each other in a circle. The object of a thread waits for those of its runs.
  */
 export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, SharedName>> = {
   async create(ctx, request) {
@@ -178,6 +179,7 @@ export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, Shared
     ctx.set('tombstone', { deliveries, epoch: record.epoch } satisfies Tombstone);
     for (const send of change.sends) send(ctx);
     clearText(ctx, 0);
+    leaveThread(ctx, record);
     for (const runId of others) await callAndWait(ctx, runId, 'remove', { others: [] });
     return true;
   },
@@ -217,6 +219,13 @@ export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, Shared
     ctx.set('snapshot', snapshot);
     ctx.set('snapshotSeq', snapshot.seq);
     return true;
+  },
+
+  async leavePlace(ctx) {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return;
+    delete meta.record.place;
+    ctx.set('meta', meta);
   },
 
   async putBlob(ctx, { digest, text, redactions }) {
@@ -311,6 +320,14 @@ async function callAndWait<Name extends keyof RunRequests>(
 ): Promise<RunRequests[Name]['output']> {
   const serdes = { inputSerde: json<Input<Name>>(), outputSerde: json<RunRequests[Name]['output']>() };
   return await ctx.genericCall({ service: RUN_OBJECT, key, method, parameter, ...serdes });
+}
+
+function leaveThread(ctx: RunContext, record: RunMeta['record']): void {
+  const { runId, place } = record;
+  const key = threadKeyOf(record);
+  if (key === undefined || place === undefined) return;
+  const parameter = { place, runId };
+  ctx.genericSend({ service: THREAD_OBJECT, key, method: 'left', parameter, inputSerde: json() });
 }
 
 function clearText(ctx: RunContext, redactions: number): void {

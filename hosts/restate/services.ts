@@ -1,8 +1,9 @@
 import type { Context } from '@restatedev/restate-sdk';
 import type { Deliveries, Delivery } from './drive-run.ts';
-import { DRIVE_SERVICE, json, type Quarantine, RUN_OBJECT, TEXT_OBJECT } from './requests.ts';
+import { DRIVE_SERVICE, json, type Quarantine, RUN_OBJECT, TEXT_OBJECT, THREAD_OBJECT } from './requests.ts';
 import { runHandlers, sharedRunHandlers } from './run-object.ts';
 import { sharedTextHandlers, textHandlers } from './text-object.ts';
+import { threadHandlers } from './thread-object.ts';
 
 /** A drive does not use Restate's context while it works, so Restate must not treat it as stuck. */
 const LONGEST_DRIVE = { days: 30 };
@@ -34,6 +35,7 @@ export async function makeRestateServices(deliveries: Deliveries) {
   } as const;
   return [
     object({ name: RUN_OBJECT, handlers: { ...runHandlers, ...sharedRun }, options }),
+    object({ name: THREAD_OBJECT, handlers: threadHandlers, options }),
     object({ name: TEXT_OBJECT, handlers: { ...textHandlers, ...sharedText }, options }),
     service({
       name: DRIVE_SERVICE,

@@ -62,6 +62,28 @@ export function hasLabels(labels: Labels, wanted: Labels): boolean {
   );
 }
 
+/** The id of a thread: 1 to 256 characters without control characters. */
+export const threadSchema = lazySchema(() =>
+  z
+    .string()
+    .check(
+      z.refine(
+        id => isLine(id, LONGEST_VALUE),
+        `expected 1 to ${LONGEST_VALUE} characters without control characters`,
+      ),
+    ),
+);
+
+/** Returns the id of a thread from outside. Throws `input-invalid` for a value that is none. */
+export function readThreadId(value: unknown): string {
+  const parsed = threadSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new EngineError(
+    'input-invalid',
+    `The id of the thread is invalid: ${parsed.error.issues[0]?.message}.`,
+  );
+}
+
 /** The title of a run: 1 to 200 characters without control characters. */
 export const titleSchema = lazySchema(() =>
   z

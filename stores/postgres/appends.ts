@@ -68,24 +68,50 @@ export function makeAppends(database: Database, now: () => number) {
     return set.length > 0;
   }
 
-  /** Inserts a run and changes others in one transaction. Rejects with `refused` if one is not as expected. */
+  /**
+   * Inserts a run and changes others in one transaction: none of it if the run is not inserted. `old`: whose place in its
+   * thread it takes. Rejects with `refused` if one is not as expected.
+   */
   async function insertWith(
-    [text, values]: readonly [string, readonly unknown[]],
+    created: Created,
+    old: string | undefined,
     { beside, blobs }: { beside: readonly StandingChange[]; blobs: NonNullable<JournalRest['blobs']> },
   ): Promise<Row[]> {
     const inOrder = beside.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
-    return await database.transact(async query => {
-      for (const change of inOrder)
-        if (!(await setStanding(change.runId, { ...change, redactions: null }, change, query)))
-          throw changedRun(change.runId);
-      const made = await query(text, ...values);
-      for (const { run } of made)
-        for (const blob of blobs) await writeBlob(query, { run: Number(run), ...blob });
-      return made;
-    });
+    return await database
+      .transact(async query => {
+        for (const change of inOrder)
+          if (!(await setStanding(change.runId, { ...change, redactions: null }, change, query)))
+            throw changedRun(change.runId);
+        const place = old === undefined ? undefined : await freePlace(query, old);
+        const made = await query(...flat(insertRun({ ...created, free: place })));
+        if (made.length === 0) throw NOTHING_MADE;
+        for (const { run } of made)
+          for (const blob of blobs) await writeBlob(query, { run: Number(run), ...blob });
+        return made;
+      })
+      .catch(error => {
+        if (error === NOTHING_MADE) return [];
+        throw error;
+      });
   }
 
   return { untilOf, findCommit, write, setStanding, insertWith };
+}
+
+const NOTHING_MADE = new Error('The run was not inserted.');
+
+function flat([text, values]: Statement): [string, ...unknown[]] {
+  return [text, ...values];
+}
+
+async function freePlace(query: Transaction, runId: string): Promise<unknown> {
+  const [freed] = await query(
+    `UPDATE @runs r SET place = NULL FROM (SELECT run, place FROM @runs WHERE run_id = $1 FOR UPDATE) old
+     WHERE r.run = old.run RETURNING old.place`,
+    escapeText(runId),
+  );
+  return freed?.place ?? null;
 }
 
 /** $13 is how long until the run is woken, in ms, and $14 the id of a run to wake, if there is one. */
@@ -171,7 +197,9 @@ function textOf(progress: Standing['progress']): string | null {
 
 type Statement = [text: string, values: readonly unknown[]];
 
-type Created = {
+/** `free`: the place that was freed for the run. */
+export type Created = {
+  free?: unknown;
   event: RunStarted;
   rest: JournalRest;
   events: readonly RunEvent[];
@@ -180,7 +208,8 @@ type Created = {
   wakeInMs: number | undefined;
 };
 
-export function insertRun({ event, rest, events, claim, commit, wakeInMs }: Created): Statement {
+/** Returns no row if the run exists, or cannot take its place in its thread. */
+export function insertRun({ event, rest, events, claim, commit, wakeInMs, free }: Created): Statement {
   const json = events.map(encodeEvent).join('\n');
   const run = newRunOf(event, rest);
   const shared = columnsOf(run);
@@ -194,13 +223,22 @@ export function insertRun({ event, rest, events, claim, commit, wakeInMs }: Crea
     last_sum: sum,
     epoch: claim === undefined ? 0 : 1,
     owner: claim === undefined ? null : JSON.stringify(claim.owner),
+    ...(free !== undefined && { place: free }),
   };
-  const { source } = rest;
+  const { source, place } = rest;
   const last = 9 + Object.keys(columns).length;
   const found = `source AS (
       SELECT run FROM @runs WHERE run_id = $${last + 1} AND redactions = $${last + 2} FOR SHARE),
     `;
-  const text = `WITH ${source ? found : ''}made AS (${insertSql(columns, 10, source && 'source')}),
+  const after =
+    place !== undefined && 'after' in place && shared.thread_key !== null ? place.after : undefined;
+  const first = source ? last + 3 : last + 1;
+  const line =
+    after === undefined
+      ? ''
+      : `${lineSql(`$${first}`, `$${first + 1}`)},
+    `;
+  const text = `WITH ${source ? found : ''}${line}made AS (${insertSql(columns, 10, { isPlaced: line !== '', from: [source && 'source', line && 'line'] })}),
     copied AS (
       INSERT INTO @blobs (run, digest, start, sum, bytes)
       SELECT made.run, b.digest, b.start, b.sum, b.bytes FROM made, @runs o JOIN @blobs b ON b.run = o.run
@@ -210,14 +248,19 @@ export function insertRun({ event, rest, events, claim, commit, wakeInMs }: Crea
     RETURNING run, ${claim === undefined ? NOTIFY_WORK : 'NULL'} AS told`;
   const values = [shared.fork_of, events.length, json.length, prior, sum, commit, json];
   const compared = source ? [escapeText(source.runId), source.redactions] : [];
+  const placed = after === undefined ? [] : [shared.thread_key, after === null ? null : escapeText(after)];
   return [
     text,
-    [claim?.leaseMs ?? null, wakeInMs ?? null, ...values, ...Object.values(columns), ...compared],
+    [claim?.leaseMs ?? null, wakeInMs ?? null, ...values, ...Object.values(columns), ...compared, ...placed],
   ];
 }
 
 /** The statement that imports a run with its snapshot. It returns a row, or none if the run exists. */
-export function insertAdopted({ seq, state, ...run }: AdoptedRun, wakeInMs: number | undefined): Statement {
+export function insertAdopted(
+  { seq, state, ...run }: AdoptedRun,
+  wakeInMs: number | undefined,
+  after: string | null,
+): Statement {
   const shared = columnsOf({ ...run, base: seq });
   const columns = {
     ...shared,
@@ -227,19 +270,46 @@ export function insertAdopted({ seq, state, ...run }: AdoptedRun, wakeInMs: numb
     last_sum: sumOfRecord(shared),
     epoch: 0,
   };
-  const text = `WITH made AS (${insertSql(columns, 6)})
+  const isPlaced = shared.thread_key !== null;
+  const last = 5 + Object.keys(columns).length;
+  const line = isPlaced
+    ? `${lineSql(`$${last + 1}`, `$${last + 2}`)},
+    `
+    : '';
+  const text = `WITH ${line}made AS (${insertSql(columns, 6, { isPlaced, from: [line && 'line'] })})
     INSERT INTO @snapshots (run, seq, sum, state) SELECT run, $3, $4, $5 FROM made RETURNING run`;
   const stateText = JSON.stringify(state);
   const values = [seq, sumOfSnapshot(shared.run_id, seq, stateText), stateText];
-  return [text, [null, wakeInMs ?? null, ...values, ...Object.values(columns)]];
+  const placed = isPlaced ? [shared.thread_key, after === null ? null : escapeText(after)] : [];
+  return [text, [null, wakeInMs ?? null, ...values, ...Object.values(columns), ...placed]];
 }
 
-/** $1 is the length of the lease, $2 `wakeInMs`. Inserts nothing if the query `source` has no row. */
-function insertSql(columns: Row, first: number, source?: string): string {
+/**
+ * The query `line`: the place after the latest run of a thread; no row if that run is not `after` or has not ended. A
+ * deletion of that run waits for the insertion, or the insertion for it; of two that take the same place, one finds it
+ * taken.
+ */
+function lineSql(key: string, after: string): string {
+  return `latest AS (
+      SELECT run_id, status, place FROM @runs WHERE thread_key = ${key}::text AND place IS NOT NULL
+      ORDER BY place DESC LIMIT 1 FOR KEY SHARE),
+    line AS (
+      SELECT 1 + COALESCE((SELECT place FROM latest), 0) AS place
+      WHERE (SELECT run_id FROM latest) IS NOT DISTINCT FROM ${after}::text
+        AND NOT EXISTS (SELECT 1 FROM latest WHERE status IN ('running', 'waiting')))`;
+}
+
+/** $1 is the length of the lease, $2 `wakeInMs`. Inserts nothing if one of the queries `from` has no row. */
+function insertSql(
+  columns: Row,
+  first: number,
+  { isPlaced, from }: { isPlaced: boolean; from: readonly (string | undefined)[] },
+): string {
   const names = Object.keys(columns);
   const parameters = names.map((_, index) => `$${first + index}`);
-  return `INSERT INTO @runs (${names.join(', ')}, lease_until, wake_at)
-      SELECT ${parameters.join(', ')}, @now_ms() + $1::float8, @now_ms() + $2::float8
-      ${source === undefined ? '' : `FROM ${source}`}
-      ON CONFLICT (run_id) DO NOTHING RETURNING run`;
+  const sources = from.filter(Boolean);
+  return `INSERT INTO @runs (${names.join(', ')}, ${isPlaced ? 'place, ' : ''}lease_until, wake_at)
+      SELECT ${parameters.join(', ')}, ${isPlaced ? 'line.place, ' : ''}@now_ms() + $1::float8, @now_ms() + $2::float8
+      ${sources.length === 0 ? '' : `FROM ${sources.join(', ')}`}
+      ON CONFLICT DO NOTHING RETURNING run`;
 }

@@ -2,7 +2,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
 import type { ListQuery } from '../list-query.ts';
 import type { Kinship, Waiting } from '../plan-deletion.ts';
-import { missingRun } from '../run-record.ts';
+import { missingRun, threadKeyOf } from '../run-record.ts';
 import { sumOfSnapshot } from '../sql/checksum.ts';
 import {
   divideBlob,
@@ -37,7 +37,7 @@ export async function locateRun(query: Transaction, runId: string, lock = '') {
 export function recordOfRow(now: string): string {
   return `r.run_id, r.agent, r.title, r.labels::text AS labels, r.status, r.created_at, r.updated_at,
   r.seq::float8 AS seq, r.epoch::float8 AS epoch, r.continues, r.parent, r.parent_call, r.fork_of,
-  r.fork_at::float8 AS fork_at, r.progress, r.owner, r.agent_version, r.chart_version, r.chart_hash,
+  r.fork_at::float8 AS fork_at, r.thread, r.place::float8 AS place, r.progress, r.owner, r.agent_version, r.chart_version, r.chart_hash,
   r.redactions::float8 AS redactions,
   r.wake_at - @now_ms() + ${now}::float8 AS wake_at,
   r.lease_until - @now_ms() + ${now}::float8 AS lease_until`;
@@ -45,10 +45,18 @@ export function recordOfRow(now: string): string {
 
 export async function findRuns(query: Transaction, wanted: ListQuery, now: number): Promise<Row[]> {
   const { status, agent, parent, labels, order, limit } = wanted;
+  const key = threadKeyOf(wanted);
   const conditions = Object.entries(omitUndefined({ status, agent, parent })).map(
     ([column, value]): SqlCondition => ({ where: `r.${column} = ?`, values: [escapeText(value)] }),
   );
-  if (Object.keys(labels).length > 0)
+  if (key !== undefined) conditions.push({ where: 'r.thread_key = ?', values: [key] });
+  if (wanted.latest === true)
+    conditions.push(
+      key === undefined
+        ? { where: highest('r.thread_key'), values: [] }
+        : { where: highest('?'), values: [key] },
+    );
+  if (key === undefined && Object.keys(labels).length > 0)
     conditions.push({ where: 'r.labels @> ?::jsonb', values: [JSON.stringify(labels)] });
   conditions.push(...rangesOf(wanted, 'r', 'position(? IN r.search)'));
   const values = conditions.flatMap(condition => condition.values);
@@ -62,9 +70,25 @@ export async function findRuns(query: Transaction, wanted: ListQuery, now: numbe
   );
 }
 
+function highest(key: string): string {
+  return `r.place = (SELECT max(o.place) FROM @runs o WHERE o.thread_key = ${key})`;
+}
+
+/** The id of the latest run of a thread, `null` for a thread without runs. */
+export async function findLatest(query: Transaction, key: string | undefined): Promise<string | null> {
+  const [row] = await query(
+    `SELECT run_id FROM @runs WHERE thread_key = $1 AND place IS NOT NULL ORDER BY place DESC LIMIT 1`,
+    key ?? null,
+  );
+  return row === undefined ? null : unescapeText(String(row.run_id));
+}
+
 export const LINK = `r.run_id, r.created_at, r.redactions::float8 AS redactions, r.seq::float8 AS seq, r.continues`;
 
-/** Locks and reads the runs that a deletion may concern: the kin of `runIds`, and their kin, and what open runs wait for. */
+/**
+ * Locks and reads the runs that a deletion may concern: the kin of `runIds`, and their kin, and what open runs wait for.
+ * It looks again until it finds no others: one that took its place after a run before that was locked.
+ */
 export async function readKinship(
   query: Transaction,
   runIds: readonly string[],
@@ -73,7 +97,7 @@ export async function readKinship(
   const kin = new Map<unknown, Row>();
   let waiting: Waiting[] | undefined;
   const visited = new Set<unknown>();
-  for (let keys: unknown[] = runIds.map(escapeText); keys.length > 0; ) {
+  for (let keys: unknown[] = runIds.map(escapeText), known = -1; keys.length > 0; ) {
     for (const key of keys) visited.add(key);
     const rows = await query(
       `SELECT ${recordOfRow('$2')} FROM @runs r
@@ -87,6 +111,9 @@ export async function readKinship(
     const waiters = (waiting ?? []).filter(({ awaited }) => [...awaited].some(id => kin.has(escapeText(id))));
     const found = [...kin.keys(), ...parents, ...waiters.map(({ runId }) => escapeText(runId))];
     keys = found.filter(key => !visited.has(key));
+    if (keys.length > 0 || kin.size === known) continue;
+    known = kin.size;
+    keys = [...kin.keys()];
   }
   const children = Map.groupBy(kin.values(), ({ parent }) => parent);
   const continuations = Map.groupBy(kin.values(), row => row.continues);

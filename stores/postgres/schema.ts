@@ -27,7 +27,7 @@ const MIGRATION_LOCK = 0x61676374;
  * - `now_ms()`: the clock that decides leases.
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
  *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over,
- *   `redactions` counts the redactions.
+ *   `thread_key` is `threadKeyOf` the run, and `place` its place in the thread. `redactions` counts the redactions.
  *   The indexes for work, `runs_at_work` and `runs_to_wake`, have no column that an append changes.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
  *   another server numbers its transactions from the start.
@@ -64,6 +64,9 @@ CREATE TABLE ${schema}.runs (
   fork_of text,
   fork_at int8,
   continues text COLLATE "C",
+  thread text,
+  thread_key text COLLATE "C",
+  place int8,
   status text NOT NULL,
   progress text,
   created_at float8 NOT NULL,
@@ -83,6 +86,7 @@ CREATE INDEX runs_by_status ON ${schema}.runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON ${schema}.runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON ${schema}.runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON ${schema}.runs (continues) WHERE continues IS NOT NULL;
+CREATE UNIQUE INDEX runs_by_thread ON ${schema}.runs (thread_key, place) WHERE thread_key IS NOT NULL;
 CREATE INDEX runs_at_work ON ${schema}.runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
 CREATE INDEX runs_to_wake ON ${schema}.runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_by_label ON ${schema}.runs USING gin (labels jsonb_path_ops);

@@ -24,7 +24,7 @@ import { describeDamage, encodeEvent } from '../journal-text.ts';
 import type { StoredLease } from '../lease.ts';
 import { type FeedPlace, foldText, type ListQuery, readFeedQuery, toCursor } from '../list-query.ts';
 import { findAwaited, type Waiting } from '../plan-deletion.ts';
-import { describeStart, unknownProgress } from '../run-record.ts';
+import { describeStart, threadKeyOf, unknownProgress } from '../run-record.ts';
 import { sumOfPart, sumOfSnapshot } from './checksum.ts';
 
 export type Row = Record<string, unknown>;
@@ -46,6 +46,8 @@ const runRowSchema = z.object({
   epoch: z.number(),
   redactions: z.number(),
   continues: escaped.nullable(),
+  thread: escaped.nullable(),
+  place: z.number().nullable(),
   parent: escaped.nullable(),
   parent_call: escaped.nullable(),
   fork_of: escaped.nullable(),
@@ -97,6 +99,8 @@ export function toRecord(row: Row): RunRecord {
       epoch: run.epoch,
       redactions: run.redactions,
       ...(run.continues !== null && { continues: run.continues }),
+      ...(run.thread !== null && { thread: run.thread }),
+      ...(run.place !== null && { place: run.place }),
       ...(parent !== null && callId !== null && { parent: { runId: parent, callId } }),
       ...(fork_of !== null && fork_at !== null && { forkOf: { runId: fork_of, at: fork_at } }),
       ...(lease && { owner: lease.owner, leaseUntil: lease.until }),
@@ -259,6 +263,8 @@ export function columnsOf({ chart, parent, forkOf, progress, ...run }: NewRun) {
     fork_of: escapeOptional(forkOf?.runId),
     fork_at: forkOf?.at ?? null,
     continues: escapeOptional(run.continues),
+    thread: escapeOptional(run.thread),
+    thread_key: threadKeyOf(run) ?? null,
     status: run.status,
     progress: progress === undefined ? null : JSON.stringify(progress),
     created_at: run.createdAt,

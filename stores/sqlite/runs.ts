@@ -1,11 +1,26 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { RunLink, RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
+import type {
+  RunLink,
+  RunRecord,
+  RunStatus,
+  StoredSnapshot,
+  ThreadPlace,
+  WorkRequest,
+} from '../../protocol/store.ts';
 import { isWork } from '../lease.ts';
 import type { ListQuery } from '../list-query.ts';
 import type { Kinship } from '../plan-deletion.ts';
-import { assertUnredacted, existingRun, followChain, missingRun } from '../run-record.ts';
+import {
+  assertUnredacted,
+  existingRun,
+  followChain,
+  type LatestRun,
+  missingRun,
+  placeOf,
+  threadKeyOf,
+} from '../run-record.ts';
 import { sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import {
   columnsOf,
@@ -71,17 +86,35 @@ function findRow(statement: Statements['run'], sql: Statements, runId: string): 
   );
 }
 
-export function insertRunRow(sql: Statements, created: NewRun): Position {
+/** Throws `changedThread` if the run cannot take its place. */
+export function insertRunRow(sql: Statements, created: NewRun, place?: ThreadPlace): Position {
   const { runId, labels, status, createdAt, base, wakeAt } = created;
   if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
   const columns = columnsOf(created);
   const sum = sumOfRecord(columns);
-  const inserted = sql.insertRun.run({ ...columns, wake_at: wakeAt ?? null, sum });
+  const taken = placeOf(created, place, {
+    latest: () => findLatest(sql, columns.thread_key),
+    free: old => freePlace(sql, old),
+  });
+  const inserted = sql.insertRun.run({ ...columns, place: taken ?? null, wake_at: wakeAt ?? null, sum });
   const run = Number(inserted.lastInsertRowid);
   sql.nameJournal.run(columns.run_id, run);
   for (const [name, value] of Object.entries(labels))
     sql.insertLabel.run(run, name, value, createdAt, columns.run_id);
   return { run, base, seq: base, sum, epoch: 0, redactions: 0, status, wakeAt, hasRowsPastEnd: false };
+}
+
+export function findLatest(sql: Statements, key: string | null): LatestRun | undefined {
+  const row = sql.latest.get(key);
+  if (row === undefined) return undefined;
+  const { run_id, status, place } = row;
+  return { runId: unescapeText(String(run_id)), status: String(status) as RunStatus, place: Number(place) };
+}
+
+function freePlace(sql: Statements, runId: string): number | undefined {
+  const place = describeRun(sql, runId)?.place;
+  sql.leavePlace.run(escapeText(runId));
+  return place;
 }
 
 /** A state as its row has it. */
@@ -210,7 +243,8 @@ export function findRunRows(sql: Statements, query: ListQuery): Row[] {
   const paths = pathsOf(query);
   const path = narrowest(sql, paths);
   const others = paths.filter(other => other !== path).map(asCondition);
-  const conditions = [path, ...others, ...rangesOf(query, path.key, 'instr(runs.search, ?)')];
+  const latest = query.latest === true ? [latestOf(query)] : [];
+  const conditions = [path, ...others, ...latest, ...rangesOf(query, path.key, 'instr(runs.search, ?)')];
   const where = conditions.map(condition => condition.where).join(' AND ');
   const values = conditions.flatMap(condition => condition.values);
   const direction = order === 'asc' ? 'ASC' : 'DESC';
@@ -222,16 +256,28 @@ export function findRunRows(sql: Statements, query: ListQuery): Row[] {
     .all(...values, limit + 1);
 }
 
-function pathsOf({ status, agent, parent, labels }: ListQuery): Path[] {
-  const ofColumns = Object.entries(omitUndefined({ parent, status, agent })).map(
-    ([column, value]): Path => ({
+/** Within one thread, the place is looked up once. */
+function latestOf(query: ListQuery): SqlCondition {
+  const key = threadKeyOf(query);
+  const highest = (of: string) =>
+    `runs.place = (SELECT max(place) FROM runs AS o WHERE o.thread_key = ${of})`;
+  return key === undefined
+    ? { where: highest('runs.thread_key'), values: [] }
+    : { where: highest('?'), values: [key] };
+}
+
+function pathsOf(query: ListQuery): Path[] {
+  const key = threadKeyOf(query);
+  if (key !== undefined) {
+    const ofThread: Path = {
       ...BY_AGE,
-      from: `runs INDEXED BY runs_by_${column}`,
-      where: `runs.${column} = ?`,
-      values: [escapeText(value)],
-    }),
-  );
-  const ofLabels = Object.entries(labels).map(
+      from: 'runs INDEXED BY runs_by_thread',
+      where: 'runs.thread_key = ?',
+      values: [key],
+    };
+    return [ofThread, ...columnPathsOf(query)];
+  }
+  const ofLabels = Object.entries(query.labels).map(
     (label): Path => ({
       from: 'labels AS found INDEXED BY labels_by_value',
       join: 'CROSS JOIN runs ON runs.run = found.run',
@@ -240,7 +286,16 @@ function pathsOf({ status, agent, parent, labels }: ListQuery): Path[] {
       values: label,
     }),
   );
-  return [...ofColumns, ...ofLabels];
+  return [...columnPathsOf(query), ...ofLabels];
+}
+
+function columnPathsOf({ parent, status, agent }: Pick<ListQuery, 'parent' | 'status' | 'agent'>): Path[] {
+  return Object.entries(omitUndefined({ parent, status, agent })).map(([column, value]) => ({
+    ...BY_AGE,
+    from: `runs INDEXED BY runs_by_${column}`,
+    where: `runs.${column} = ?`,
+    values: [escapeText(value)],
+  }));
 }
 
 /** Counts through the indexes alone; reads no record. */

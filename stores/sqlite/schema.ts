@@ -18,7 +18,7 @@ export function versionOf({ steps }: Schema): number {
  *
  * - `runs`: the record of each run. `seq` and `end_sum` are the number and the checksum of its journal's last entry,
  *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over.
- *   `redactions` counts the redactions. `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
+ *   `thread_key` is `threadKeyOf` the run, and `place` its place in the thread. `redactions` counts the redactions. `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
  * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
@@ -51,6 +51,9 @@ CREATE TABLE runs (
   fork_of TEXT,
   fork_at INTEGER,
   continues TEXT,
+  thread TEXT,
+  thread_key TEXT,
+  place INTEGER,
   status TEXT NOT NULL,
   progress TEXT,
   created_at REAL NOT NULL,
@@ -70,6 +73,7 @@ CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;
+CREATE UNIQUE INDEX runs_by_thread ON runs (thread_key, place) WHERE thread_key IS NOT NULL;
 CREATE INDEX runs_at_work ON runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
 CREATE INDEX runs_to_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 

@@ -4,7 +4,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)';
 
 export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.created_at, runs.updated_at, runs.base,
-  runs.seq, runs.continues, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch, runs.redactions,
+  runs.seq, runs.continues, runs.thread, runs.place, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch, runs.redactions,
   runs.owner, runs.lease_until, runs.agent_version, runs.chart_version, runs.chart_hash, runs.wake_at,
   runs.reserved_until,
   (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
@@ -24,10 +24,14 @@ const SQL = {
   endPart: 'RELEASE part',
   undoPart: 'ROLLBACK TO part',
   insertRun: `INSERT INTO runs (run_id, agent, agent_version, chart_version, chart_hash, title, search, parent,
-      parent_call, fork_of, fork_at, continues, status, progress, wake_at, created_at, updated_at, base, seq, epoch, end_sum)
+      parent_call, fork_of, fork_at, continues, thread, thread_key, place, status, progress, wake_at, created_at, updated_at, base,
+      seq, epoch, end_sum)
     VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $title, $search, $parent,
-      $parent_call, $fork_of, $fork_at, $continues, $status, $progress, $wake_at, $created_at, $created_at, $base, $base, 0, $sum)`,
+      $parent_call, $fork_of, $fork_at, $continues, $thread, $thread_key, $place, $status, $progress, $wake_at, $created_at,
+      $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
+  latest: `SELECT run_id, status, place FROM runs WHERE thread_key = ? AND place IS NOT NULL ORDER BY place DESC LIMIT 1`,
+  leavePlace: 'UPDATE runs SET place = NULL WHERE run_id = ?',
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
   insertRow: `INSERT INTO appends (place, position, state_hash, sums, json)
     VALUES ((? << 32) + ?, 1 + ${LAST_POSITION}, ?, ?, ?)`,
@@ -91,10 +95,11 @@ const SQL = {
     'SELECT start, bytes, sum FROM blobs WHERE digest = ? AND start >= ? AND start < ? ORDER BY start',
   children: 'SELECT run_id FROM runs WHERE parent = ? ORDER BY run',
   continuations: 'SELECT run_id FROM runs WHERE continues = ? ORDER BY run',
-  suspensions: `SELECT run_id, json FROM runs JOIN appends ON place > (runs.run << 32) AND place < (runs.run + 1) << 32
+  suspensions: `SELECT run_id, json FROM runs JOIN appends
+      ON appends.place > (runs.run << 32) AND appends.place < (runs.run + 1) << 32
     WHERE status IN ('running', 'waiting')
       AND (instr(json, '"tool.suspended"') > 0 OR instr(json, '"result.received"') > 0)
-    ORDER BY place`,
+    ORDER BY appends.place`,
   blobsOfRun: 'SELECT digest FROM run_blobs WHERE run = ?',
   unreferBlob: 'DELETE FROM run_blobs WHERE run = ? AND digest = ?',
   dropBlob: 'DELETE FROM blobs WHERE digest = ?',

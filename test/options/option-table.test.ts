@@ -14,6 +14,7 @@ const DATA = [
   'ProviderError options',
   'Run loaded',
   'Run options',
+  'Thread parts',
   'aiSdk model',
   'classifyTurn turn',
   'collectTurn origin',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Store, StoreFeed } from '../../protocol/store.ts';
+import { latestIn, type Store, type StoreFeed } from '../../protocol/store.ts';
 import { storeChecks } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
 import { type Fault, REDACTION_FAULTS } from '../support/stores/redaction-faults.ts';
@@ -205,9 +205,50 @@ const faults: Fault[] = [
     change: store => ({ create: ({ forkOf: _, ...event }, ...rest) => store.create(event, ...rest) }),
   },
   {
+    that: 'gives each of several runs that want one place in a thread the next one',
+    fails: 'of many runs that are begun at once in a thread, one takes the place',
+    change: store => ({
+      create: async (event, claim, rest = { events: [], status: 'running' }) => {
+        for (let place = rest.place; ; )
+          try {
+            return await store.create(event, claim, { ...rest, ...(place && { place }) });
+          } catch (error) {
+            const { latest } = latestIn(error) ?? {};
+            if (latest === undefined || latest === null) throw error;
+            const { seq = 0 } = (await store.get(latest)) ?? {};
+            await store.append(latest, { after: seq, input: true }, [], { status: 'finished' });
+            place = { after: latest };
+          }
+      },
+    }),
+  },
+  {
+    that: 'begins a run in a thread whose latest run has not ended',
+    fails: 'a second open run of a thread is refused, and so is a run after another than the latest',
+    change: store => ({
+      create: async (event, claim, rest) => {
+        const after = rest?.place && 'after' in rest.place ? rest.place.after : null;
+        const { seq, status } = (await store.get(after ?? '')) ?? {};
+        if (seq !== undefined && (status === 'waiting' || status === 'running'))
+          await store.append(after ?? '', { after: seq, input: true }, [], { status: 'finished' });
+        return await store.create(event, claim, rest);
+      },
+    }),
+  },
+  {
+    that: 'lists the runs of all threads with an id',
+    fails: 'the same id with other labels is another thread, and so is each id',
+    change: store => ({
+      list: async ({ thread, ...filter } = {}) => {
+        const { runs } = await store.list(filter);
+        return { runs: runs.filter(run => thread === undefined || run.thread === thread) };
+      },
+    }),
+  },
+  {
     that: 'reports a run as deleted but keeps it',
     fails: 'a deleted run is unknown to every method, and its id can be used again',
-    change: () => ({ delete: async runId => [runId] }),
+    change: () => ({ delete: async runIds => [runIds].flat() }),
   },
   {
     that: 'deletes a run while it is driven',

@@ -257,7 +257,7 @@ describe('an append of several events', () => {
 function rowsOf(file: string, runId: string): number[] {
   const db = new DatabaseSync(file);
   const rows = db
-    .prepare('SELECT appends.seq FROM appends JOIN runs USING (run) WHERE run_id = ? ORDER BY place')
+    .prepare('SELECT appends.seq FROM appends JOIN runs USING (run) WHERE run_id = ? ORDER BY appends.place')
     .all(runId);
   db.close();
   return rows.map(({ seq }) => Number(seq));

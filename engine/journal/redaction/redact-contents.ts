@@ -7,12 +7,12 @@ import { withMatches } from './match-breakpoints.ts';
 
 /** What is no content of a journal, but names people, machines or customers: for copies that leave the house. */
 const PRIVATE: Readonly<Record<string, readonly string[]>> = {
-  'run.started': ['labels'],
+  'run.started': ['labels', 'thread'],
   'run.noted': ['note'],
   'params.changed': ['providerOptions'],
 };
 
-/** A journal for strangers: contents, labels and notes are digests. The chart folds it to the same states. */
+/** A journal for strangers: contents, labels, threads and notes are digests. The chart folds it to the same states. */
 export function redactContents(journal: readonly JournalEntry[]): JournalEntry[] {
   return withMatches(journal).map(({ seq, event }) => {
     const copy = redact(event.type, toJson(event), []);

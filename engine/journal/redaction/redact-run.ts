@@ -125,6 +125,7 @@ function findPlaces(journal: WholeJournal, paths: readonly string[]): RedactedPl
 
 function describeUse([member]: readonly string[]): string {
   if (member === 'labels') return 'the run is found and opened by its labels. To remove them, delete the run';
+  if (member === 'thread') return 'the run is found by its thread. To remove it, delete the thread';
   return 'it determines the course of the run. To remove it, delete the run';
 }
 

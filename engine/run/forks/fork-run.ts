@@ -43,6 +43,11 @@ export type ForkOptions = {
    * without such a result is in doubt; a decision to retry executes it. Approvals still ask.
    */
   replayTools?: boolean | undefined;
+  /**
+   * The fork is the next run of the run's thread. Refused while a run of the thread has not ended. Without it, the thread
+   * goes on without the fork.
+   */
+  inThread?: boolean | undefined;
   /** The model of the fork. Default: that of the run. */
   model?: ForkModel | undefined;
   /** The request that forks, so that it is recognized when it comes again. */
@@ -64,7 +69,8 @@ type ForkParts = { store: Store; host: Host; checkCommands?: CheckCommands };
  * Whatever is refused creates nothing. Throws the code of a refused command, with its `index` in the details;
  * `run-exists` if `options.runId` is taken; `input-invalid` if `at` is not an entry of the run or the message is
  * invalid; `run-ended` for a message to a fork that has ended; `refused` for a run that came from another store, if
- * the input of a call that still has to run was redacted, and if a limit cannot bind because the model reports no usage; `run-unknown`.
+ * the input of a call that still has to run was redacted, if a limit cannot bind because the model reports no usage, and
+ * with `inThread` while a run of the thread has not ended; `run-unknown`.
  */
 export async function forkRun(
   parts: ForkParts,
@@ -87,7 +93,7 @@ async function forkAsRead(
   const { store, host } = parts;
   const { runId: forkId = host.newId('run'), commands = [], message } = options;
   const { runId } = source;
-  const { paused = false, replayTools = false, model, request } = options;
+  const { paused = false, replayTools = false, inThread = false, model, request } = options;
   const { by } = senderOf(omitUndefined({ by: options.by, as: options.as }));
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
@@ -106,6 +112,7 @@ async function forkAsRead(
       ? { ...begun, blobs: [] }
       : await applyCommands(begun, commands, parts, { paused, by });
   const wake = waitsForOriginal(state.context) ? { wakeAt: host.now() } : {};
+  const place = inThread ? { after: await findLatestBeside(store, runId) } : undefined;
   host.reach?.('create.before');
   const { seq } = await store.create(copy.started, undefined, {
     events,
@@ -113,9 +120,20 @@ async function forkAsRead(
     ...wake,
     source,
     ...(blobs.length > 0 && { blobs }),
+    ...omitUndefined({ place }),
   });
   host.reach?.('create.after');
   return { runId: forkId, loaded: { state, seq, redactions: 0, snapshotSeq: 0 } };
+}
+
+async function findLatestBeside(store: Store, runId: string): Promise<string | null> {
+  const { thread, labels = {} } = (await store.get(runId)) ?? {};
+  if (thread === undefined)
+    throw new EngineError('input-invalid', `Run ${runId} belongs to no thread. Fork it without inThread.`, {
+      runId,
+    });
+  const { runs } = await store.list({ thread, labels, latest: true });
+  return runs[0]?.runId ?? null;
 }
 
 function makeMessage(message: string | readonly Item[], by: string | undefined, host: Host): ChartEvent {

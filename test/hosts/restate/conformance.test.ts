@@ -34,8 +34,8 @@ class ClaimingStore extends RestateStore {
     return await super.claim(runId, request);
   }
 
-  override async delete(runId: string, options: DeleteOptions = {}) {
-    return await super.delete(runId, { ...options, isDead: this.#isGone(options) });
+  override async delete(runIds: string | readonly string[], options: DeleteOptions = {}) {
+    return await super.delete(runIds, { ...options, isDead: this.#isGone(options) });
   }
 
   override async prune(options: PruneOptions) {

@@ -1,6 +1,6 @@
 import { TerminalError, TimeoutError } from '@restatedev/restate-sdk';
 import type { RestateCalls } from '../../../hosts/restate/ingress.ts';
-import { RUN_OBJECT, TEXT_OBJECT } from '../../../hosts/restate/requests.ts';
+import { RUN_OBJECT, TEXT_OBJECT, THREAD_OBJECT } from '../../../hosts/restate/requests.ts';
 import type { makeRestateServices } from '../../../hosts/restate/services.ts';
 
 type Services = Awaited<ReturnType<typeof makeRestateServices>>;
@@ -87,6 +87,7 @@ export class RestateStandIn {
     };
     return {
       run: (runId, name, input) => call(RUN_OBJECT, runId, name, input),
+      thread: (key, name, input) => call(THREAD_OBJECT, key, name, input),
       text: (runId, name, input) => call(TEXT_OBJECT, runId, name, input),
       query: async sql =>
         sql.includes('sys_invocation')

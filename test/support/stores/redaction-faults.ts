@@ -112,9 +112,9 @@ export const REDACTION_FAULTS: readonly Fault[] = [
     change: store => {
       const gone = new Map<string, number>();
       return {
-        delete: async (runId, options) => {
-          gone.set(runId, await redactionsOf(store, runId));
-          return await store.delete(runId, options);
+        delete: async (runIds, options) => {
+          for (const runId of [runIds].flat()) gone.set(runId, await redactionsOf(store, runId));
+          return await store.delete(runIds, options);
         },
         get: async runId => {
           const record = await store.get(runId);

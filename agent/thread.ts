@@ -1,0 +1,174 @@
+import type { Host } from '../engine/host/host.ts';
+import { isOwnerDead } from '../engine/host/owner.ts';
+import type { Run } from '../engine/run/run.ts';
+import { readMessages } from '../engine/story/read-messages.ts';
+import { EngineError } from '../protocol/error.ts';
+import type { Item, MessageItem } from '../protocol/item.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import type { Labels } from '../protocol/listing/label.ts';
+import { latestIn, listAll, type RunRecord, type Store, type ThreadPlace } from '../protocol/store.ts';
+import type { TextFilter } from '../text/text-filter.ts';
+import type { StartOptions } from './begin-journal.ts';
+
+/** What the runs of a thread spent together, without those of its forks. `cost` is in the unit of `prices`. */
+export type ThreadTotals = { runs: number } & Pick<RunRecord, 'turns' | 'tokens' | 'cost' | 'activeMs'>;
+
+type ThreadParts<Handle> = {
+  store: Store;
+  host: Host;
+  filters: readonly (() => TextFilter)[];
+  open(runId: string): Promise<Handle>;
+};
+
+/**
+ * A conversation: runs of which each begins after the one before has ended. It is its id with the labels of its runs, and
+ * may be of several agents. It has no state: each method reads the store.
+ */
+export class Thread<Handle = Run> {
+  readonly id: string;
+  readonly labels: Labels;
+  readonly #parts: ThreadParts<Handle>;
+
+  /** @internal */
+  constructor(id: string, labels: Labels, parts: ThreadParts<Handle>) {
+    this.id = id;
+    this.labels = { ...labels };
+    this.#parts = parts;
+  }
+
+  /**
+   * The messages of the conversation as readers see them, oldest first: those of the user and of the agents, as the latest
+   * run and those that it continues have them. Compactions shorten nothing here. Without what is not in the journal yet.
+   */
+  async messages(): Promise<MessageItem[]> {
+    const { store, filters } = this.#parts;
+    const latest = await this.latest();
+    const messages: MessageItem[] = [];
+    for (const { runId } of latest === undefined ? [] : await store.chain(latest.runId))
+      messages.push(...(await readMessages(store, { runId, filters })));
+    return messages;
+  }
+
+  /** The runs of the thread, oldest first, without its forks and the runs of sub-agents. */
+  async runs(): Promise<RunRecord[]> {
+    const runs: (RunRecord & { place: number })[] = [];
+    for await (const { place, ...record } of this.#listAll())
+      if (place !== undefined) runs.push({ ...record, place });
+    return runs.sort((one, other) => one.place - other.place);
+  }
+
+  /** The latest run, if there is one. */
+  async latest(): Promise<RunRecord | undefined> {
+    return await findLatest(this.#parts.store, { thread: this.id, labels: this.labels });
+  }
+
+  /** Opens the run of the thread that has not ended. Returns `null` without one. Throws like `agent.open`. */
+  async open(): Promise<Handle | null> {
+    const latest = await this.latest();
+    return latest !== undefined && isOpen(latest) ? await this.#parts.open(latest.runId) : null;
+  }
+
+  async totals(): Promise<ThreadTotals> {
+    const totals = { runs: 0, turns: 0, tokens: 0, cost: 0, activeMs: 0 };
+    for await (const { place, turns, tokens, cost, activeMs } of this.#listAll()) {
+      if (place === undefined) continue;
+      totals.runs += 1;
+      totals.turns += turns;
+      totals.tokens += tokens;
+      totals.cost += cost;
+      totals.activeMs += activeMs;
+    }
+    return totals;
+  }
+
+  /**
+   * Deletes all runs of the thread in one commit: with their forks, the runs of sub-agents, the runs that continue one of
+   * them, and all that belongs to these. Returns their ids. Rejects with `refused`, and deletes nothing, while a process
+   * drives one: cancel it first. Notes that a model keeps for a user belong to no thread, and stay.
+   */
+  async delete(): Promise<string[]> {
+    const { store, host } = this.#parts;
+    const gone: string[] = [];
+    for (;;) {
+      const runIds: string[] = [];
+      for await (const { runId } of this.#listAll()) runIds.push(runId);
+      if (runIds.length === 0) return gone;
+      try {
+        const options = { cascade: true, now: host.now(), isDead: isOwnerDead };
+        gone.push(...(await store.delete(runIds, options)));
+      } catch (error) {
+        if (!(error instanceof EngineError) || error.code !== 'run-unknown') throw error;
+      }
+    }
+  }
+
+  #listAll(): AsyncGenerator<RunRecord, void> {
+    return listAll(this.#parts.store, { thread: this.id, labels: this.labels });
+  }
+}
+
+type StartParts<Handle> = {
+  store: Store;
+  input: string | readonly Item[];
+  begin(continues: string | null, place: ThreadPlace): Promise<Handle>;
+  open(runId: string): Promise<Handle>;
+};
+
+/** See `StartOptions.thread`. The store refuses a run that is not the next one: then it decides again. */
+export async function startInThread<Handle extends Pick<Run, 'id' | 'send'>>(
+  thread: Thread<Handle>,
+  { continues, by }: StartOptions,
+  { input, store, begin, open }: StartParts<Handle>,
+): Promise<Handle> {
+  let latest = await thread.latest();
+  for (;;) {
+    if (latest !== undefined && isOpen(latest)) {
+      if (continues !== undefined) throw stillOpen(thread.id, latest.runId);
+      const run = await open(latest.runId);
+      const sent = await run.send(input, omitUndefined({ by }));
+      if (sent.accepted) return run;
+      if (sent.code !== 'run-ended') throw new EngineError(sent.code, sent.message, { runId: run.id });
+      latest = (await store.get(latest.runId)) ?? (await thread.latest());
+      continue;
+    }
+    const after: string | null = latest?.runId ?? null;
+    try {
+      return await begin(continues === undefined ? after : continues, { after });
+    } catch (error) {
+      const now = latestIn(error);
+      if (now === undefined) throw error;
+      latest = (now.latest === null ? undefined : await store.get(now.latest)) ?? (await thread.latest());
+    }
+  }
+}
+
+/** A run without labels of its own that continues the latest run of a thread is the next one of it. */
+export async function nextInThread(
+  store: Store,
+  older: RunRecord | undefined,
+  { thread, labels, parent }: StartOptions & Pick<RunRecord, 'parent'>,
+): Promise<{ thread?: string; place?: ThreadPlace }> {
+  if (older?.thread === undefined || thread !== undefined || labels !== undefined || parent !== undefined)
+    return {};
+  const latest = await findLatest(store, { thread: older.thread, labels: older.labels });
+  return latest?.runId === older.runId ? { thread: older.thread, place: { after: older.runId } } : {};
+}
+
+async function findLatest(
+  store: Store,
+  { thread, labels }: { thread: string; labels: Labels },
+): Promise<RunRecord | undefined> {
+  return (await store.list({ thread, labels, latest: true })).runs[0];
+}
+
+function isOpen({ status }: RunRecord): boolean {
+  return status === 'running' || status === 'waiting';
+}
+
+function stillOpen(thread: string, runId: string): EngineError {
+  return new EngineError(
+    'refused',
+    `Run ${runId} of thread "${thread}" has not ended, so no other run can begin there with continues. Cancel it, or send it the message.`,
+    { thread, runId },
+  );
+}
