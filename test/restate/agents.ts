@@ -5,9 +5,13 @@ import { type Agent, createAgent, tool } from '../../agent/index.ts';
 import refunds from '../../examples/refund.ts';
 import { CHART_VERSION } from '../../machines/agent.ts';
 import type { Tool } from '../../protocol/tool.ts';
+import { notes } from '../../tools/notes/index.ts';
 
 /** `note` records what a tool did, for the tests to read. */
 type Watch = { note(line: string): void; toolMs: number };
+
+/** What `noting` notes of its user. */
+export const NOTED = 'Asked for the refund of A-1001.';
 
 const order = { orderId: 'A-1001', cents: 4200 };
 
@@ -34,6 +38,7 @@ export function makeAgents({ note, toolMs }: Watch): Agent[] {
     sideEffect: 'none',
     run: async (_, { signal }) => await sleep(toolMs, 'waited', { signal }),
   });
+  const memo = { command: 'create', path: '/memories/orders.md', file_text: NOTED };
   const words = Array.from({ length: 20 }, (_, index) => `word${index} `);
 
   return [
@@ -72,6 +77,16 @@ export function makeAgents({ note, toolMs }: Watch): Agent[] {
       name: 'waiting',
       model: scripted([{ toolCalls: [{ name: 'wait', arguments: {} }] }, { text: 'Waited.' }]),
       tools: [wait],
+    }),
+    createAgent({
+      name: 'noting',
+      model: scripted([
+        { toolCalls: [{ name: 'memory', arguments: memo }] },
+        { toolCalls: [{ name: 'wait', arguments: {} }] },
+        { toolCalls: [{ name: 'memory', arguments: { command: 'view', path: memo.path } }] },
+        { text: 'Noted.' },
+      ]),
+      tools: [notes({ by: 'user' }), wait],
     }),
   ];
 

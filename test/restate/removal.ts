@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { exportRun } from '../../engine/replay/export-run.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import { RUN_OBJECT } from '../../hosts/restate/requests.ts';
+import { readNotes } from '../../tools/notes/index.ts';
+import { NOTED } from './agents.ts';
 import { type Lab, until } from './lab.ts';
 import { INPUT, type Scenarios, waitingOf } from './runs.ts';
 
@@ -70,6 +73,30 @@ export const removal: Scenarios = {
       [open.id],
     );
     return '1 of 2 deleted';
+  },
+
+  /** The notes of a user outlive their worker, are exported, and leave nothing once they are deleted. */
+  async notes(lab) {
+    const agent = lab.agent('noting');
+    const labels = { user: crypto.randomUUID() };
+    await lab.startWorker({ TOOL_MS: '2000' });
+    const run = await agent.start(INPUT, { labels });
+    await until(async () => (await readNotes(agent.store, labels)) !== undefined);
+    await lab.killWorker();
+    await lab.startWorker();
+    const settled = await run.settled();
+    assert.equal(settled.status, 'finished');
+    assert.match(String(settled.status === 'finished' && settled.results.at(-1)?.output), /A-1001/);
+    const { runId = '', files } = (await readNotes(agent.store, labels)) ?? {};
+    assert.deepEqual(files, [{ path: '/memories/orders.md', bytes: NOTED.length, text: NOTED }]);
+    assert.ok(JSON.stringify(await exportRun(agent.store, runId)).includes(NOTED));
+    await untilFree(lab, [run.id]);
+    for (const id of [run.id, runId]) {
+      assert.deepEqual(await agent.store.delete(id), [id]);
+      assert.deepEqual(await keysOf(lab, id), ['tombstone']);
+    }
+    assert.equal(await readNotes(agent.store, labels), undefined);
+    return `${files?.length} note in ${runId}`;
   },
 
   /** A text is redacted: nothing that Restate's SQL shows of the run has it, and the journal still replays. */
