@@ -5,7 +5,7 @@
  *
  * - `agent.ts`: `Agent` and `createAgent`; `agent-options.ts`: its options, validated.
  * - `begin-journal.ts`: the first event of a run; `restore-run.ts`: runs from snapshots; `map-inputs.ts`: a run for each
- *   of many inputs.
+ *   of many inputs; `delete-runs.ts`: the deletion of all runs with a label.
  * - `as-tool.ts` and `sub-agents.ts`: agents as tools of other agents.
  * - `machine.ts`: `agentchart/machine`, the chart for users who run their own actor.
  */
@@ -163,6 +163,7 @@ export { Agent, createAgent, isAgent, type OpenOptions } from './agent.ts';
 export type { AgentOptions, CompactionOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';
 export type { StartOptions } from './begin-journal.ts';
+export { type DeleteRunsOptions, deleteRuns } from './delete-runs.ts';
 export type {
   AgentListener,
   DeliveryContext,

@@ -562,6 +562,11 @@ export interface Store {
    */
   prune(options: PruneOptions): Promise<string[]>;
   /**
+   * Rewrites the files of the store, which may have copies of parts of deleted runs: once it resolves, none has. Absent for
+   * a store that has no files, or whose files are a server's. Rejects with `store-locked` while others use them.
+   */
+  purge?(): Promise<void>;
+  /**
    * Replaces values in a run's journal, and everything the store derived from them, by their digests. Once it resolves,
    * no file of the store contains the values. An implementation calls `redactRun`, which uses `read` and `rewrite`.
    * Rejects with the errors of `redactRun`.

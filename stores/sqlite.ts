@@ -248,6 +248,8 @@ function makeStore(connection: Connection): Store {
       return pruned;
     },
 
+    purge: () => connection.purge({ rebuild: true }),
+
     redact: (runId, options) => redactIn(store, runId, options),
 
     async rewrite(runId, redaction) {

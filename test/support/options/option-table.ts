@@ -20,6 +20,7 @@ import {
   citationFilter,
   content,
   createAgent,
+  deleteRuns,
   fitTokens,
   keepLast,
   listAll,
@@ -228,6 +229,11 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
     call: given => memory().prune({ before: 0, ...given }),
   },
   'Store.delete options': { name: 'cascade', ...invalid, call: given => memory().delete('r', given) },
+  'deleteRuns options': {
+    name: 'by',
+    ...invalid,
+    call: given => deleteRuns(memory(), { labels: { user: '7' }, ...given }),
+  },
   'Store.redact options': {
     name: 'paths',
     ...invalid,
