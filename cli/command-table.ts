@@ -497,12 +497,14 @@ export const COMMANDS = {
   },
   delete: {
     heading: 'Back up and delete data:',
-    summary: 'delete a run',
+    summary: 'delete a run, or all runs with a label',
     description:
-      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it.',
-    '<run>': RUN,
+      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it. With --label, delete all runs with the labels, such as all data of a user, with the runs that continue them and the notes of the label. Runs that a process drives are cancelled first. A SQLite file is then written again, so that nothing of them is left in it.',
+    '[run]': RUN,
     ...STORE,
     '--cascade': 'also delete runs that continue it or wait for one of its sub-agents',
+    '--label <name=value>': labels('instead of a run: all runs with this label; repeatable'),
+    '--by <name>': 'with --label: name to record as the author of cancellations (default: the OS user)',
   },
   prune: {
     summary: 'delete runs that ended before a time',

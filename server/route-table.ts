@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { type Right, ROLES, rightOf } from '../access/role.ts';
 import { agentSummarySchema, agentViewSchema } from '../protocol/agent-view.ts';
 import type { Labels } from '../protocol/listing/label.ts';
-import { optional } from './fields.ts';
+import { fields, optional } from './fields.ts';
 import type { RouteAnswer, RouteTable } from './route.ts';
 import { bulkBody, bulkSchema, forkBody } from './runs/commands/command-routes.ts';
 import { forCommands, listQuery, sessionBody, startBody } from './runs/commands/request-bodies.ts';
@@ -37,6 +37,15 @@ const listSchema = z.object({
     'The cursor of the next page, for the same filter and order. Absent at the end.',
   ),
   damaged: optional(z.array(z.string()), 'One error message for each run record that cannot be read.'),
+});
+const deletedQuery = fields({
+  label: z
+    .array(z.string())
+    .min(1)
+    .meta({ description: 'NAME=VALUE; repeatable. The runs have all of these labels.' }),
+});
+const deletedSchema = z.object({
+  deleted: z.array(z.string()).meta({ description: 'The ids of the runs.' }),
 });
 const callerSchema = z.object({ name: z.string(), role: z.enum(ROLES) });
 const labelsSchema = z
@@ -120,6 +129,12 @@ export const RUNS_ROUTES = {
     right: 'start',
     body: startBody,
     answer: { status: 201, description: 'The run', json: runViewSchema },
+  },
+  'DELETE /runs': {
+    summary:
+      'Delete all runs with some labels, such as all data of a user: with what continues them and the notes of the label. What is driven is cancelled first.',
+    query: deletedQuery,
+    answer: deletedSchema,
   },
   'GET /runs/:id': {
     summary: 'Read the state of a run, and why it is in that state.',

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { deleteRuns } from '../../agent/delete-runs.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
@@ -10,13 +11,26 @@ import { formatPath, isDatabase, plural } from '../render/format.ts';
 import { Output } from '../render/output.ts';
 import { missingStore, withExistingStore, withRun } from '../store.ts';
 
-export const deleteRun: Action<'delete'> = ({ cascade = false, ...options }) =>
-  withRun(options, async ({ store, output, record: { runId } }) => {
-    const deleted = await store.delete(runId, { cascade, isDead: isOwnerDead });
-    if (output.json) output.data({ runId, deleted });
-    else for (const gone of deleted) output.line(`Deleted ${gone}`);
-    return EXIT.done;
-  });
+export const deleteRun: Action<'delete'> = ({ run, cascade = false, label: labels, by, ...options }) => {
+  if (run === undefined) {
+    if (labels === undefined || cascade) throw invalidInput('Give a RUN, or --label without --cascade.');
+    return withExistingStore(options, async ({ store, output }) =>
+      tellDeleted(output, { labels }, await deleteRuns(store, { labels, by: by ?? userName() })),
+    );
+  }
+  if (labels !== undefined || by !== undefined)
+    throw invalidInput('Give --label and --by only without a RUN.');
+  return withRun({ run, ...options }, async ({ store, output, record: { runId } }) =>
+    tellDeleted(output, { runId }, await store.delete(runId, { cascade, isDead: isOwnerDead })),
+  );
+};
+
+function tellDeleted(output: Output, what: object, deleted: readonly string[]): number {
+  if (output.json) output.data({ ...what, deleted });
+  else for (const gone of deleted) output.line(`Deleted ${gone}`);
+  if (!output.json && deleted.length === 0) output.line('No runs match.');
+  return EXIT.done;
+}
 
 export const prune: Action<'prune'> = ({ before, status, label: labels, dryRun = false, ...options }) =>
   withExistingStore(options, async ({ store, output }) => {

@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { byOf, type Caller } from '../../access/caller.ts';
 import { may } from '../../access/role.ts';
+import { deleteRuns } from '../../agent/delete-runs.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { recordRequest } from '../../engine/log/request-ids.ts';
@@ -9,7 +10,7 @@ import type { Run } from '../../engine/run/run.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels, readGivenLabels } from '../../protocol/listing/label.ts';
-import type { RunRecord, Store } from '../../protocol/store.ts';
+import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 import { forbidden, withLabelsOf } from '../access/authorize.ts';
 import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
@@ -49,6 +50,15 @@ export function runsHandlers(
       explorations.stream(c, agents.choose(params.name).name, query),
     'GET /runs': (c, { query }) => listRuns(c, query, store),
     'POST /runs': async (c, { body }) => await sendCreated(c, await beginRun(c.get('caller'), body, parts)),
+    'DELETE /runs': async (c, { query }) => {
+      const caller = c.get('caller');
+      const labels = withLabelsOf(caller, parseLabels(query.label));
+      const records = new Map<string, RunRecord>();
+      for await (const record of listAll(store, { labels })) records.set(record.runId, record);
+      const deleted = await deleteRuns(store, { labels, ...omitUndefined({ by: byOf(caller) }) });
+      for (const runId of deleted) parts.changes.noteDeleted(records.get(runId) ?? { runId, labels });
+      return c.json({ deleted });
+    },
     'GET /runs/:id': ofRun(async (c, record) =>
       c.json(await viewStored(record, await loadRun(store, record.runId), parts)),
     ),

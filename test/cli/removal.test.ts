@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { sqlite } from '../../stores/sqlite.ts';
-import { calling, Desk, REFUND } from '../support/cli/desk.ts';
+import { AGENT, calling, Desk, REFUND } from '../support/cli/desk.ts';
 
 const SCRIPT = [{ text: 'Let me see.', ...calling(REFUND) }, { text: 'Done.' }];
 
@@ -52,6 +52,40 @@ describe.concurrent('delete', () => {
       const { code, stderr } = await desk.run([command[0] ?? '', runId, ...command.slice(1)]);
       expect([code, stderr]).toEqual([4, expect.stringContaining('driven by process 77 on elsewhere')]);
     }
+    expect((await desk.run(['show', runId])).code).toBe(0);
+  });
+});
+
+describe.concurrent('delete --label', () => {
+  test('removes all runs with the label, also one that waits, and nothing of them is left', async () => {
+    const desk = new Desk(SCRIPT);
+    const { runId } = await desk.begin('--label', 'user=7');
+    const other = await desk.run(
+      ['run', '--agent', AGENT, '--json', '--label', 'user=8', 'My name is Ada.'],
+      desk.model,
+    );
+    const { runId: otherId } = JSON.parse(other.stdout.split('\n')[0] ?? '');
+    const { code, stdout } = await desk.run(['delete', '--label', 'user=7']);
+    expect([code, stdout]).toEqual([0, `Deleted ${runId}\n`]);
+    expect((await desk.run(['show', runId])).code).toBe(2);
+    const again = await desk.run(['delete', '--label', 'user=7', '--json']);
+    expect([again.code, JSON.parse(again.stdout)]).toEqual([0, { labels: { user: '7' }, deleted: [] }]);
+    expect(holds(desk, 'My name is Ada.')).toBe(true);
+    expect((await desk.run(['delete', '--label', 'user=8'])).stdout).toBe(`Deleted ${otherId}\n`);
+    expect((await desk.run(['delete', '--label', 'user=8'])).stdout).toBe('No runs match.\n');
+    expect(holds(desk, 'My name is Ada.')).toBe(false);
+  });
+
+  test('exits 2 without a run and a label, and with both', async () => {
+    const { desk, runId } = await rest();
+    for (const wrong of [
+      [],
+      [runId, '--label', 'user=7'],
+      [runId, '--by', 'ann'],
+      ['--label', 'user=7', '--cascade'],
+      ['--label', 'user'],
+    ])
+      expect((await desk.run(['delete', ...wrong])).code).toBe(2);
     expect((await desk.run(['show', runId])).code).toBe(0);
   });
 });

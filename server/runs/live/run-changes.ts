@@ -99,7 +99,7 @@ export class RunChanges {
   }
 
   /** Notifies subscribers of a deleted run, because a store's feed does not report deletions. */
-  noteDeleted({ runId, labels }: RunRecord): void {
+  noteDeleted({ runId, labels }: Pick<RunRecord, 'runId' | 'labels'>): void {
     this.#known.delete(runId);
     this.#send(labels, `removed ${runId}`, frame('removed', { runId }));
   }
