@@ -35,6 +35,7 @@ import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
 import { memory } from '../stores/memory.ts';
 import { filterText } from '../text/text-filter.ts';
 import { listTools, ToolConnection } from '../tools/connect-tools.ts';
+import type { ResultOf } from '../tools/tool.ts';
 import {
   type AgentOptions,
   assertToolChoice,
@@ -113,8 +114,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     this.#inherited = InheritedTranscripts.of(store);
     const tellsLedger = definition.compaction !== undefined && options.compaction?.tellsLedger !== false;
     this.#tools = new ToolConnection([...definition.tools, ...(tellsLedger ? [ledgerTool(store)] : [])]);
-    this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
-      this.#place(agent),
+    this.#subAgents = new SubAgents<Agent>(
+      { self: this, name: this.name, store, tools: definition.tools },
+      agent => this.#place(agent),
     );
     this.#listeners = new AgentListeners(this, this.#host, name => namesOf(this).includes(name));
     this.#services = makeServices(definition, {
@@ -168,7 +170,8 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   /** Starts the run of a sub-agent call, or attaches to it if it exists. */
   async [BEGIN_CHILD]({ input, limits, isAwaited, ...given }: ChildRequest): Promise<Run> {
     const narrowed = narrowLimits(this.#definition.limits, limits);
-    const request = { ...given, runContext: this.#definition.validateRunContext && given.runContext };
+    const takesContext = given.onlyCall !== undefined || this.#definition.validateRunContext !== undefined;
+    const request = { ...given, runContext: takesContext ? given.runContext : undefined };
     const known = await this.store.get(request.runId);
     try {
       if (known === undefined)
@@ -203,7 +206,11 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     } = await this.#inherited.load(options.continues ?? null, options.continuesAt);
     const tools = toolsIn(await this.#tools.connect(), options);
     assertToolChoice(this.#definition, tools);
-    const runContext = await readRunContext(this.#definition, options.runContext);
+    // A run of one call has the context of its parent, which was read already.
+    const runContext =
+      options.onlyCall === undefined
+        ? await readRunContext(this.#definition, options.runContext)
+        : (options.runContext as JsonValue | undefined);
     await assertToolsAccept(this.name, tools, runContext);
     const { continues } = options;
     const older = typeof continues === 'string' ? await this.store.get(continues) : undefined;
@@ -349,9 +356,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
    *   tools: [librarian.asTool({ name: 'ask_librarian', description: 'Finds sources.' })],
    * });
    */
-  asTool<const Name extends string>(
-    options: AsToolOptions<Name>,
-  ): SubAgentTool<Name, SubAgentAnswer<Output>, RunContext, Tools> {
+  asTool<const Name extends string, const Background extends boolean = false>(
+    options: AsToolOptions<Name> & { background?: Background },
+  ): SubAgentTool<Name, ResultOf<Background, SubAgentAnswer<Output>>, RunContext, Tools> {
     return asTool(this, async (input, given) => (await this.#start(input, given)).settled(), options);
   }
 
@@ -460,8 +467,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   }
 
   #runOptions(runId: string): RunOptions {
-    const above = this.#above;
-    const openParent = above && ((id: string) => above.open(id));
+    const openParent = (id: string) => (this.#above ?? this).open(id);
     return {
       runId,
       store: this.store,

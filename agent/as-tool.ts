@@ -21,6 +21,11 @@ export type AsToolOptions<Name extends string = string> = {
   approval?: ApprovalRule<{ input: string }>;
   /** Whether the model sees the tool only after a search has found it. Default `false`. */
   deferred?: boolean;
+  /**
+   * The call's result says at once that the agent has started; the caller goes on. Its answer arrives as a message, which
+   * the model reads next. Not with `answers`. Default `false`.
+   */
+  background?: boolean;
   /** What the agent does, in words for the caller's `rules`: its own calls are not in the caller's history. */
   tags?: readonly string[];
   /**
@@ -40,7 +45,9 @@ export type AsToolOptions<Name extends string = string> = {
   filter?: (items: readonly Item[]) => readonly Item[];
 };
 
-const NAMES = optionNames<AsToolOptions>()('name description approval deferred tags answers sees filter');
+const NAMES = optionNames<AsToolOptions>()(
+  'name description approval deferred background tags answers sees filter',
+);
 
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type SubAgentAnswer<Output> = unknown extends Output
@@ -81,6 +88,7 @@ export function asTool<Name extends string, Output, RunContext, Below>(
   const { answers, sees, filter, ...given } = options;
   check(answers === undefined || answers === 'directly', `answers: expected 'directly', got ${answers}.`);
   check(sees === undefined || sees === 'transcript', `sees: expected 'transcript', got ${sees}.`);
+  check(answers === undefined || given.background !== true, 'background: not with answers.');
   check(filter === undefined || typeof filter === 'function', 'filter: expected a function of items.');
   check(filter === undefined || sees !== undefined, "filter: expected it with sees: 'transcript'.");
   const made: Omit<Tool<Name>, '~types'> = tool({

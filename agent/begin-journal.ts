@@ -127,7 +127,7 @@ export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
 }
 
 /** What the run of a sub-agent has besides: see `RunStarted`. */
-export type ChildStart = Pick<RunStarted, 'parent' | 'continuesAt' | 'handedBy'>;
+export type ChildStart = Pick<RunStarted, 'parent' | 'continuesAt' | 'handedBy' | 'onlyCall'>;
 
 /** Resolved start options. `tools` are the tools known so far; `undefined` before tool sources are connected. */
 export type ResolvedStart = StartOptions &
@@ -189,6 +189,7 @@ export function beginJournal(
       inherits: inherits && takenOver(inherits, config),
       launch: options.launch,
       parent: options.parent,
+      onlyCall: options.onlyCall,
       by: options.by,
       people: options.people,
     }),

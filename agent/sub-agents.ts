@@ -25,13 +25,18 @@ export interface SubAgent {
 
 /** The sub-agents of an agent, by tool. Each is copied onto the agent's store when it is first needed. */
 export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
+  readonly #self: Agent;
   readonly #store: Store;
   readonly #byTool: ReadonlyMap<string, Agent>;
   readonly #place: (agent: Agent) => Agent;
   readonly #placed = new Map<Agent, Agent>();
 
   /** `place` copies an agent onto the parent's store. Throws `agent-invalid` for duplicate names. */
-  constructor(own: { name: string; store: Store; tools: Tools }, place: (agent: Agent) => Agent) {
+  constructor(
+    own: { self: Agent; name: string; store: Store; tools: Tools },
+    place: (agent: Agent) => Agent,
+  ) {
+    this.#self = own.self;
     this.#store = own.store;
     this.#byTool = subAgentsOf<Agent>(own.tools);
     this.#place = place;
@@ -48,6 +53,7 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
   };
 
   async begin(tool: string, request: ChildRequest): Promise<Run> {
+    if (request.onlyCall !== undefined) return await this.#self[BEGIN_CHILD](request);
     const agent = this.#byTool.get(tool);
     if (agent === undefined) throw new EngineError('agent-invalid', `Tool "${tool}" is not a sub-agent.`);
     return await this.#on(agent)[BEGIN_CHILD](request);
@@ -55,7 +61,8 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
 
   async open(runId: string): Promise<Run> {
     const record = await this.#store.get(runId);
-    const agent = record && this.findAbove(record.agent);
+    const isOwn = record?.agent === this.#self.name;
+    const agent = isOwn ? this.#self : record && this.findAbove(record.agent);
     if (agent === undefined) throw new EngineError('run-unknown', `No sub-agent has a run ${runId}.`);
     return await agent.open(runId);
   }

@@ -13,7 +13,6 @@ import {
   mostFailures,
   type ReferenceCall,
   type ReferenceModel,
-  type Spending,
 } from './reference-model.ts';
 
 /**
@@ -48,7 +47,7 @@ export function abstractState(
   const inTurn = place.startsWith('turn') || context.failure !== null;
   return [
     place,
-    context.inbox.length,
+    [context.inbox.length, context.background.length],
     inTurn ? abstractTurn(context) : abstractLastTurn(context),
     context.turn.model,
     context.calls.map(call => [
@@ -56,11 +55,7 @@ export function abstractState(
       rules || call.verdicts !== undefined ? abstractJudged(call) : '',
     ]),
     context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
-    [
-      abstractSpending(reference.spending, reference.config.limits),
-      context.deniedCalls > 0,
-      context.closing !== null,
-    ],
+    [abstractSpending(reference, reference.config.limits), context.deniedCalls > 0, context.closing !== null],
     [
       Math.min(context.blocks, context.config.answerBlocks + 1),
       context.sentBack !== null,
@@ -200,14 +195,17 @@ function riskOf({ sideEffect, reconcilable }: Call): string {
   return reconcilable ? 'reconcilable' : 'once';
 }
 
-/** A limit is near when the next turn can reach it, or a round of two calls can exceed it. */
-function abstractSpending(spending: Spending, limits: Limits): string {
+/** A limit is near when the next turn and background work can reach it, or a round of two calls can exceed it. */
+function abstractSpending(
+  { spending, background }: Pick<ReferenceModel, 'spending' | 'background'>,
+  limits: Limits,
+): string {
   const { turns, toolCalls } = spending;
   const far = (used: number, limit: number, near: number) => Math.max(-2, Math.min(near, limit - used));
   const failures =
     limits.repeatedFailures === undefined ? 0 : Math.min(mostFailures(spending), limits.repeatedFailures);
   return [
-    far(turns, limits.turns, 2),
+    far(turns, limits.turns, 2 + background.length),
     far(toolCalls, limits.toolCalls, 3),
     findSpentLimit(spending, limits) !== null,
     findUncheckedLimit(spending, limits) !== null,

@@ -139,7 +139,8 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
   'an interrupted once call is reconciled or in doubt': ({ event, after, reference }) => {
     if (event?.type !== 'tool.interrupted') return null;
     const called = find(reference, event.callId);
-    if (called?.call.sideEffect !== 'once') return null;
+    // To start work in the background again finds the run that does it.
+    if (called?.call.sideEffect !== 'once' || called.call.background === true) return null;
     const status = statusOf(after.context.calls, event.callId);
     return status !== (called.stage === 'reconciling' ? 'reconciling' : 'doubted') && `it is ${status}`;
   },
@@ -184,6 +185,15 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     const { turns, fromElsewhere } = reference.spending;
     const allowed = limits.turns + (reference.config.onLimit === 'answer' ? 1 : 0);
     return turns > allowed && fromElsewhere === 0 && `${turns} turns of ${limits.turns}`;
+  },
+
+  'a run finishes after the outcomes of its background work, unless a rule ends it': ({
+    after,
+    reference,
+  }) => {
+    const { background, isStopped } = reference;
+    const isEarly = statePath(after) === 'finished' && background.length > 0 && !isStopped;
+    return isEarly && `${background.map(({ callId }) => callId).join()} still works`;
   },
 
   'the answer of a sub-agent that has the conversation is the answer of the run, unless it is sent back': ({
@@ -390,6 +400,7 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
       case 'resting.awaitingReview':
         return (after.context.review === null || calls.length > 0) && 'no answer waits for a review';
       case 'resting.awaitingResults':
+        if (after.context.background.length > 0 && calls.length === 0) return null;
         return (!waits('waiting') || waits('gated') || waits('doubted')) && 'no call waits for a result';
       default:
         return !paused && cancelling === null && 'neither a pause nor a cancellation was requested';

@@ -36,12 +36,17 @@ export type ExploredTool = {
   tags?: readonly string[];
   /** Its answer is the run's. */
   answers?: 'directly';
+  /** Its work goes on in the background. */
+  background?: true;
   attempts: number;
   /** For `function` both answers are explored; `pure` functions are called. */
   approval: 'never' | 'always' | 'function' | 'pure';
   calls: { input: JsonValue; gates: GateSample[] }[];
   outputs: readonly JsonValue[];
 };
+
+/** Up to so many works in the background are explored at a time. */
+export const MOST_WORK = 2;
 
 export type ExploredAgent = {
   name: string;
@@ -108,6 +113,8 @@ export function describeAgent(
     notes.push(
       `The approval function gives one answer for all explored inputs of ${decided.join(', ')}. Use \`samples\` to explore inputs with another one.`,
     );
+  if (explored.some(({ background }) => background === true))
+    notes.push(`At most ${MOST_WORK} works in the background are explored at a time.`);
   if (definition.prepareTurn !== undefined)
     notes.push('prepareTurn is not called: every turn may call every tool.');
   // An exploration follows the automata of the rules, so its runs keep no history.
@@ -171,6 +178,7 @@ function describeTool(
     isSubAgent: tool.subAgent !== undefined,
     ...omitUndefined({ tags: tool.tags }),
     ...(tool.answers === 'directly' && { answers: 'directly' as const }),
+    ...(tool.background === true && { background: true as const }),
     attempts: sideEffect === 'once' ? 1 : retries + 1,
     approval: nameApproval(tool, answered),
     calls: answered.map(({ call }) => call),

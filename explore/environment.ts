@@ -121,7 +121,7 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
       return dutiesOf(isKept ? call : (gated[0] ?? call));
     },
     attempts: name => tools.get(name)?.attempts ?? 1,
-    doubts: ({ sideEffect }) => sideEffect === 'once',
+    doubts: ({ sideEffect, background }) => sideEffect === 'once' && background !== true,
     suspends: ({ name }) => tools.get(name)?.isSubAgent ?? false,
     sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
     people: asksForPeople(agent),
@@ -157,7 +157,7 @@ export function listKinds(agent: ExploredAgent): CallTemplate[] {
     const kind = JSON.stringify([
       ...[sideEffect === 'once' && reconcilable, sideEffect === 'once', executedBy],
       ...[gate, gate && expiresInMs !== undefined, tool?.isSubAgent, (tool?.attempts ?? 1) > 1],
-      ...[by, not, quorum, answers, agent.monitor?.symbolOf(call)],
+      ...[by, not, quorum, answers, call.background, agent.monitor?.symbolOf(call)],
     ]);
     if (!kinds.has(kind)) kinds.set(kind, call);
   }
@@ -214,6 +214,7 @@ function isForced(round: Round, { config, tools }: ExploredAgent): boolean {
 }
 
 function makeTemplate(tool: ExploredTool, input: CallTemplate['input'], gate: GateSample): CallTemplate {
-  const { name, sideEffect, reconcilable, executedBy, answers } = tool;
-  return { name, input, sideEffect, reconcilable, executedBy, ...gate, ...omitUndefined({ answers }) };
+  const { name, sideEffect, reconcilable, executedBy, answers, background } = tool;
+  const result = omitUndefined({ answers, background });
+  return { name, input, sideEffect, reconcilable, executedBy, ...gate, ...result };
 }

@@ -9,6 +9,7 @@ import type { ChartEvent, QualifiedCall, Spent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
+import { MOST_WORK } from './describe-agent.ts';
 import type { Environment, ReviewTemplate, Round } from './environment.ts';
 import { EXPLORED, exploredRequest } from './explored-request.ts';
 import {
@@ -35,6 +36,7 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
     ...(isOpen ? listReports(place, context, environment) : listFinalReports(place, context)),
     ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, environment)) : []),
     ...(isOpen ? listReviews(context, environment) : []),
+    ...(isOpen ? listOutcomes(context, environment) : []),
     ...(clientEvents
       ? listClientEvents(context, environment)
       : when(context.paused && isOpen, { type: 'run.unpaused' })),
@@ -162,7 +164,32 @@ function compactionFailing(startedAt: number): UntimedOf<'compaction.failed'> {
   return { type: 'compaction.failed', error, usage: null, startedAt };
 }
 
-function listToolReports({ calls, now }: Context, call: Call, environment: Environment): UntimedEvent[] {
+/** The call has its result, and what it started goes on. */
+export function startingWork(callId: string): UntimedOf<'tool.suspended'> {
+  return { type: 'tool.suspended', callId, childRunId: `child_${callId}`, background: { turns: 1 } };
+}
+
+/** The outcome of each work in the background; what no such work gives is invalid. */
+function listOutcomes({ background }: Context, environment: Environment): UntimedEvent[] {
+  const outcomes = background.map(({ callId, childRunId }) => ({
+    ...receivingOutcome(callId, childRunId),
+    spent: spentBelow(environment),
+  }));
+  const [first] = background;
+  const strange = receivingOutcome(first?.callId ?? 'unknown', 'unknown');
+  return [...outcomes, ...when(environment.invalidEvents, strange)];
+}
+
+export function receivingOutcome(callId: string, runId: string): UntimedOf<'message.received'> {
+  const item = { ...userMessage(`outcome of ${callId}`), outcomeOf: { callId } };
+  return { type: 'message.received', items: [item], from: { callId, runId } };
+}
+
+function listToolReports(
+  { calls, background, now }: Context,
+  call: Call,
+  environment: Environment,
+): UntimedEvent[] {
   const { callId, status, attempt, name } = call;
   const { invalidEvents } = environment;
   const isRunning = status === 'running';
@@ -176,13 +203,14 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
   return [
     ...when(mayStart || (invalidEvents && !isRunning), starting(callId, attempt + 1)),
     ...when(environment.rules === true, ...listVerdicts(call, invalidEvents)),
-    ...when(isActing, ...outputs.map(output => settlingWith(callId, output))),
+    ...when(isActing && call.background !== true, ...outputs.map(output => settlingWith(callId, output))),
+    ...when(isRunning && call.background === true && background.length < MOST_WORK, startingWork(callId)),
     ...when(isActing, ...listAnswers(call, settled)),
     ...when(isActing, settling(callId, { output: 'it broke', isError: true })),
     ...when(!isActing && invalidEvents, settled),
     ...when(isActing && environment.doubts(call), doubting(callId, 'unknown outcome')),
     ...when(isRunning || invalidEvents, { type: 'tool.interrupted', callId }),
-    ...when(isRunning && environment.suspends(call), {
+    ...when(isRunning && environment.suspends(call) && call.background !== true, {
       type: 'tool.suspended',
       callId,
       childRunId: `child_${callId}`,

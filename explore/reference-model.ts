@@ -41,6 +41,8 @@ export type ReferenceModel = {
   /** The accepted messages that must be in the transcript or the inbox. */
   messages: readonly Item[];
   calls: ReferenceCall[];
+  /** The calls that started work in the background, with its run and the turns that it may take, until its outcome. */
+  background: readonly { callId: string; runId: string; turns: number }[];
   /** The position in the transcript for the results of an edited round; `null` for the end. */
   resultsAt: number | null;
   done: readonly ReferenceCall[];
@@ -178,7 +180,8 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     judged: 0,
     inbox: [],
     messages: [],
-    calls: [],
+    calls: started.onlyCall === undefined ? [] : [{ ...newEntry(started.onlyCall), stage: 'ready' }],
+    background: [],
     resultsAt: null,
     done: [],
     sticky: [],
@@ -311,6 +314,7 @@ function names(people: readonly (string | null)[] = []): string[] {
 function isWritten(event: ChartEvent, model: ReferenceModel): event is ChartEvent & { by?: string } {
   switch (event.type) {
     case 'message.received':
+      return event.from === undefined;
     case 'params.changed':
     case 'transcript.edited':
     case 'turn.edited':
@@ -383,9 +387,16 @@ function mayEdit(event: Of<'transcript.edited'> | Of<'turn.edited'>, model: Refe
 
 const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> } = {
   'message.received': {
-    follow(model, { items }) {
+    isEnabled: ({ from }, { background }) =>
+      from === undefined ||
+      background.some(({ callId, runId }) => callId === from.callId && runId === from.runId),
+    follow(model, event) {
+      const { items, from } = event;
       model.inbox = [...model.inbox, ...items];
       model.messages = [...model.messages, ...items];
+      addSpent(model, event);
+      model.background = model.background.filter(({ runId }) => runId !== from?.runId);
+      if (from !== undefined) return;
       if (model.config.onMessage !== 'supersede') return;
       refuseCalls(model, ({ stage }) => stage === 'gated');
       if (model.review !== null) note(model, '');
@@ -604,7 +615,8 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     follow(model, { at, callId }) {
       model.spending.activeSince = at;
       const call = find(model, callId)?.call;
-      if (call?.sideEffect !== 'once') change(model, callId, { stage: 'queued', mayStart: true });
+      if (call?.sideEffect !== 'once' || call.background)
+        change(model, callId, { stage: 'queued', mayStart: true });
       else change(model, callId, { stage: call.reconcilable ? 'reconciling' : 'doubted' });
     },
   },
@@ -617,9 +629,11 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
   },
   'tool.suspended': {
     isEnabled: reportAbout('running'),
-    follow(model, { at, callId, childRunId }) {
+    follow(model, { at, callId, childRunId: runId, background }) {
       endActivity(model, at);
-      change(model, callId, { stage: 'waiting', childRunId });
+      if (background === undefined) return change(model, callId, { stage: 'waiting', childRunId: runId });
+      model.background = [...model.background, { callId, runId, turns: background.turns ?? 0 }];
+      settle(model, callId, { output: { runId, status: 'started' }, isError: false });
     },
   },
   'timer.fired': {
@@ -1116,6 +1130,10 @@ function beginTurn(model: ReferenceModel, decided: NextAction): void {
   const isClosing = isFinal && decided.limit !== undefined;
   const reached = findSpentLimit(spending, config.limits);
   const unchecked = findUncheckedLimit(spending, config.limits);
+  const held = model.background.reduce((sum, { turns }) => sum + turns, 0);
+  const isHeld = held > 0 && spending.turns + held >= config.limits.turns;
+  if (reached === null && isHeld && !unfinished)
+    model.overruns.push(`a model was called although ${held} turns are held for background work`);
   if (model.isStopped) model.overruns.push('a model was called although a rule stopped the run');
   else if (unchecked !== null) model.overruns.push(`a model was called although ${unchecked}`);
   else if (closing === 'over') model.overruns.push('a model was called after the closing call');

@@ -14,7 +14,7 @@ import {
   type Round,
 } from './environment.ts';
 import { type Breach, type Explorer, type Steps, takeSteps, type Walk, type WalkPlace } from './explorer.ts';
-import { compacting, makeCallingTurn, receiving } from './generate-events.ts';
+import { compacting, makeCallingTurn, receiving, receivingOutcome, startingWork } from './generate-events.ts';
 import { stamp, starting, type UntimedEvent } from './make-events.ts';
 import type { UnfinishedWalks } from './report.ts';
 
@@ -331,7 +331,7 @@ function isInTurn({ state }: WalkPlace): boolean {
 
 /** The events that may advance the run; every call is approved and succeeds. */
 function* listAdvances({ state }: WalkPlace, environment: Environment): Generator<UntimedEvent, undefined> {
-  const { calls, paused, timer, now, review } = state.context;
+  const { calls, paused, timer, now, review, background } = state.context;
   for (const call of calls) {
     const event = answerTo(call, environment);
     if (event !== null) yield event;
@@ -343,10 +343,11 @@ function* listAdvances({ state }: WalkPlace, environment: Environment): Generato
     yield { type: 'review.decided', reviewId, digest, decision: { type: 'approve' } };
   } else if (statePath(state) === 'finishing') yield { type: 'answer.checked' };
   else if (statePath(state) === 'compacting') yield compacting(state.context);
+  else for (const { callId, childRunId } of background) yield receivingOutcome(callId, childRunId);
 }
 
 function answerTo(
-  { callId, name, digest, status, attempt, childRunId }: Call,
+  { callId, name, digest, status, attempt, childRunId, background }: Call,
   environment: Environment,
 ): UntimedEvent | null {
   const [output = null] = environment.outputs(name);
@@ -357,6 +358,7 @@ function answerTo(
       return starting(callId, attempt + 1);
     case 'running':
     case 'reconciling':
+      if (background === true) return startingWork(callId);
       return { type: 'tool.settled', callId, output, isError: false };
     case 'waiting':
       return { ...receiving(callId, output), ...omitUndefined({ childRunId }) };

@@ -83,6 +83,7 @@ export const agentMachine = setup({
       context.next?.type === is.type &&
       (is.check === undefined || (context.next.type === 'finish' && context.next.check === is.check)),
     isCurrent: takesIt,
+    isExpected: takesIt,
     canDecide: takesIt,
     canReview: takesIt,
     isWaitedFor: takesIt,
@@ -133,7 +134,7 @@ export const agentMachine = setup({
   output: ({ event }) => event.output as Ended,
   initial: 'deciding',
   on: {
-    'message.received': records,
+    'message.received': { guard: 'isExpected', ...records },
     'approval.decided': { guard: 'canDecide', ...records },
     'result.received': { guard: 'isWaitedFor', ...records },
     'doubt.resolved': { guard: 'isInDoubt', ...records },
@@ -234,7 +235,7 @@ export const agentMachine = setup({
       entry: 'beginFinishing',
       invoke: { id: 'answerCheck', src: 'answerCheck', input: serviceInput },
       on: {
-        'message.received': decides,
+        'message.received': { guard: 'isExpected', ...decides },
         'answer.checked': { guard: 'isCurrent', ...decides },
         'answer.blocked': { guard: 'isCurrent', target: 'deciding', actions: ['takeBackText', 'record'] },
         'review.requested': { guard: 'isCurrent', ...decides },
@@ -248,7 +249,11 @@ export const agentMachine = setup({
       entry: ['beginRest', 'startExpiryTimer'],
       exit: ['stopExpiryTimer', 'endWait'],
       on: {
-        'message.received': { target: 'deciding', actions: ['takeBackText', 'record'] },
+        'message.received': {
+          guard: 'isExpected',
+          target: 'deciding',
+          actions: ['takeBackText', 'record'],
+        },
         'approval.decided': { guard: 'canDecide', ...decides },
         'review.decided': { guard: 'canReview', target: 'deciding', actions: ['takeBackText', 'record'] },
         'result.received': { guard: 'isWaitedFor', ...decides },

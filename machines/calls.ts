@@ -88,7 +88,14 @@ function closeRound(context: Context): Context {
   const results = context.calls.map(resultItem);
   const at = resultsAt ?? transcript.length;
   const answered = transcript.slice(0, at).concat(results, transcript.slice(at));
-  return { ...context, calls: [], resultsAt: null, transcript: answered };
+  const closed = { ...context, calls: [], resultsAt: null, transcript: answered };
+  return context.onlyCall === undefined ? closed : { ...closed, answer: answerOfCall(context.calls[0]) };
+}
+
+/** The answer of a run of one call is the result of the call. */
+function answerOfCall(call: Call | undefined): Context['answer'] {
+  const { output = null } = call?.result ?? {};
+  return typeof output === 'string' ? { text: output } : { text: JSON.stringify(output), output };
 }
 
 export function resultOf({ output, isError = false, shown, blob }: Outcome): CallResult {
@@ -131,7 +138,15 @@ export function stopperOf({ verdicts = [] }: Pick<QualifiedCall, 'verdicts'>): s
 }
 
 /** Whether a call may start before it is durable: nothing decided it, and it can safely run again. */
-export function mayRunUnrecorded({ sideEffect, executedBy, gate, edited, attempt }: Call): boolean {
+export function mayRunUnrecorded({
+  sideEffect,
+  executedBy,
+  gate,
+  edited,
+  attempt,
+  background,
+}: Call): boolean {
+  if (background === true) return false;
   return sideEffect === 'none' && executedBy === 'engine' && !gate && edited !== true && attempt === 0;
 }
 

@@ -5,6 +5,7 @@ import type {
   Duties,
   Failure,
   HandedTo,
+  HeldLimits,
   Ledger,
   People,
   QualifiedCall,
@@ -53,6 +54,15 @@ export type Call = QualifiedCall & {
   /** Not made by the model: it hands new messages to the agent of this run, with which the conversation is. */
   forwards?: string;
   result?: CallResult;
+};
+
+/** Work that a call has started and whose outcome is not there yet. `held`: what it may spend of the run's limits. */
+export type BackgroundWork = {
+  callId: string;
+  name: string;
+  key: string;
+  childRunId: string;
+  held: HeldLimits;
 };
 
 /** The answer waits for people. `digest`: of its text, which is in `answer`. */
@@ -159,6 +169,10 @@ export type Context = {
   stoppedBy?: string;
   /** The calls of the current round, in the model's order; empty once all have results. */
   calls: Call[];
+  /** Work in the background, in the order in which it started. */
+  background: BackgroundWork[];
+  /** All that the run does is this call, which its parent made. */
+  onlyCall?: string;
   /** The index in the transcript where the round's results are inserted; `null` for its end. */
   resultsAt: number | null;
   /** The number of calls without a result. */
@@ -226,6 +240,12 @@ function lastSent({ sent }: RunStarted): LastSent | null {
   return sent?.setup === undefined ? null : { ...sent, setup: sent.setup };
 }
 
+/** A run of one call begins with it: the parent has approved it, and asked its rules. */
+function beginCalls({ onlyCall }: RunStarted): Pick<Context, 'calls' | 'open' | 'onlyCall'> {
+  if (onlyCall === undefined) return { calls: [], open: 0 };
+  return { calls: [{ ...onlyCall, status: 'ready', attempt: 0 }], open: 1, onlyCall: onlyCall.callId };
+}
+
 export function createContext(started: RunStarted): Context {
   return {
     runId: started.runId,
@@ -264,9 +284,9 @@ export function createContext(started: RunStarted): Context {
     },
     ledger: started.inherits?.ledger ?? { fresh: [], past: {}, counts: {} },
     ...(started.config.history === true && { history: [] }),
-    calls: [],
+    ...beginCalls(started),
+    background: [],
     resultsAt: null,
-    open: 0,
     batch: 0,
     edits: [],
     sticky: [],

@@ -5,7 +5,7 @@ import { findBreakpoint, spends } from './breakpoints.ts';
 import { callsWith, isOwed } from './calls.ts';
 import { reasonToCompact } from './compaction.ts';
 import type { Call, Context } from './context.ts';
-import { findReachedLimit, hasUncheckedLimit } from './limits.ts';
+import { findHeldLimit, findReachedLimit, hasUncheckedLimit } from './limits.ts';
 
 /**
  * Returns the next action of a run, from its context alone. Called after every wait.
@@ -114,9 +114,18 @@ function afterFailure(context: Context): NextAction {
   return callWithinLimits(context, why, turn.final ? 'streamFinal' : 'callModel');
 }
 
+/** The run waits for work that its calls have started, before it ends or because of what that work may spend. */
+function awaitBackground({ background }: Context, because = ''): NextAction {
+  const calls = background.map(({ callId }) => callId);
+  const names = [...new Set(background.map(({ name }) => name))].join(', ');
+  const why = `waiting for the background work of ${plural(calls.length, 'call')} of ${names}${because}`;
+  return { type: 'awaitResults', calls, why };
+}
+
 /** Without open calls, the last turn, unread messages and limits decide whether to call the model again. */
 function betweenRounds(context: Context): NextAction {
   const { lastTurn, inbox, config } = context;
+  if (context.onlyCall !== undefined) return { type: 'finish', check: false, why: 'the call has its result' };
   if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
   if (context.stoppedBy !== undefined)
     return {
@@ -126,8 +135,10 @@ function betweenRounds(context: Context): NextAction {
       why: `stopped by the rule "${context.stoppedBy}"`,
     };
   if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
-  if (context.answeredBy !== null && context.sentBack === null)
-    return finishAnswered(context, context.answeredBy);
+  const { answeredBy } = context;
+  const readsOutcome = answeredBy?.type === 'back' && inbox.length > 0;
+  if (answeredBy !== null && context.sentBack === null && !readsOutcome)
+    return finishAnswered(context, answeredBy);
   const reason = reasonToCall(context);
   if (reason !== null) return callWithinLimits(context, reason);
   if (lastTurn === null) return callWithinLimits(context, 'the run starts');
@@ -176,6 +187,8 @@ function callWithinLimits(
 ): NextAction {
   if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
   const reached = findReachedLimit(context);
+  const held = reached === null && context.failure === null ? findHeldLimit(context) : undefined;
+  if (held !== undefined) return awaitBackground(context, `, which may spend the rest of the limit ${held}`);
   if (reached === null) {
     const size = type === 'callModel' && context.failure === null ? reasonToCompact(context) : null;
     return size === null ? { type, why } : { type: 'compact', why: `${size}, before the next call: ${why}` };
@@ -191,6 +204,7 @@ function finish(context: Context, reason: string | undefined): NextAction {
     const message = `the answer was sent back${often}: ${sentBack.reason}`;
     return { type: 'fail', code: sentBack.code, message, why: message };
   }
+  if (context.background.length > 0) return awaitBackground(context);
   return {
     type: 'finish',
     check: config.checksAnswer && !answerChecked,
@@ -201,9 +215,14 @@ function finish(context: Context, reason: string | undefined): NextAction {
 
 /** The answer is a sub-agent's. What hands the conversation back is none, so nothing checks it. */
 function finishAnswered(context: Context, by: NonNullable<Context['answeredBy']>): NextAction {
-  if (by.type === 'back') return { type: 'finish', check: false, why: 'the conversation is handed back' };
+  if (by.type === 'back') {
+    if (context.background.length > 0) return awaitBackground(context);
+    return { type: 'finish', check: false, why: 'the conversation is handed back' };
+  }
   const done = finish(context, by.incomplete);
-  return by.incomplete === undefined ? { ...done, why: `${by.agent} answered` } : done;
+  return done.type === 'finish' && by.incomplete === undefined
+    ? { ...done, why: `${by.agent} answered` }
+    : done;
 }
 
 function ids(calls: Call[]): string[] {

@@ -44,7 +44,7 @@ type Folded<Type extends ChartEvent['type']> = {
 };
 
 const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
-  'message.received': { fold: receiveMessage },
+  'message.received': { takes: isExpected, fold: receiveMessage },
   'approval.decided': { takes: canDecide, fold: decideApproval },
   'review.decided': { takes: canReview, fold: decideReview },
   'result.received': {
@@ -125,8 +125,7 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   },
   'tool.suspended': {
     takes: hasStatus('running'),
-    fold: (context, { at, callId, childRunId }) =>
-      changeCall(endActivity(context, at), callId, { status: 'waiting', childRunId }),
+    fold: suspendTool,
   },
   'timer.fired': { fold: fireTimer },
   'answer.checked': { fold: passAnswer },
@@ -168,8 +167,19 @@ function continueFrom(context: Context): Context {
   return passBreakpoint(context, chooseAction(context));
 }
 
-/** A message waits for gated calls and a review; with `onMessage: 'supersede'` it rejects and withdraws them. */
+/** The outcome of background work comes once, from the run that does the work. */
+function isExpected({ background }: Context, { from }: Of<'message.received'>): boolean {
+  if (from === undefined) return true;
+  return background.some(({ callId, childRunId }) => callId === from.callId && childRunId === from.runId);
+}
+
+/**
+ * A message waits for gated calls and a review; with `onMessage: 'supersede'` it rejects and withdraws them. The outcome
+ * of background work only waits.
+ */
 function receiveMessage(context: Context, event: Of<'message.received'>): Context {
+  const { from } = event;
+  if (from !== undefined) return receiveOutcome(context, event, from);
   const received = { ...wroteIn(context, event), inbox: [...context.inbox, ...event.items] };
   if (context.config.onMessage === 'queue') return forwardMessages(received);
   const refused = refuseCalls(
@@ -178,6 +188,15 @@ function receiveMessage(context: Context, event: Of<'message.received'>): Contex
     'Not run: superseded by a new message.',
   );
   return forwardMessages(withdrawReview(refused));
+}
+
+function receiveOutcome(
+  context: Context,
+  { items, spent }: Of<'message.received'>,
+  from: { runId: string },
+): Context {
+  const background = context.background.filter(({ childRunId }) => childRunId !== from.runId);
+  return forwardMessages(addSpent({ ...context, background, inbox: [...context.inbox, ...items] }, spent));
 }
 
 function wroteIn(context: Context, { by }: { by?: string }): Context {
@@ -275,11 +294,23 @@ function settleTool(context: Context, event: Of<'tool.settled'>): Context {
   return takeAnswer(settled, context, event);
 }
 
+/** Work in the background does not keep its call open: the call has its result, the receipt. */
+function suspendTool(before: Context, event: Of<'tool.suspended'>): Context {
+  const { at, callId, childRunId, shown, background: held } = event;
+  const context = endActivity(before, at);
+  if (held === undefined) return changeCall(context, callId, { status: 'waiting', childRunId });
+  const { name = '', key = '' } = findCall(context, callId) ?? {};
+  const background = [...context.background, { callId, name, key, childRunId, held }];
+  const output = { runId: childRunId, status: 'started' };
+  return settleCall({ ...context, background }, callId, resultOf({ output, ...omitUndefined({ shown }) }));
+}
+
 /** A call without a recorded outcome runs again with the same key, is reconciled, or becomes in doubt. */
 function interruptTool(context: Context, callId: string): Context {
   const call = findCall(context, callId);
   if (call === undefined) return context;
-  if (call.sideEffect !== 'once') return changeCall(context, callId, { status: 'queued' });
+  if (call.sideEffect !== 'once' || call.background === true)
+    return changeCall(context, callId, { status: 'queued' });
   if (call.reconcilable) return changeCall(context, callId, { status: 'reconciling' });
   const doubt = 'The process that ran it stopped before its outcome was recorded.';
   return changeCall(context, callId, { status: 'doubted', doubt });

@@ -18,6 +18,32 @@ export function findReachedLimit(context: Context): ReachedLimit | null {
   );
 }
 
+/** The limit that leaves nothing until the background work has ended, which may spend what is left. */
+export function findHeldLimit(context: Context): string | undefined {
+  if (context.background.length === 0) return undefined;
+  const limits = limitsOf(context);
+  const used = usedOf(context);
+  const held = heldOf(context);
+  return (['turns', 'tokens', 'cost', 'activeMs'] as const).find(limit => {
+    const allowed = limits[limit];
+    return allowed !== undefined && held[limit] > 0 && used[limit] + held[limit] >= allowed;
+  });
+}
+
+const SHARED = ['turns', 'toolCalls', 'tokens', 'cost', 'activeMs'] as const;
+type Amounts = Record<(typeof SHARED)[number], number>;
+
+/** What the background work may spend together. */
+export function heldOf({ background }: Pick<Context, 'background'>): Amounts {
+  const total: Amounts = { turns: 0, toolCalls: 0, tokens: 0, cost: 0, activeMs: 0 };
+  for (const { held } of background) for (const limit of SHARED) total[limit] += held[limit] ?? 0;
+  return total;
+}
+
+export function usedOf({ turns, toolCalls, usage, cost, activeMs }: Context): Amounts {
+  return { turns, toolCalls, tokens: countTokens(usage), cost, activeMs };
+}
+
 function reached(limit: keyof Limits, used: number, allowed: number | undefined): ReachedLimit | null {
   if (allowed === undefined || used < allowed) return null;
   return { limit, why: `limit ${limit}: ${used} of ${allowed}` };

@@ -120,6 +120,8 @@ const qualifiedCallSchema = lazyObject(() => ({
   answers: z.exactOptional(z.enum(['directly', 'back'])),
   /** Those of its tool, for rules. */
   tags: z.exactOptional(z.array(text)),
+  /** Its result says that its work has started, in a run of its own, which goes on in the background. */
+  background: z.exactOptional(z.literal(true)),
   /** Of the rules that do not allow it. */
   verdicts: z.exactOptional(verdictsSchema),
   /** Why the call cannot run; the model reads it as the result. */
@@ -147,6 +149,16 @@ const spentSchema = lazyObject(() => ({
   activeMs: z.number(),
 }));
 export type Spent = z.infer<typeof spentSchema>;
+
+/** What background work may spend of its run's limits until its outcome is there. */
+const heldSchema = lazyObject(() => ({
+  turns: z.exactOptional(z.number()),
+  toolCalls: z.exactOptional(z.number()),
+  tokens: z.exactOptional(z.number()),
+  cost: z.exactOptional(z.number()),
+  activeMs: z.exactOptional(z.number()),
+}));
+export type HeldLimits = z.infer<typeof heldSchema>;
 
 /** The end of a sub-agent's run whose answer is that of the calling run. `agent` and `runId`: of the run that it is from. */
 const answeredSchema = lazyObject(() => ({
@@ -254,6 +266,8 @@ const runStartedSchema = lazySchema(() =>
     stream: z.boolean(),
     /** For a child run: the call of the parent run that started it. */
     parent: z.exactOptional(z.object({ runId: text, callId: text })),
+    /** For a child run: all that it does is this call, which was made and decided in the parent run. */
+    onlyCall: z.exactOptional(qualifiedCallSchema),
     paused: z.exactOptional(z.boolean()),
     /** What a later process needs to create the agent again. */
     launch: z.exactOptional(
@@ -266,7 +280,13 @@ export type RunStarted = z.infer<typeof runStartedSchema>;
 /** Events from people and clients. Any process may append one, not only the driver. */
 export const inputEventSchema = lazyUnion(() => [
   runStartedSchema,
-  input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalContent }),
+  input('message.received', {
+    items: z.array(itemSchema).check(z.minLength(1)),
+    by: optionalContent,
+    /** The outcome of background work: the call that started it, and the run that did it. */
+    from: z.exactOptional(z.object({ callId: text, runId: text })),
+    spent: z.exactOptional(spentSchema),
+  }),
   input('approval.decided', {
     callId: text,
     decision: z.discriminatedUnion('type', [
@@ -489,7 +509,13 @@ export const reportEventSchema = lazyUnion(() => [
   report('tool.interrupted', { callId: text }),
   /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
   report('tool.doubted', { callId: text, reason: contentText, returned: z.exactOptional(z.literal(true)) }),
-  report('tool.suspended', { callId: text, childRunId: text }),
+  /** With `background`, the call has its result: what it started goes on in the child run, within these limits. */
+  report('tool.suspended', {
+    callId: text,
+    childRunId: text,
+    shown: optionalContent,
+    background: z.exactOptional(heldSchema),
+  }),
   report('timer.fired', {}),
   /** The answer passed, perhaps with another text. `spent`: on model calls of guardrails. */
   report('answer.checked', {

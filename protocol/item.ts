@@ -38,6 +38,10 @@ const messageSchema = lazyObject(() => ({
   id,
   role: z.enum(['user', 'assistant', 'system', 'developer']),
   content: z.array(partSchema),
+  /** Not written by the role: the outcome of background work that this call started. The first part says so in words. */
+  outcomeOf: z.exactOptional(
+    z.object({ callId: z.string().check(z.minLength(1)), isError: z.exactOptional(z.literal(true)) }),
+  ),
   opaque,
 }));
 export type MessageItem = z.infer<typeof messageSchema>;

@@ -163,6 +163,8 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   readonly subAgent?: { readonly name: string };
   /** See `QualifiedCall`. */
   readonly answers?: 'directly' | 'back';
+  /** See `QualifiedCall`. */
+  readonly background?: boolean;
   /** For a sub-agent: its runs see the conversation, or what the function leaves of it. */
   readonly sees?: { filter?(items: readonly Item[]): readonly Item[] };
   /** Only for tools of a tool server. */

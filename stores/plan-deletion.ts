@@ -81,11 +81,12 @@ export function findAwaited(texts: Iterable<string>): ReadonlySet<string> {
     const event = RELEVANT.test(text) ? readEvent(text) : undefined;
     if (event?.type === 'tool.suspended') byCall.set(event.callId, event.childRunId);
     if (event?.type === 'result.received') byCall.delete(event.callId);
+    if (event?.type === 'message.received' && event.from !== undefined) byCall.delete(event.from.callId);
   }
   return new Set(byCall.values());
 }
 
-const RELEVANT = /"(?:tool\.suspended|result\.received)"/;
+const RELEVANT = /"(?:tool\.suspended|result\.received|message\.received)"/;
 
 /** How many runs one commit checks: other processes wait for the commit. */
 const BATCH = 50;

@@ -16,6 +16,8 @@ type ToolSettings = {
   timeoutMs?: number | undefined;
   maxResultBytes?: number | undefined;
   approval?: unknown;
+  background?: unknown;
+  run?: unknown;
 };
 
 /** Throws an `EngineError` `agent-invalid` that names the tool, the setting, the expected and the actual value. */
@@ -55,6 +57,10 @@ export function checkToolSettings(tool: ToolSettings): void {
       tool,
       'repeatable is for sideEffect "once" alone: calls of other tools may always be repeated.',
     );
+  if (tool.background !== undefined && typeof tool.background !== 'boolean')
+    throwInvalid(tool, `expected background to be a boolean, got ${JSON.stringify(tool.background)}.`);
+  if (tool.background === true && tool.run === undefined)
+    throwInvalid(tool, 'background needs a run: the caller does the work of a client tool.');
   if (tool.tags !== undefined && !isTags(tool.tags))
     throwInvalid(
       tool,

@@ -61,6 +61,11 @@ export type ToolOptions<
   approval?: ApprovalRule<Out<Input>, Out<Context>>;
   /** Whether the model sees the tool only after a search has found it. Default `false`. */
   deferred?: boolean;
+  /**
+   * The call's result says at once that the work has started; the model goes on. The work is a run of its own, and its
+   * outcome arrives as a message, which the model reads next. Approvals and rules decide before it starts. Default `false`.
+   */
+  background?: boolean;
   /** The time limit of one attempt in ms. Default: none. */
   timeoutMs?: number;
   /**
@@ -95,8 +100,14 @@ export type Repetition =
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
 const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
-  'name description input inputSchema strict output runContext approval sideEffect retries repeatable tags timeoutMs maxResultBytes deferred reconcile run',
+  'name description input inputSchema strict output runContext approval sideEffect retries repeatable tags timeoutMs maxResultBytes deferred background reconcile run',
 );
+
+/** The result of a call whose work goes on in the background. `runId`: of the run that does it. */
+export type BackgroundReceipt = { runId: string; status: 'started' };
+
+/** The type of the result of a call: what its tool returned, unless that comes later. */
+export type ResultOf<Background extends boolean, Value> = Background extends true ? BackgroundReceipt : Value;
 
 /** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
 export type AsResult<Value> = unknown extends Value ? Value : Value extends void ? null : AsJson<Value>;
@@ -138,25 +149,36 @@ export function tool<
   const Returned extends AsReadonly<In<Output>>,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
+  const Background extends boolean = false,
 >(
-  options: ToolOptions<Input, Output, Context, Returned | Promise<Returned>, Name> & { output: Output },
-): Tool<Name, In<Input>, AsResult<Out<Output>>, In<Context>> & TakesAnswer<Output>;
+  options: ToolOptions<Input, Output, Context, Returned | Promise<Returned>, Name> & {
+    output: Output;
+    background?: Background;
+  },
+): Tool<Name, In<Input>, ResultOf<Background, AsResult<Out<Output>>>, In<Context>> & TakesAnswer<Output>;
 export function tool<
   Input extends StandardSchemaV1,
   Returned = unknown,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
+  const Background extends boolean = false,
 >(
-  options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name> & { output?: undefined },
-): Tool<Name, In<Input>, AsResult<Awaited<Returned>>, In<Context>>;
+  options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name> & {
+    output?: undefined;
+    background?: Background;
+  },
+): Tool<Name, In<Input>, ResultOf<Background, AsResult<Awaited<Returned>>>, In<Context>>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
+  const Background extends boolean = false,
 >(
-  options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name>,
-): Tool<Name, In<Input>, AsResult<Out<Output>>, In<Context>> & TakesAnswer<Output>;
+  options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name> & {
+    background?: Background;
+  },
+): Tool<Name, In<Input>, ResultOf<Background, AsResult<Out<Output>>>, In<Context>> & TakesAnswer<Output>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,
@@ -171,9 +193,17 @@ export function tool<
       read => ({ ...given, runContext: read }) as Read<Given>,
     );
   };
-  const { sideEffect = 'once', retries = 0, repeatable, tags, timeoutMs, maxResultBytes } = options;
+  const {
+    sideEffect = 'once',
+    retries = 0,
+    repeatable,
+    tags,
+    timeoutMs,
+    maxResultBytes,
+    background,
+  } = options;
   const fixed = fixedApproval(approval);
-  checkToolSettings({ name, sideEffect, retries, repeatable, tags, timeoutMs, maxResultBytes, approval });
+  checkToolSettings({ ...options, sideEffect, retries, approval });
   if (typeof input?.['~standard']?.validate !== 'function') {
     throw new EngineError(
       'agent-invalid',
@@ -199,6 +229,7 @@ export function tool<
       repeatable,
       tags: tags && [...tags],
       deferred: options.deferred || undefined,
+      background: background || undefined,
       fixedApproval: fixed,
       pureApproval: pureApproval(approval),
       readsHistory: readsHistory(approval),

@@ -296,7 +296,8 @@ export class Supervisor implements RunSupervisor {
     this.wakeAtExpiry();
     this.#parts.events.wakeReaders();
     const { context } = this.#log.state;
-    if (context.cancelling !== null) void this.#parts.children.cancel(context).catch(() => {});
+    const endsWork = context.background.length > 0 && hasEnded(this.#log.state);
+    if (context.cancelling !== null || endsWork) void this.#parts.children.cancel(context).catch(() => {});
     void this.#deliverToParent().catch(() => {});
   }
 

@@ -293,8 +293,9 @@ export function foldCommands(
 }
 
 /** The cost of a message grows with the unread ones. Existing journals may have more. */
-function findOverflow({ context: { runId, inbox } }: ChartState, { type }: ChartEvent): Refusal | null {
-  if (type !== 'message.received' || inbox.length < MAX_UNREAD) return null;
+function findOverflow({ context: { runId, inbox } }: ChartState, event: ChartEvent): Refusal | null {
+  if (event.type !== 'message.received' || inbox.length < MAX_UNREAD) return null;
+  if (event.from !== undefined) return null;
   return refuse(
     'inbox-full',
     `Run ${runId} has ${inbox.length} unread messages, the maximum. Check what it waits for, and send the message again after it has read them.`,

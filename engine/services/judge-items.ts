@@ -1,4 +1,5 @@
 import { toolResults } from '../../machines/tool-results.ts';
+import { textOfParts } from '../../protocol/content/read-content.ts';
 import type { InputGuardrail, ToolOutputGuardrail } from '../../protocol/guardrail.ts';
 import type { Item, MessageItem, ToolResultItem } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue, toBoundedText, toJson } from '../../protocol/json.ts';
@@ -30,8 +31,9 @@ export async function judgeItems(
   const context = scope.context();
   const { transcript, judgedTo, runId, runContext } = context;
   const isJudged = (item: Item) =>
-    (input.length > 0 && item.type === 'message' && item.role === 'user') ||
-    (toolOutput.length > 0 && item.type === 'tool_result');
+    item.type === 'tool_result' || (item.type === 'message' && item.outcomeOf !== undefined)
+      ? toolOutput.length > 0
+      : input.length > 0 && item.type === 'message' && item.role === 'user';
   const open = transcript.flatMap((item, at) => (at >= judgedTo && isJudged(item) ? [{ at, item }] : []));
   if (open.length === 0) return;
   const usage = new GuardrailUsage(context.config);
@@ -45,7 +47,11 @@ export async function judgeItems(
   const results = new Map(toolResults(context).map(result => [result.callId, result]));
   const judged = await Promise.all(
     open.map(async ({ at, item }) => {
-      if (item.type === 'message') return { at, before: item, item: await judgeMessage(item) };
+      if (item.type === 'message') {
+        const { outcomeOf } = item;
+        const made = outcomeOf === undefined ? judgeMessage(item) : judgeOutcome(item, outcomeOf);
+        return { at, before: item, item: await made };
+      }
       if (item.type === 'tool_result') return { at, before: item, item: await judgeResult(item) };
       return { at, before: item, item };
     }),
@@ -61,6 +67,25 @@ export async function judgeItems(
     const made = await judge('The message', input, item, about, given => readMessage(given, item));
     if (made.type === 'passed') return made.value;
     return { ...item, content: [{ type: 'text', text: `[${NOT_SHOWN}${made.reason}]` }] };
+  }
+
+  /** The outcome of background work is what a tool gave: its text, after the words that the engine puts before it. */
+  async function judgeOutcome(
+    item: MessageItem,
+    { callId, isError }: NonNullable<MessageItem['outcomeOf']>,
+  ): Promise<MessageItem> {
+    const [words, ...parts] = item.content;
+    const { name = '', input: called = null } = results.get(callId) ?? {};
+    const isText = parts.every(part => part.type === 'text');
+    const output = isText ? readJson(textOfParts(parts)) : toJson({ type: 'content', parts });
+    const failed = isError === true;
+    const call = { callId, name, input: called, isError: failed, wholeOutput: async () => output };
+    const made = await judge('The result', toolOutput, output, { ...about, ...call }, readValue);
+    if (made.type === 'passed' && !made.isReplaced) return item;
+    const text = made.type === 'blocked' ? NOT_SHOWN + made.reason : made.value;
+    const shown = typeof text === 'string' ? text : JSON.stringify(text);
+    const rest = { type: 'text', text: cutText(shown, MODEL_READS_BYTES) } as const;
+    return { ...item, content: words === undefined ? [rest] : [words, rest] };
   }
 
   async function judgeResult(item: ToolResultItem): Promise<ToolResultItem> {
@@ -84,6 +109,16 @@ export async function judgeItems(
 
 function idOf({ id }: { id?: string | undefined }): { id?: string } {
   return id === undefined ? {} : { id };
+}
+
+/** The value of a JSON text; another text as it is. */
+function readJson(text: string): JsonValue {
+  if (!/^[[{]/.test(text)) return text;
+  try {
+    return toJson(JSON.parse(text));
+  } catch {
+    return text;
+  }
 }
 
 function readValue(given: unknown): JsonValue {

@@ -103,6 +103,7 @@ async function qualifyCall(call: ToolCall, options: CallOptions): Promise<Qualif
       repeatable: tool.repeatable === true ? (true as const) : undefined,
       maxResultBytes: tool.maxResultBytes,
       answers: tool.answers,
+      background: tool.background === true ? (true as const) : undefined,
       tags: tool.tags && [...tool.tags],
       reason: approval.reason,
       ...(approval.required && dutiesOf(approval)),

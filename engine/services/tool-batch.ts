@@ -4,7 +4,7 @@ import { forwardedMessages } from '../../machines/hand-off.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import { EngineError, InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
-import type { Spent } from '../../protocol/event.ts';
+import type { HeldLimits, Spent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { PastCall } from '../../protocol/rule.ts';
@@ -24,6 +24,7 @@ import {
   type ChildAnswer,
   type ChildRequest,
   childRunIdOf,
+  heldBy,
   type RunHandle,
   type SubAgentRuns,
   shareLimits,
@@ -65,8 +66,8 @@ const OUT_OF_REACH: PlayedCall = {
 const RETURN_GRACE_MS = 1_000;
 
 /** Whether the tool is now declared `once`, although the call was recorded with a lesser side effect. */
-export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolean {
-  return sideEffect !== 'once' && tool?.sideEffect === 'once';
+export function becameOnce({ sideEffect, background }: Call, tool: Tool | undefined): boolean {
+  return background !== true && sideEffect !== 'once' && tool?.sideEffect === 'once';
 }
 
 /**
@@ -88,6 +89,7 @@ export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolea
  *    chart has it as running, and the batch continues until none of its calls is left.
  * B8 The run of a sub-agent survives this process: it is cancelled only with its parent, and given up with its parent.
  * B9 The rules judge a call right before its first attempt, after all that has happened since its turn made it.
+ * B10 A background call is settled once its child run exists: that run does the work, also after this process.
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
@@ -152,6 +154,8 @@ async function isAllowed(
   { tools, rules, loadPast }: Pick<CallJudge, 'tools' | 'rules'> & { loadPast: ServiceScope['past'] },
 ): Promise<boolean> {
   const { callId, status, attempt, forwards } = call;
+  // The parent's rules have judged the one call of a child run.
+  if (scope.context().onlyCall !== undefined) return true;
   if (rules.length === 0 || status !== 'queued' || attempt > 0 || forwards !== undefined) return true;
   if (scope.context().config.playsResultsOf !== undefined) return true;
   const past = await loadPast();
@@ -173,6 +177,8 @@ type Outcome =
   | { type: 'answered'; answer: ChildAnswer; spent: Spent }
   /** The run of a sub-agent rests and resumes later. */
   | { type: 'suspended'; childRunId: string }
+  /** A run does the work in the background, within these limits. */
+  | { type: 'begun'; childRunId: string; held: HeldLimits }
   /** The run of a sub-agent may exist in another store. */
   | { type: 'unknown'; reason: string }
   /** A limit of the run leaves nothing for that of a sub-agent, so none was started. */
@@ -232,6 +238,8 @@ class CallRun {
           return await this.#reportAnswer(outcome);
         case 'suspended':
           return this.#suspend(outcome.childRunId);
+        case 'begun':
+          return this.#reportBegun(outcome);
         case 'unknown':
           return this.#doubt(outcome.reason);
         case 'refused':
@@ -318,7 +326,9 @@ class CallRun {
     this.#scope.report({ type: 'tool.started', callId, attempt: this.#attempt, key: this.#key });
   }
 
+  /** To begin the run that does the work is no side effect: the child run has it. */
   get #isOnce(): boolean {
+    if (this.#call.background === true) return false;
     return this.#call.sideEffect === 'once' || becameOnce(this.#call, this.#tool);
   }
 
@@ -341,7 +351,8 @@ class CallRun {
     unbegun?.delete(this.#call.callId);
     this.#scope.host.reach?.('tool.before');
     const isSubAgent = this.#parts.subAgents.has(tool.name);
-    const outcome = await (isSubAgent ? this.#askSubAgent(input) : this.#callWithin(tool, input));
+    const hasRun = isSubAgent || this.#call.background === true;
+    const outcome = await (hasRun ? this.#askChild(input) : this.#callWithin(tool, input));
     this.#scope.host.reach?.('tool.after');
     return outcome;
   }
@@ -383,23 +394,26 @@ class CallRun {
     return called;
   }
 
-  async #askSubAgent(input: unknown): Promise<Outcome> {
+  async #askChild(input: unknown): Promise<Outcome> {
     const { stop, yielding } = this.#scope;
     const { subAgents } = this.#parts;
-    const { callId, name, attempt, forwards } = this.#call;
+    const { callId, name, attempt, forwards, background: inBackground = false } = this.#call;
     const signal = AbortSignal.any([stop.signal, yielding]);
     const parent = this.#scope.context();
     const runId = childRunIdOf(this.#key, parent.runId);
     const found = await subAgents.lookFor(runId, parent.runId);
     if (found === 'unknown' && attempt > 0) return { type: 'unknown', reason: IN_ANOTHER_STORE };
-    const share = shareLimits(parent, tool => subAgents.has(tool));
+    const share = subAgents.has(name)
+      ? shareLimits(parent, tool => subAgents.has(tool))
+      : ({ type: 'share', limits: {} } as const);
     if (share.type === 'spent' && found !== 'there') return { type: 'refused', reason: share.reason };
-    let isAwaited = true;
+    const limits = share.type === 'spent' ? {} : share.limits;
+    let isAwaited = !inBackground;
     let endRelay = () => {};
     try {
       const child = await subAgents.begin(name, {
         runId,
-        limits: share.type === 'spent' ? {} : share.limits,
+        limits,
         stream: parent.stream,
         runContext: parent.runContext,
         parent: { runId: parent.runId, callId },
@@ -408,6 +422,7 @@ class CallRun {
         isAwaited: () => isAwaited && !signal.aborted,
         ...omitUndefined({ inheritedLabels: parent.labels }),
       });
+      if (inBackground) return { type: 'begun', childRunId: runId, held: heldBy(limits) };
       endRelay = relayAnswer(child, parent, this.#call, {
         ...this.#parts,
         publish: delta => this.#scope.publish(delta),
@@ -430,7 +445,8 @@ class CallRun {
   /** What the run of a sub-agent begins with, and what it sees before. */
   async #shownTo(
     input: unknown,
-  ): Promise<Pick<ChildRequest, 'input' | 'continues' | 'continuesAt' | 'handedBy'>> {
+  ): Promise<Pick<ChildRequest, 'input' | 'continues' | 'continuesAt' | 'handedBy' | 'onlyCall' | 'title'>> {
+    if (!this.#parts.subAgents.has(this.#call.name)) return onlyCallOf(this.#call);
     const { callId, forwards } = this.#call;
     const { sees, answers, subAgent } = this.#tool ?? {};
     const context = this.#scope.context();
@@ -486,6 +502,16 @@ class CallRun {
     this.#scope.report({ type: 'tool.suspended', callId: this.#call.callId, childRunId });
   }
 
+  #reportBegun({ childRunId, held }: Extract<Outcome, { type: 'begun' }>): void {
+    const { callId, input } = this.#call;
+    const changedBy = whoChanged(findCall(this.#scope.context(), callId));
+    const shown =
+      changedBy &&
+      `[${changedBy} changed the input to ${JSON.stringify(input)}.]\nThe work has started in run ${childRunId}.`;
+    const about = { callId, childRunId, background: held, ...omitUndefined({ shown }) };
+    this.#scope.report({ type: 'tool.suspended', ...about });
+  }
+
   #recordLate({ shown: _, ...result }: CallResult): void {
     this.#scope.recordLate({ callId: this.#call.callId, attempt: this.#attempt, ...result });
   }
@@ -532,6 +558,18 @@ class CallRun {
       (changedBy === undefined ? '' : `[${changedBy} changed the input to ${JSON.stringify(input)}.]\n`);
     return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
   }
+}
+
+/** What the run of one call begins with: the call as it was made and decided here. */
+function onlyCallOf(call: Call): Pick<ChildRequest, 'input' | 'onlyCall' | 'title'> {
+  const { callId, name, input, digest, readDigest, sideEffect, reconcilable, executedBy } = call;
+  const { maxResultBytes, tags } = call;
+  const known = { callId, name, input, digest, sideEffect, reconcilable, executedBy, gate: false };
+  return {
+    title: name,
+    input: [{ type: 'tool_call', callId, name, arguments: JSON.stringify(input) }],
+    onlyCall: { ...known, ...omitUndefined({ readDigest, maxResultBytes, tags }) },
+  };
 }
 
 /** Who changed the input that the model wrote. */

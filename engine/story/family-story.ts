@@ -174,12 +174,20 @@ export class FamilyStory {
     else this.#followChild(child);
   }
 
+  /** Work in the background has a story of its own: it goes on after the result of its call. */
   #addChild(parent: Member, { callId, name, key }: Started): Member | undefined {
     const agent = parent.agent.subAgent(name);
-    if (agent === undefined) return undefined;
+    const call = parent.story?.state?.context.calls.find(one => one.callId === callId);
+    if (agent === undefined || call?.background === true) return undefined;
     const runId = childRunIdOf(key, parent.runId);
-    const call = { parent: parent.runId, callId };
-    const child = this.#members.get(runId) ?? { runId, agent, call, isFollowed: false, isOver: false };
+    const madeBy = { parent: parent.runId, callId };
+    const child = this.#members.get(runId) ?? {
+      runId,
+      agent,
+      call: madeBy,
+      isFollowed: false,
+      isOver: false,
+    };
     this.#members.set(runId, child);
     return child;
   }

@@ -148,7 +148,7 @@ export class StoryTeller {
 
   #tellState(event: RunEvent, from: Entry, { before, after }: Around): void {
     if (event.type === 'run.started') this.#tell({ type: 'message', ...from, items: event.input });
-    else if (event.type === 'message.received') {
+    else if (event.type === 'message.received' && event.from === undefined) {
       const { items, by } = event;
       this.#tell({ type: 'message', ...from, items, ...omitUndefined({ by }) });
     } else if (before === after || (before !== null && isSameState(before, after))) return;

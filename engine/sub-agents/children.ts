@@ -3,10 +3,14 @@ import type { Context } from '../../machines/context.ts';
 import { describeWaiting, partsOf } from '../../machines/settled.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
+import { findResult } from '../../machines/tool-results.ts';
+import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
+import type { MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { CancelOptions } from '../../protocol/run-command.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
+import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
 import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import { loadRun } from '../journal/load-run.ts';
@@ -16,6 +20,7 @@ import { loadLog } from '../log/run-log.ts';
 import { describeSettled, listUnsettled, type Settled } from '../log/settled.ts';
 import {
   answerFor,
+  answerOfChild,
   childIdsOf,
   isAwaitedBy,
   type RunHandle,
@@ -115,16 +120,48 @@ async function isOver(store: Store, runId: string): Promise<boolean> {
 async function resultOf(
   { store, host }: Stored,
   parent: Context,
-  { callId, childRunId, answers }: SuspendedCall,
+  call: SuspendedCall,
   child: Context,
   settled: Exclude<Settled, { status: 'waiting' }>,
 ): Promise<Command> {
+  if (call.inBackground) return outcomeOf(host, call, child, settled);
+  const { callId, childRunId, answers } = call;
   const answer = answerFor(omitUndefined({ answers }), child, settled);
   const spent = spentBy(child);
   const command = { type: 'result.received', callId, childRunId, ...answer, spent } as const;
   // As long as the answer that the run takes from it.
   if (answer.answered !== undefined) return command;
   return await boundCommand(command, parent, new RunBlobs({ store, host, runId: parent.runId }));
+}
+
+/** The message with the outcome of background work. A long one is cut: the child's journal has all of it. */
+function outcomeOf(
+  host: Host,
+  { callId, name, childRunId }: SuspendedCall,
+  child: Context,
+  settled: Exclude<Settled, { status: 'waiting' }>,
+): Command {
+  const result = child.onlyCall === undefined ? undefined : findResult(child, child.onlyCall);
+  const { output, isError } =
+    result === undefined || settled.status !== 'finished' ? answerOfChild(child.agent.name, settled) : result;
+  const content = readContent(output)?.parts;
+  const whole = typeof output === 'string' ? output : JSON.stringify(output);
+  const isWhole =
+    content !== undefined || (result?.blob === undefined && fitsBytes(whole, MODEL_READS_BYTES));
+  const about = `The background work of call ${callId} (${name}) has ${isError ? 'failed' : 'ended'}.`;
+  const rest = isWhole ? '' : ` Run ${childRunId} has all of it.`;
+  const item: MessageItem = {
+    type: 'message',
+    id: host.newId('item'),
+    role: 'user',
+    outcomeOf: { callId, ...(isError && { isError }) },
+    content: [
+      { type: 'text', text: `${about}${rest} ${isError ? 'The error' : 'Its result'}:\n` },
+      ...(content ?? [{ type: 'text' as const, text: cutText(result?.shown ?? whole, MODEL_READS_BYTES) }]),
+    ],
+  };
+  const from = { callId, runId: childRunId };
+  return { type: 'message.received', items: [item], from, spent: spentBy(child) };
 }
 
 /** Runs of an unknown agent are left to other processes. */

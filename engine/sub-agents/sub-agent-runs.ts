@@ -1,9 +1,9 @@
 import { callsWith, isOwed } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
-import { hasUncheckedLimit, limitsOf } from '../../machines/limits.ts';
+import { hasUncheckedLimit, heldOf, limitsOf, usedOf } from '../../machines/limits.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
-import type { Answered, People, Spent } from '../../protocol/event.ts';
+import type { Answered, HeldLimits, People, QualifiedCall, Spent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
@@ -20,10 +20,12 @@ import type { Settled } from '../log/settled.ts';
  * C2 While the child works, it is driven within its parent's batch; once it rests, the call waits.
  * C3 The child's limits are a share of what its parent has left; what it spends counts as spent by the parent.
  * C4 A child whose parent no longer waits for it is cancelled before it does anything else.
+ * C5 The child of a background call is the same to its parent as that of a call that waits, but for its outcome: it
+ *    arrives as a message. What the child may spend is held back from its parent until then.
  */
 export interface SubAgentRuns extends Pick<StoryAgent, 'subAgent'> {
   has(tool: string): boolean;
-  /** Starts and drives the child run of a call, or attaches to it if it exists. */
+  /** Starts and drives the child run of a call, or attaches to it if it exists. With `onlyCall`, a run of the same agent. */
   begin(tool: string, request: ChildRequest): Promise<RunHandle>;
   open(runId: string): Promise<RunHandle>;
   /** Whether the store has a child run; `unknown` if it has not but the parent came from another store. */
@@ -50,6 +52,9 @@ export type ChildRequest = {
   handedBy?: string;
   /** The parent's; the child takes it if its agent has a `runContext`. */
   runContext: JsonValue | undefined;
+  /** All that the child does: a call of a tool of its agent. */
+  onlyCall?: QualifiedCall;
+  title?: string;
   limits: Partial<Limits>;
   inheritedLabels?: Labels;
   stream: boolean;
@@ -64,18 +69,26 @@ export function childRunIdOf(key: string, parentId: string): string {
   return `run_${digestOf({ childOf: key, parentId })}`;
 }
 
-/** Returns the ids of the child runs that the open calls of the current round have or may have. */
-export function childIdsOf({ calls, runId }: Context): string[] {
-  return calls.flatMap(call => {
+/** Returns the ids of the child runs that the open calls of the current round have or may have, and of background work. */
+export function childIdsOf({ calls, background, runId }: Context): string[] {
+  const open = calls.flatMap(call => {
     if (call.status === 'settled') return [];
     return call.childRunId ?? (call.key === undefined ? [] : childRunIdOf(call.key, runId));
   });
+  return [...background.map(({ childRunId }) => childRunId), ...open];
 }
 
-export type SuspendedCall = Call & { childRunId: string };
+/** A call that waits for its child run, or whose child run works in the background. */
+export type SuspendedCall = Pick<Call, 'callId' | 'name' | 'key' | 'answers'> & {
+  childRunId: string;
+  inBackground: boolean;
+};
 
 export function suspendedCalls(context: Context): SuspendedCall[] {
-  return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
+  const waiting = callsWith(context, 'waiting').flatMap(({ childRunId, ...call }) =>
+    childRunId === undefined ? [] : [{ ...call, childRunId, inBackground: false }],
+  );
+  return [...context.background.map(work => ({ ...work, inBackground: true })), ...waiting];
 }
 
 /** Whether the run, a fork, waits for child runs of its original. Their ends wake the original alone. */
@@ -86,6 +99,7 @@ export function waitsForOriginal(context: Context): boolean {
 }
 
 export function isAwaitedBy(context: Context, callId: string): boolean {
+  if (context.background.some(work => work.callId === callId)) return true;
   const call = context.calls.find(other => other.callId === callId);
   return call !== undefined && (isOwed(call) || call.status === 'waiting');
 }
@@ -133,22 +147,24 @@ const CLOSING_TURN = 1;
 
 export type Share = { type: 'share'; limits: Partial<Limits> } | { type: 'spent'; reason: string };
 
-/** Returns the limits of one child run: an equal share of what the parent has left, among the open children of the round. */
+/**
+ * Returns the limits of one child run: an equal share of what the parent has left, among the open children of the round. A
+ * parent that goes on meanwhile keeps a share too.
+ */
 export function shareLimits(context: Context, isChild: (tool: string) => boolean): Share {
   const children = context.calls.filter(call => call.status !== 'settled' && isChild(call.name));
-  const open = Math.max(1, children.length);
+  const goesOn = children.some(call => call.background === true);
+  const open = Math.max(1, children.length) + (goesOn ? 1 : 0);
   if (hasUncheckedLimit(context)) return uncounted(context);
   const { turns, toolCalls, ...others } = limitsOf(context);
-  const turnsLeft = turns - context.turns;
-  if (turnsLeft < open) return spent(context, { limit: 'turns', used: context.turns, open });
-  const used = {
-    tokens: (context.usage?.inputTokens ?? 0) + (context.usage?.outputTokens ?? 0),
-    cost: context.cost,
-    activeMs: context.activeMs,
-  };
+  const used = usedOf(context);
+  const held = heldOf(context);
+  for (const limit in used) used[limit as keyof typeof used] += held[limit as keyof typeof held];
+  const turnsLeft = turns - used.turns;
+  if (turnsLeft < open) return spent(context, { limit: 'turns', used: used.turns, open });
   const limits: Partial<Limits> = {
     turns: Math.max(1, Math.floor(turnsLeft / open) - CLOSING_TURN),
-    toolCalls: Math.max(0, Math.floor((toolCalls - context.toolCalls) / open)),
+    toolCalls: Math.max(0, Math.floor((toolCalls - used.toolCalls) / open)),
   };
   for (const limit of ['tokens', 'cost', 'activeMs'] as const) {
     const allowed = others[limit];
@@ -166,6 +182,12 @@ function uncounted({ runId, agent }: Context): Share {
     `Give "${agent.name}" onUnknownUsage: 'estimate', or a model whose provider reports usage.`,
   ];
   return { type: 'spent', reason: reason.join(' ') };
+}
+
+/** What a child run with these limits may spend: its closing call is beyond its limit. */
+export function heldBy({ turns, ...others }: Partial<Limits>): HeldLimits {
+  const { toolCalls, tokens, cost, activeMs } = others;
+  return omitUndefined({ turns: turns && turns + CLOSING_TURN, toolCalls, tokens, cost, activeMs });
 }
 
 type SpentLimit = { limit: 'turns' | 'tokens' | 'cost' | 'activeMs'; used: number; open: number };

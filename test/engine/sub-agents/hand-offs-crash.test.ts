@@ -5,41 +5,21 @@ import type { Settled } from '../../../engine/log/settled.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
-import { watchStore } from '../../support/engine/watched-store.ts';
+import { SimulatedProcess } from '../../support/engine/simulated-process.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
 
-const NEVER = new Promise<never>(() => {});
 const RUNS = ['run_first', 'run_second', 'run_third'];
 
-class ProcessEnded extends Error {}
-
 type World = Map<string, number>;
-type Outcome = { settled: Settled[] | null; points: number; now: number };
 
 /** A conversation of three messages: handed over, a gated refund by the sub-agent, and handed back. */
-async function work(store: Store, world: World, now: number, deathAt: number): Promise<Outcome> {
-  let points = 0;
-  let isOver = false;
-  let die = () => {};
-  const death = new Promise<null>(resolve => {
-    die = () => resolve(null);
-  });
-  const reach = () => {
-    if (isOver) throw new ProcessEnded();
-    points += 1;
-    if (points < deathAt) return;
-    isOver = true;
-    die();
-    throw new ProcessEnded();
-  };
-  const unlessOver = () => (isOver ? NEVER : undefined);
-  const host = new ManualHost({ now, name: `${now}_`, reach });
+async function work(store: Store, world: World, now: number, deathAt: number) {
+  const dying = new SimulatedProcess(now, deathAt);
   const act = async (_input: unknown, { key }: { key: string }) => {
-    await unlessOver();
+    await dying.unlessOver();
     world.set(key, (world.get(key) ?? 0) + 1);
-    await unlessOver();
+    await dying.unlessOver();
     return 'acted';
   };
   // The script counts all turns that the model reads: those of the front desk come first.
@@ -56,8 +36,8 @@ async function work(store: Store, world: World, now: number, deathAt: number): P
   });
   const agent = createAgent({
     name: 'front_desk',
-    host,
-    store: watchStore(store, { before: unlessOver }),
+    host: dying.host,
+    store: dying.connect(store),
     model: scripted([calls('transfer_to_billing'), {}, {}, { text: 'Bye.' }]),
     handoffs: [billing],
   });
@@ -86,12 +66,7 @@ async function work(store: Store, world: World, now: number, deathAt: number): P
     }
     return ended;
   };
-  const done = drive().catch(async error => {
-    if (isOver) return await NEVER;
-    throw error;
-  });
-  const settled = await host.settle(Promise.race([done, death]));
-  return { settled, points, now: host.now() };
+  return await dying.run(drive);
 }
 
 async function converse(deathAt: number) {
@@ -100,13 +75,13 @@ async function converse(deathAt: number) {
   let now = Date.UTC(2026, 0, 1);
   for (const at of [deathAt, Number.POSITIVE_INFINITY]) {
     const outcome = await work(store, world, now, at);
-    if (outcome.settled !== null) return { store, world, ...outcome };
+    if (outcome.result !== null) return { store, world, ...outcome };
     now = outcome.now + 20_000;
   }
   throw new Error('the last process does not die');
 }
 
-async function findFaults({ store, world, settled }: Awaited<ReturnType<typeof converse>>) {
+async function findFaults({ store, world, result: settled }: Awaited<ReturnType<typeof converse>>) {
   const faults: string[] = [];
   const told = settled?.map(one => (one.status === 'finished' ? `${one.agent}: ${one.text}` : one.status));
   const expected = ['billing: What for?', 'billing: Refunded.', 'front_desk: Bye.'];

@@ -7,44 +7,22 @@ import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';
-import { watchStore } from '../../support/engine/watched-store.ts';
+import { SimulatedProcess } from '../../support/engine/simulated-process.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
 
 const TOP = 'run_top';
-const NEVER = new Promise<never>(() => {});
-
-class ProcessEnded extends Error {}
-
 /** External side effects: how often each call acted, by key. */
 type Environment = Map<string, number>;
 
-type Outcome = { settled: Settled | null; points: number; now: number };
-
 /** One process that drives the family until its `deathAt`-th fault point, and decides all open calls. */
-async function work(store: Store, world: Environment, now: number, deathAt: number): Promise<Outcome> {
-  let points = 0;
-  let isOver = false;
-  let die = () => {};
-  const death = new Promise<null>(resolve => {
-    die = () => resolve(null);
-  });
-  const reach = () => {
-    if (isOver) throw new ProcessEnded();
-    points += 1;
-    if (points < deathAt) return;
-    isOver = true;
-    die();
-    throw new ProcessEnded();
-  };
-  const unlessOver = () => (isOver ? NEVER : undefined);
-  const host = new ManualHost({ now, name: `${now}_`, reach });
+async function work(store: Store, world: Environment, now: number, deathAt: number) {
+  const dying = new SimulatedProcess(now, deathAt);
   const act = async (_input: unknown, { key }: { key: string }) => {
-    await unlessOver();
+    await dying.unlessOver();
     world.set(key, (world.get(key) ?? 0) + 1);
     await Promise.resolve();
-    await unlessOver();
+    await dying.unlessOver();
     return 'acted';
   };
   const clerk = createAgent({
@@ -54,8 +32,8 @@ async function work(store: Store, world: Environment, now: number, deathAt: numb
   });
   const agent = createAgent({
     name: 'lead',
-    host,
-    store: watchStore(store, { before: unlessOver }),
+    host: dying.host,
+    store: dying.connect(store),
     model: scripted([calls(['clerk', { input: 'pay twice' }], 'note'), { text: 'done' }]),
     tools: [clerk.asTool({ name: 'clerk', description: 'Pays.' }), makeTool('note', { run: act })],
   });
@@ -68,12 +46,7 @@ async function work(store: Store, world: Environment, now: number, deathAt: numb
       await decideAll(run, settled, world);
     }
   };
-  const done = drive().catch(async error => {
-    if (isOver) return await NEVER;
-    throw error;
-  });
-  const settled = await host.settle(Promise.race([done, death]));
-  return { settled, points, now: host.now() };
+  return await dying.run(drive);
 }
 
 /** A retry is forced: a function of a process that ended never returns here, so it counts as running in this process. */
@@ -97,14 +70,14 @@ async function runScenario(deaths: readonly number[]) {
   let fired = 0;
   for (const deathAt of [...deaths, Number.POSITIVE_INFINITY]) {
     const outcome = await work(store, world, now, deathAt);
-    if (outcome.settled !== null) return { store, world, fired, ...outcome };
+    if (outcome.result !== null) return { store, world, fired, ...outcome };
     fired += 1;
     now = outcome.now + 20_000;
   }
   throw new Error('the last process does not die');
 }
 
-async function findFaults({ store, world, settled }: Awaited<ReturnType<typeof runScenario>>) {
+async function findFaults({ store, world, result: settled }: Awaited<ReturnType<typeof runScenario>>) {
   const faults: string[] = [];
   if (settled?.status !== 'finished' || settled.text !== 'done')
     faults.push(`ended as ${JSON.stringify(settled)}`);

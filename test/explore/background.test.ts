@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
+import { explore } from '../../explore/explore.ts';
+import { makeTool } from '../support/engine/agents.ts';
+
+test('background work breaks no invariant: its outcome may come at any time, and once', async () => {
+  const agent = createAgent({
+    name: 'shop',
+    model: scripted([{}]),
+    limits: { turns: 3, toolCalls: 2 },
+    tools: [makeTool('ship', { background: true, approval: true }), makeTool('look', { sideEffect: 'none' })],
+  });
+  const report = await explore(agent, { maxStates: 12_000 });
+  expect(report.breaches).toEqual([]);
+  expect(report.notes).toContain('At most 2 works in the background are explored at a time.');
+});
