@@ -57,7 +57,7 @@ export type Call = QualifiedCall & {
 };
 
 /** Work that a call has started and whose outcome is not there yet. `held`: what it may spend of the run's limits. */
-export type BackgroundWork = {
+type BackgroundWork = {
   callId: string;
   name: string;
   key: string;
