@@ -58,11 +58,7 @@ async function deleteEach(
   { gone, by }: { gone: Set<string>; by: string | undefined },
 ): Promise<EngineError | undefined> {
   let refusal: EngineError | undefined;
-  await Promise.all(
-    records
-      .filter(record => isDriven(record, systemHost.now(), isOwnerDead))
-      .map(record => cancel(store, record, by)),
-  );
+  await Promise.all(findBusy(records).map(record => cancel(store, record, by)));
   for (const { runId } of records) {
     try {
       const deleted = await store.delete(runId, { cascade: true, isDead: isOwnerDead });
@@ -74,6 +70,20 @@ async function deleteEach(
     }
   }
   return refusal;
+}
+
+/** The runs to cancel: those that are driven, or the run above that waits for them and would go on without them. */
+function findBusy(records: readonly RunRecord[]): RunRecord[] {
+  const open = new Map(
+    records
+      .filter(({ status }) => status === 'running' || status === 'waiting')
+      .map(record => [record.runId, record]),
+  );
+  const topOf = (record: RunRecord): RunRecord => {
+    const above = open.get(record.parent?.runId ?? '');
+    return above === undefined ? record : topOf(above);
+  };
+  return [...new Set(records.filter(record => isDriven(record, systemHost.now(), isOwnerDead)).map(topOf))];
 }
 
 /** Resolves once the run has ended, at the latest when its driver may take no longer, or if it cannot be cancelled. */

@@ -116,6 +116,34 @@ for (const { name, open, isMissing = false } of STORES)
     });
   });
 
+test('deleteRuns cancels a run that rests with its work in the background, which calls no model again', async () => {
+  const store = memory();
+  const begun = makeGate();
+  const wait = makeTool('wait', {
+    sideEffect: 'none',
+    background: true,
+    run: (_: unknown, { signal }: { signal: AbortSignal }) => {
+      begun.open();
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    },
+  });
+  const script = scripted([calls('wait'), { text: 'It works.' }, { text: 'It has ended.' }]);
+  let asked = 0;
+  const model: typeof script = {
+    ...script,
+    stream: (...given) => {
+      asked += 1;
+      return script.stream(...given);
+    },
+  };
+  const run = await createAgent({ name: 'desk', model, tools: [wait], store }).start('go', SEVEN);
+  await begun.promise;
+  await expect.poll(async () => (await store.get(run.id))?.status).toBe('waiting');
+  expect(await deleteRuns(store, SEVEN)).toHaveLength(2);
+  expect(await idsIn(store)).toEqual([]);
+  expect(asked).toBe(2);
+});
+
 test('deleteRuns deletes what begins while it deletes', async () => {
   const store = memory();
   await (await makeAsker(store).start('go', { ...SEVEN, runId: 'first' })).settled();
