@@ -18,6 +18,7 @@ import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type BreakCost, BreakCosts } from '../../protocol/listing/cost.ts';
 import { textOf } from '../../protocol/message.ts';
+import { NOTES_ID } from '../../protocol/notes.ts';
 import type { Broken } from '../../protocol/sent.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Usage } from '../../protocol/turn.ts';
@@ -72,6 +73,9 @@ export const show: Action<'show'> = ({ events, result, at, agent, ...options }) 
     showBreaks(output, shown);
     showSituation(output, shown);
     showVersions(output, versions);
+    const [label] = Object.entries(record.labels);
+    if (record.runId.startsWith(NOTES_ID) && label !== undefined)
+      output.line(dim(`It keeps notes. To read them: ${commands.of('notes', '--label', label.join('='))}`));
     return EXIT.done;
   });
 

@@ -38,6 +38,8 @@ test('notes lists what is noted under a label, and says how to delete it, which 
   expect(lines[2]).toMatch(/^2 notes of user=7, changed \d+(\.\d)? m?s ago\.$/);
   const [, runId = ''] =
     /^To delete them, with their history: .*agentchart.* delete (notes_\w+)$/.exec(lines[3] ?? '') ?? [];
+  const shown = await desk.run(['show', runId]);
+  expect(shown.stdout).toMatch(/It keeps notes\. To read them: .*agentchart.* notes --label user=7\n$/);
   expect((await desk.run(['delete', runId])).stdout).toBe(`Deleted ${runId}\n`);
   const none = await desk.run(['notes', '--label', 'user=7']);
   expect([none.code, none.stdout]).toEqual([0, 'There are no notes of user=7.\n']);
