@@ -14,6 +14,11 @@ export function textOf(item: Item): string {
   return text;
 }
 
+/** Whether the item is the outcome of background work: the model reads it as a message, and nobody wrote it. */
+export function isOutcome(item: Item): boolean {
+  return item.type === 'message' && item.outcomeOf !== undefined;
+}
+
 /** Returns the words with which a provider refused after the text of a message, apart from that text; else ''. */
 export function refusalOf(item: Item): string {
   const data = item.type === 'message' ? item.opaque?.data : undefined;

@@ -9,6 +9,11 @@ interface Drive {
   yield(graceMs: number): Promise<void>;
 }
 
+/** A handle of a run at rest whose caller waits for the runs below: it drives the run on, so that its readers get the text. */
+interface Waiting {
+  goOn(): Promise<void>;
+}
+
 /** How long the leases may take to be released after the grace time, in ms: the store may be away. */
 export const RELEASE_MS = 5_000;
 
@@ -21,6 +26,7 @@ export const RELEASE_MS = 5_000;
 export class Drives {
   readonly #drives = new Map<Drive, Promise<unknown>>();
   readonly #claims = new Set<Promise<unknown>>();
+  readonly #waiting = new Map<string, Waiting>();
   #draining: { graceMs: number } | null = null;
   lostLeases = 0;
 
@@ -50,6 +56,18 @@ export class Drives {
 
   below(runId: string): Drive[] {
     return [...this.#drives.keys()].filter(({ parentId }) => parentId === runId);
+  }
+
+  /** Counts the handle as waiting until `work` settles. */
+  async waitingFor<Result>(runId: string, handle: Waiting, work: Promise<Result>): Promise<Result> {
+    this.#waiting.set(runId, handle);
+    return await work.finally(() => {
+      if (this.#waiting.get(runId) === handle) this.#waiting.delete(runId);
+    });
+  }
+
+  waiting(runId: string): Waiting | undefined {
+    return this.#waiting.get(runId);
   }
 
   /** Gives up all runs. Resolves once their leases are released, with how many the store did not release in time. */

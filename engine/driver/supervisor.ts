@@ -152,7 +152,9 @@ export class Supervisor implements RunSupervisor {
   }
 
   async #deliverAnswers(): Promise<boolean> {
-    const ended = await this.#parts.children.settle(this.#log.state.context);
+    const { runId } = this.#log;
+    const settling = this.#parts.children.settle(this.#log.state.context);
+    const ended = await this.#drives.waitingFor(runId, this, settling);
     for (const command of ended) await this.put([() => command]);
     return ended.length > 0;
   }
@@ -322,6 +324,14 @@ export class Supervisor implements RunSupervisor {
     const settled = describeNow(state, this.#options);
     if (settled === null || settled.status === 'waiting') return;
     if (!(await deliverToParent({ store, host }, state.context, settled))) return;
+    const waiting = this.#drives.waiting(parent.runId);
+    if (waiting !== undefined) return await waiting.goOn();
     await (await openParent?.(parent.runId))?.settled();
+  }
+
+  /** Drives the run for what a run below has delivered. */
+  async goOn(): Promise<void> {
+    await this.refresh();
+    this.driveInBackground();
   }
 }

@@ -259,9 +259,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return family.follow({ run: this, open, follow, ...omitUndefined({ settled: until }) });
   }
 
-  /** The text of the run as it is generated, after the agent's text filters, until the run settles. */
+  /** The text of the run as it is generated, after the agent's text filters. Drives the run and ends as `settled()` does. */
   text(): AsyncIterable<string> {
-    return textsIn(this.story());
+    return textsIn(this.story({ settle: true }));
   }
 
   /**

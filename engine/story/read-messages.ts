@@ -1,6 +1,6 @@
 import type { Item, MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { textOf } from '../../protocol/message.ts';
+import { isOutcome, textOf } from '../../protocol/message.ts';
 import type { Store } from '../../protocol/store.ts';
 import { readStory } from './read-story.ts';
 import type { StoryOptions, TurnPart } from './tell-story.ts';
@@ -49,7 +49,8 @@ export async function readMessages(store: Store, options: StoryOptions): Promise
 
 function conversationIn(items: readonly Item[]): MessageItem[] {
   return items.flatMap(item => {
-    if (item.type !== 'message' || (item.role !== 'user' && item.role !== 'assistant')) return [];
+    if (item.type !== 'message' || isOutcome(item)) return [];
+    if (item.role !== 'user' && item.role !== 'assistant') return [];
     const { opaque: _, ...message } = item;
     return [message];
   });

@@ -10,7 +10,7 @@ import type { StoryEvent } from '../../engine/story/story-event.ts';
 import type { Item, Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { chatLabels, chatOf } from '../../protocol/listing/label.ts';
-import { textOf } from '../../protocol/message.ts';
+import { isOutcome, textOf } from '../../protocol/message.ts';
 import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { FinishedRun, OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
@@ -551,7 +551,8 @@ function isAnswer(item: Item): item is MessageItem {
 
 function historyOf({ taskId, contextId, transcript }: RunImage): Message[] {
   return transcript.flatMap((item, index) => {
-    if (item.type !== 'message' || (item.role !== 'user' && item.role !== 'assistant')) return [];
+    if (item.type !== 'message' || isOutcome(item)) return [];
+    if (item.role !== 'user' && item.role !== 'assistant') return [];
     const text = textOf(item);
     if (text === '') return [];
     const role = item.role === 'user' ? ('ROLE_USER' as const) : ('ROLE_AGENT' as const);

@@ -1,6 +1,6 @@
 import type { Item, Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { textOf } from '../../protocol/message.ts';
+import { isOutcome, textOf } from '../../protocol/message.ts';
 import type { AgUiEvent, InputMessage, Message, RunInput } from './wire.ts';
 
 export type AssistantMessage = Extract<Message, { role: 'assistant' }>;
@@ -154,6 +154,7 @@ export function threadOutputOf({ content, error }: Extract<InputMessage, { role:
 export function messagesOf(items: readonly Item[]): Message[] {
   const messages: Message[] = [];
   for (const item of items) {
+    if (isOutcome(item)) continue;
     const id = item.id ?? '';
     if (item.type === 'message' && !id.startsWith(CONTEXT_ID))
       messages.push(

@@ -115,7 +115,7 @@ export async function findMessageIds(
 }
 
 export function countMessages(entries: readonly JournalEntry[]): number {
-  return entries.filter(({ event }) => event.type === 'message.received').length;
+  return entries.filter(({ event }) => event.type === 'message.received' && event.from === undefined).length;
 }
 
 /** Folds the chunks of journaled turns into a message, as `useChat` does. Each text comes in one piece. @internal */

@@ -278,7 +278,7 @@ function drive(run: Run): Run {
 
 function itemsOf({ event }: JournalEntry): readonly Item[] | undefined {
   if (event.type === 'run.started') return event.input;
-  return event.type === 'message.received' ? event.items : undefined;
+  return event.type === 'message.received' && event.from === undefined ? event.items : undefined;
 }
 
 function isOpen({ status }: RunRecord): boolean {

@@ -1,11 +1,30 @@
+import { sleep } from '../../../engine/host/host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
-import { agentOf, familyOf, rest, type Scene } from '../engine-process.ts';
+import { agentOf, familyOf, type Process, rest, type Scene } from '../engine-process.ts';
 
 const failing = () => {
   throw new Error('no such file');
 };
 
-/** Parallel calls, and sub-agents. */
+/** An agent that ships and books in the background. */
+function shopOf(process: Process) {
+  const later = (ms: number, output: string) => ({
+    background: true,
+    run: async () => {
+      await sleep(process.host, ms);
+      return output;
+    },
+  });
+  return agentOf(
+    process,
+    [calls('ship', 'book'), { text: 'I do it.' }, { text: 'Booked.' }, { text: 'Done.' }],
+    {
+      tools: [makeTool('ship', later(2000, 'shipped')), makeTool('book', later(1000, 'booked'))],
+    },
+  );
+}
+
+/** Parallel calls, sub-agents, and work in the background. */
 export const TOOLS: Readonly<Record<string, Scene>> = {
   'tools/parallel-tools': {
     about: 'Three tools run in parallel; one fails, one is unknown; the model answers.',
@@ -33,6 +52,24 @@ export const TOOLS: Readonly<Record<string, Scene>> = {
       await run.approve(open, { by: 'ann' });
       await rest(process, run);
       return run.id;
+    },
+  },
+  'tools/background': {
+    about: 'Two calls work in the background; the run rests until their outcomes are there.',
+    async play(begin) {
+      const process = begin();
+      const run = await shopOf(process).start('ship');
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'tools/run-of-one-call': {
+    about: 'The run that does the work of a call.',
+    async play(begin) {
+      const process = begin();
+      const run = await shopOf(process).start('ship');
+      await rest(process, run);
+      return (await process.store.list({ parent: run.id, order: 'asc' })).runs[0]?.runId ?? '';
     },
   },
   'tools/run-of-a-sub-agent': {

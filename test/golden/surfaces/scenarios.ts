@@ -445,6 +445,15 @@ const FAMILIES: Readonly<Record<string, Scenario>> = {
     },
     acts: [APPROVE],
   },
+  background: {
+    about: 'A call works in the background; the model goes on, and reads the outcome.',
+    ships: true,
+    turns: [
+      turn(say('I send it.'), call('ship', { parcel: 7 })),
+      turn(say('It is on its way.')),
+      turn(say('It has arrived.')),
+    ],
+  },
   'sub-agent-fails': {
     about: 'A sub-agent fails.',
     hasClerk: true,

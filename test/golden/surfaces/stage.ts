@@ -5,6 +5,7 @@ import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { StartOptions } from '../../../agent/begin-journal.ts';
 import { InDoubt } from '../../../agent/index.ts';
+import { sleep } from '../../../engine/host/host.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { shortenOwnerName } from '../../../protocol/owner-name.ts';
@@ -33,6 +34,8 @@ export type Scenario = {
   options?: Partial<AgentOptions>;
   /** The agent's sub-agent, on the model `clerk`. */
   hasClerk?: true;
+  /** The agent can ship: in the background, for a second. */
+  ships?: true;
   /** The adapter does not know the ids of calls before they are complete. */
   hasLateIds?: true;
   start?: StartOptions;
@@ -127,7 +130,7 @@ export class Stage {
     process: { host: ManualHost; store: Store; turns: Scenario['turns'] },
   ) {
     const { host, store, turns } = process;
-    const { options = {}, hasClerk, hasLateIds, atMark } = scenario;
+    const { options = {}, hasClerk, ships, hasLateIds, atMark } = scenario;
     this.scenario = scenario;
     this.host = host;
     this.store = store;
@@ -150,7 +153,19 @@ export class Stage {
       return hasLateIds === true ? withLateIds(adapter) : adapter;
     };
     const clerk = createAgent({ name: 'clerk', model: open('clerk'), tools: TOOLS, host });
-    const below = hasClerk ? [clerk.asTool({ name: 'clerk', description: 'Asks the clerk.' })] : [];
+    const below: Tool[] = hasClerk ? [clerk.asTool({ name: 'clerk', description: 'Asks the clerk.' })] : [];
+    if (ships)
+      below.push(
+        tool({
+          ...DETAILS,
+          name: 'ship',
+          background: true,
+          run: async () => {
+            await sleep(host, 1000);
+            return { shipped: true };
+          },
+        }),
+      );
     this.agent = createAgent({
       name: 'desk',
       model: models.map(open),
