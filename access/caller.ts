@@ -1,7 +1,7 @@
 import { messageOf } from '../protocol/error.ts';
 import type { Known } from '../protocol/event.ts';
 import { isJsonObject, omitUndefined } from '../protocol/json.ts';
-import { hasLabels, type Labels, readGivenLabels, readLabels } from '../protocol/listing/label.ts';
+import { hasLabels, type Labels, readLabels } from '../protocol/listing/label.ts';
 import type { Person, RunCommand } from '../protocol/run-command.ts';
 import { readGroups } from '../protocol/tool.ts';
 import { may, ROLES, type Role } from './role.ts';
@@ -28,8 +28,8 @@ export type AuthorizedCaller = { name: string; role?: Role; groups?: readonly st
 
 /**
  * Finds out who sent a request: the caller, or `null` to refuse it with 401. It must not read the request's body. The
- * caller sees and decides only runs that have its `labels`, and the runs it starts get them. The names of labels that
- * are reserved, such as `chat`, cannot be used. Anything else than such a caller or `null` fails the request with 500.
+ * caller sees and decides only runs that have its `labels`, and the runs it starts get them. Anything else than
+ * such a caller or `null` fails the request with 500.
  */
 export type Authorize = (request: Request) => AuthorizedCaller | null | Promise<AuthorizedCaller | null>;
 
@@ -77,7 +77,7 @@ function readCaller(value: unknown, defaultRole: Role): Caller {
   const read = Array.isArray(groups) && groups.length === 0 ? [] : readGroups(groups);
   if (read === undefined) throw invalidCaller('the groups are not a list of names');
   try {
-    return { name, role, groups: read, labels: labelsFor(role, name, readGivenLabels(labels)), known: 'app' };
+    return { name, role, groups: read, labels: labelsFor(role, name, readLabels(labels)), known: 'app' };
   } catch (error) {
     throw invalidCaller(messageOf(error));
   }

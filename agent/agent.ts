@@ -22,13 +22,7 @@ import { EngineError } from '../protocol/error.ts';
 import type { HandedTo, RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
-import {
-  hasLabels,
-  type Labels,
-  readGivenLabels,
-  readLabels,
-  readThreadId,
-} from '../protocol/listing/label.ts';
+import { hasLabels, type Labels, readLabels, readThreadId } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store, ThreadPlace } from '../protocol/store.ts';
 import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
@@ -152,10 +146,10 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   }
 
   async #start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run<Tools, Output>> {
-    const { continues, signal, thread } = knownStart(options);
+    const { continues, signal, thread, placeless } = knownStart(options);
     if (typeof continues === 'string') await this.#inherited.assertEnded(continues);
     const run =
-      thread === undefined
+      thread === undefined || placeless === true
         ? await this.#begin(input, options)
         : await startInThread<Run<Tools, Output>>(this.#threadOf(thread, options), options, {
             begin: (older, place) => this.#begin(input, { ...options, continues: older, place }),
@@ -310,7 +304,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   #threadOf(id: string, { labels = {} }: OpenOptions): Thread<Run<Tools, Output>> {
     const { store } = this;
     const parts = { store, host: this.#host, filters: this.#definition.textFilters };
-    return new Thread(readThreadId(id), readGivenLabels(labels), {
+    return new Thread(readThreadId(id), readLabels(labels), {
       ...parts,
       open: runId => this.#attach(runId),
     });

@@ -10,14 +10,7 @@ import { EngineError, invalidInput } from '../protocol/error.ts';
 import { type Inheritance, JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { type Item, itemSchema } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
-import {
-  chatLabels,
-  givenLabelsOf,
-  type Labels,
-  readGivenLabels,
-  readThreadId,
-  readTitle,
-} from '../protocol/listing/label.ts';
+import { type Labels, readLabels, readThreadId, readTitle } from '../protocol/listing/label.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { SentRequest } from '../protocol/sent.ts';
 import type { Tool } from '../protocol/tool.ts';
@@ -40,12 +33,10 @@ export type StartOptions<RunContext = unknown> = {
   continues?: string | null;
   /**
    * Labels to find the run by, such as `{ user: '7', tenant: 'a' }`: at most 16, with names of up to 64 and values of up
-   * to 256 characters; the name `chat` is reserved. The runs of its sub-agents and its forks have them too. Default:
-   * those of the run it continues.
+   * to 256 characters. The runs of its sub-agents and its forks have them too. Default: those of the run it continues;
+   * with `thread`, none.
    */
   labels?: Labels;
-  /** The id of the chat that the run belongs to, which becomes its label `chat`. Default: that of the run it continues. */
-  chat?: string;
   /** The title of the run in lists, up to 200 characters. Default: the first line of what the user said last in the input. */
   title?: string;
   /** Overrides the agent's limits. */
@@ -73,6 +64,8 @@ export type StartOptions<RunContext = unknown> = {
   request?: RequestRecord;
   /** @internal The latest request of the run whose transcript begins the input. */
   sent?: SentRequest | null;
+  /** @internal The run keeps what belongs to the thread, and has no place in it. */
+  placeless?: true;
   /** @internal What that run hands on to compactions. */
   inherits?: Inheritance;
 };
@@ -85,13 +78,19 @@ export type StartArguments<RunContext> = undefined extends RunContext
 /** The options of `agent.start` for a loop that an actor runs. */
 export type LoopStart<RunContext = unknown> = Omit<
   StartOptions<RunContext>,
-  'continues' | 'thread' | 'signal'
+  'continues' | 'thread' | 'placeless' | 'signal'
 >;
 
 const INPUT_NAMES = optionNames<LoopStart>()(
-  'stream chat labels by title limits runContext onLimit paused holdsAtEnd runId launch request sent inherits',
+  'stream labels by title limits runContext onLimit paused holdsAtEnd runId launch request sent inherits',
 );
-const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, thread: true, signal: true };
+const START_NAMES: NamesOf<StartOptions> = {
+  ...INPUT_NAMES,
+  continues: true,
+  thread: true,
+  placeless: true,
+  signal: true,
+};
 const LAUNCH_NAMES = optionNames<NonNullable<StartOptions['launch']>>()('module model request');
 
 export function knownStart(options: StartOptions): StartOptions {
@@ -205,12 +204,8 @@ function takenOver(inherits: Inheritance, { compaction }: RunConfig): Inheritanc
 }
 
 /** The labels that are given, else the inherited ones. A run without labels has none in its journal either. */
-function labelsOf({ labels, chat, inheritedLabels = {} }: Omit<ResolvedStart, 'tools'>): Labels | undefined {
-  const given = labels === undefined ? undefined : readGivenLabels(labels);
-  const all =
-    chat === undefined
-      ? (given ?? inheritedLabels)
-      : chatLabels(chat, given ?? givenLabelsOf(inheritedLabels));
+function labelsOf({ labels, inheritedLabels = {} }: Omit<ResolvedStart, 'tools'>): Labels | undefined {
+  const all = labels === undefined ? inheritedLabels : readLabels(labels);
   return Object.keys(all).length === 0 ? undefined : { ...all };
 }
 

@@ -9,7 +9,7 @@ import { digestOf } from '../protocol/content/digest.ts';
 import { EngineError, invalidInput } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined, toJson } from '../protocol/json.ts';
-import { readGivenLabels } from '../protocol/listing/label.ts';
+import { readLabels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Settled } from '../protocol/run-view.ts';
 import { isDriven, listAll, type Store } from '../protocol/store.ts';
@@ -88,7 +88,7 @@ export async function mapInputs<Tools, Output>(
   checkLimits({ ...parts.limits, ...omitUndefined(limits) });
   if (!(Number.isInteger(concurrency) && concurrency > 0))
     throw invalidInput(`concurrency of agent.map must be a positive integer, got ${concurrency}.`);
-  if (options.labels !== undefined) readGivenLabels(options.labels);
+  if (options.labels !== undefined) readLabels(options.labels);
   return await new InputMap(parts, inputs, { ...options, concurrency, limits }).settle();
 }
 

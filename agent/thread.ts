@@ -59,7 +59,7 @@ export class Thread<Handle = Run> {
 
   /** The latest run, if there is one. */
   async latest(): Promise<RunRecord | undefined> {
-    return await findLatest(this.#parts.store, { thread: this.id, labels: this.labels });
+    return await findLatest(this.#parts.store, this);
   }
 
   /** Opens the run of the thread that has not ended. Returns `null` without one. Throws like `agent.open`. */
@@ -103,7 +103,7 @@ export class Thread<Handle = Run> {
   }
 
   #listAll(): AsyncGenerator<RunRecord, void> {
-    return listAll(this.#parts.store, { thread: this.id, labels: this.labels });
+    return listAll(this.#parts.store, { thread: { id: this.id, labels: this.labels } });
   }
 }
 
@@ -150,15 +150,15 @@ export async function nextInThread(
 ): Promise<{ thread?: string; place?: ThreadPlace }> {
   if (older?.thread === undefined || thread !== undefined || labels !== undefined || parent !== undefined)
     return {};
-  const latest = await findLatest(store, { thread: older.thread, labels: older.labels });
+  const latest = await findLatest(store, { id: older.thread, labels: older.labels });
   return latest?.runId === older.runId ? { thread: older.thread, place: { after: older.runId } } : {};
 }
 
 async function findLatest(
   store: Store,
-  { thread, labels }: { thread: string; labels: Labels },
+  { id, labels }: { id: string; labels: Labels },
 ): Promise<RunRecord | undefined> {
-  return (await store.list({ thread, labels, latest: true })).runs[0];
+  return (await store.list({ thread: { id, labels }, latest: true })).runs[0];
 }
 
 function isOpen({ status }: RunRecord): boolean {

@@ -71,10 +71,12 @@ export const listFilterSchema = lazySchema(() =>
     status: z.exactOptional(runStatusSchema),
     /** The agent's name. */
     agent: name,
-    /** Labels that the run has, with these values; it may have others, unless `thread` is given. */
+    /** Labels that the run has, with these values; it may have others. */
     labels: z.exactOptional(labelsSchema),
-    /** The id of a thread: its runs, with their forks, and no others. A thread has exactly the labels of `labels`. */
-    thread: z.exactOptional(threadSchema),
+    /** A thread: its runs, with their forks; or an id: the runs of all threads with it. */
+    thread: z.exactOptional(
+      z.union([threadSchema, z.strictObject({ id: threadSchema, labels: labelsSchema })]),
+    ),
     /** `true`: of each thread only the latest run, and no run outside threads. */
     latest: z.exactOptional(z.literal(true)),
     /** The id of the run whose sub-agents' runs to list. */

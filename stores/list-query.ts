@@ -1,6 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
-import { hasLabels, type Labels } from '../protocol/listing/label.ts';
+import { hasLabels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   type FeedQuery,
@@ -9,6 +9,7 @@ import {
   type Page,
   type RunRecord,
 } from '../protocol/store.ts';
+import { threadKeyOf } from './run-record.ts';
 
 const DEFAULT_LIMIT = 50;
 
@@ -56,8 +57,7 @@ type Listed = Pick<
 /** Returns the matching records after the place of the cursor, in the order of the list; `limit` is not applied. */
 export function choose<Record extends Listed>(records: readonly Record[], query: ListQuery): Record[] {
   const { status, agent, labels, thread, latest, parent, text, since, before, order, after } = query;
-  const inThread =
-    thread === undefined ? records : records.filter(record => isIn(record, { thread, labels }));
+  const inThread = thread === undefined ? records : records.filter(record => isIn(record, thread));
   const found = latest === true ? latestOf(inThread) : inThread;
   const sign = order === 'asc' ? 1 : -1;
   const compare = (a: ListPlace, b: ListPlace) =>
@@ -77,8 +77,14 @@ export function choose<Record extends Listed>(records: readonly Record[], query:
     .sort(compare);
 }
 
-function isIn(record: Listed, { thread, labels }: { thread: string; labels: Labels }): boolean {
-  return record.thread === thread && canonicalJson({ ...record.labels }) === canonicalJson({ ...labels });
+function isIn({ thread, labels }: Listed, wanted: NonNullable<ListQuery['thread']>): boolean {
+  if (typeof wanted === 'string') return thread === wanted;
+  return thread === wanted.id && canonicalJson({ ...labels }) === canonicalJson({ ...wanted.labels });
+}
+
+/** `threadKeyOf` the runs of the thread that is listed, if it is one. */
+export function threadKeyIn({ thread }: Pick<ListQuery, 'thread'>): string | undefined {
+  return typeof thread === 'object' ? threadKeyOf({ thread: thread.id, labels: thread.labels }) : undefined;
 }
 
 function latestOf<Record extends Listed>(records: readonly Record[]): Record[] {

@@ -31,6 +31,7 @@ import {
   readFeedQuery,
   readListFilter,
   takePage,
+  threadKeyIn,
   toCursor,
   WHOLE,
 } from './list-query.ts';
@@ -295,7 +296,7 @@ export function memory(): Store {
 
     async list(filter = {}) {
       const query = readListFilter(filter);
-      const key = query.latest === true ? threadKeyOf(query) : undefined;
+      const key = query.latest === true ? threadKeyIn(query) : undefined;
       const among = key === undefined ? [...open().values()] : (lines.get(key) ?? []).slice(-1);
       const found = choose(
         among.map(({ record }) => record),

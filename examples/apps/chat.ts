@@ -1,8 +1,8 @@
 /**
- * A chat over several runs: each message is a run that continues the one before, in this process or a later one.
+ * A chat over several runs, a thread: each message is a run that continues the one before, in this process or a later one.
  * `/image FILE TEXT` shows the model an image.
  *
- *   AGENTCHART_MODEL=anthropic:claude-sonnet-5 node chat.ts CHAT
+ *   AGENTCHART_MODEL=anthropic:claude-sonnet-5 node chat.ts THREAD
  */
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
@@ -17,7 +17,7 @@ const TYPES = new Map([
   ['.webp', 'image/webp'],
 ]);
 
-const chat = process.argv[2] ?? 'main';
+const thread = process.argv[2] ?? 'main';
 const store = sqlite(process.env.RUNS_DB ?? 'chats.db');
 const agent = createAgent({ name: 'chat', model: modelFromEnv(), store });
 
@@ -41,18 +41,15 @@ async function readInput(line: string): Promise<Item[]> {
   ];
 }
 
-const { runs } = await store.list({ agent: agent.name, labels: { chat }, status: 'finished', limit: 1 });
-let last = runs[0]?.runId;
-if (last !== undefined) console.log(`(continues "${runs[0]?.title}")`);
+const latest = await agent.thread(thread).latest();
+if (latest !== undefined) console.log(`(continues "${latest.title}")`);
 
 process.stderr.write('> ');
 for await (const line of createInterface({ input: process.stdin })) {
   if (line.trim() !== '') {
-    const continues = last === undefined ? {} : { continues: last };
-    const run = await agent.start(await readInput(line), { ...continues, chat });
+    const run = await agent.start(await readInput(line), { thread });
     for await (const piece of run.text()) process.stdout.write(piece);
     const settled = await run.settled();
-    if (settled.status === 'finished') last = run.id;
     console.log(settled.status === 'failed' ? settled.error.message : '');
   }
   process.stderr.write('> ');

@@ -1,4 +1,4 @@
-/** The operations of A2A on the runs of one agent. A task is a run; its context is a chat, the label `chat`. */
+/** The operations of A2A on the runs of one agent. A task is a run, and its context is a thread. */
 
 import * as z from 'zod';
 import { type Caller, personOf, signCommand } from '../../access/caller.ts';
@@ -9,19 +9,19 @@ import { readStory } from '../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import type { Item, Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
-import { chatLabels, chatOf } from '../../protocol/listing/label.ts';
+import { readThreadId } from '../../protocol/listing/label.ts';
 import { isOutcome, textOf } from '../../protocol/message.ts';
 import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { FinishedRun, OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import { MOST_LISTED, type RunRecord, type RunStatus } from '../../protocol/store.ts';
 import { ApiError } from '../../server/error-envelope.ts';
+import { findThread } from '../../server/runs/find-thread.ts';
 import { type Hold, settledNow, unlessAborted, whileHeld } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
 import { cutText } from '../../text/cut-text.ts';
 import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
-import { findLatestRun } from '../served/served-runs.ts';
 import {
   A2aError,
   type Artifact,
@@ -74,9 +74,9 @@ export class Operations {
   async list(request: ListRequest) {
     const { contextId, status, pageSize, pageToken, statusTimestampAfter, includeArtifacts } = request;
     const ofStatus = status === undefined ? undefined : runStatusOf(status);
-    const own = this.#caller.labels;
-    const labels = contextId === '' ? own : chatLabels(contextId, own);
-    const filter = { agent: this.#agent.name, labels, ...omitUndefined({ status: ofStatus }) };
+    const { labels } = this.#caller;
+    const thread = contextId === '' ? undefined : readThreadId(contextId);
+    const filter = { agent: this.#agent.name, labels, ...omitUndefined({ thread, status: ofStatus }) };
     const isNone = status !== undefined && status !== 'TASK_STATE_UNSPECIFIED' && ofStatus === undefined;
     if (isNone) return { tasks: [], nextPageToken: '', pageSize, totalSize: 0 };
     const cursor = pageToken === '' ? undefined : pageToken;
@@ -118,19 +118,16 @@ export class Operations {
     throw new A2aError('unsupported', 'The task has ended. Get it instead.');
   }
 
-  /** Starts the run of a message, or gives the message to the run of its task. Release the result. */
+  /** Starts the run of a message, or gives the message to the run of its task or to the open run of its context. Release the result. */
   async #accept(request: SendRequest): Promise<Hold> {
     const { message } = request;
     if (message.taskId !== '') return await this.#continue(message);
     this.#assertMay('start');
-    const chat = message.contextId === '' ? this.#runs.host.newId('chat') : message.contextId;
-    const labels = chatLabels(chat, this.#caller.labels);
-    const hasEnded = ({ agent, status }: RunRecord) =>
-      agent === this.#agent.name && status !== 'running' && status !== 'waiting';
-    const before = await findLatestRun(this.#runs.store, labels, hasEnded);
+    const id = message.contextId === '' ? this.#runs.host.newId('thread') : message.contextId;
+    const { labels } = await findThread(this.#agent, id, this.#caller);
     return await this.#runs.begin(this.#agent, [readItem(message.parts)], this.#caller, {
-      chat,
-      ...omitUndefined({ continues: before?.runId }),
+      thread: id,
+      labels,
     });
   }
 
@@ -138,7 +135,7 @@ export class Operations {
     const hold = await this.#hold(taskId);
     try {
       const { run } = hold;
-      if (contextId !== '' && contextId !== contextOf(run.id, run.context.labels))
+      if (contextId !== '' && contextId !== contextOf(run.id, run.context.thread))
         throw new A2aError('invalid-params', 'The task belongs to another context.');
       const settled = await settledNow(run);
       if (settled !== null && settled.status !== 'waiting')
@@ -225,12 +222,12 @@ export class Operations {
 }
 
 function placeOf({ id, context }: Hold['run']): WirePlace {
-  return { taskId: id, contextId: contextOf(id, context.labels) };
+  return { taskId: id, contextId: contextOf(id, context.thread) };
 }
 
-/** The context of a task; a run without a chat is alone in its own. */
-function contextOf(runId: string, labels: Readonly<Record<string, string>> = {}): string {
-  return chatOf(labels) ?? runId;
+/** The context of a task; a run outside threads is alone in its own. */
+function contextOf(runId: string, thread: string | undefined): string {
+  return thread ?? runId;
 }
 
 /**
@@ -304,11 +301,11 @@ function answersIn(items: readonly Item[]): MessageItem[] {
   return items.slice(items.findLastIndex(isGiven) + 1).filter(isAnswer);
 }
 
-function summarize({ runId, labels, status, updatedAt, agent }: RunRecord): Task {
+function summarize({ runId, thread, status, updatedAt, agent }: RunRecord): Task {
   const timestamp = new Date(updatedAt).toISOString();
   return {
     id: runId,
-    contextId: contextOf(runId, labels),
+    contextId: contextOf(runId, thread),
     status: { state: stateOf(status), timestamp },
     metadata: { agent },
   };

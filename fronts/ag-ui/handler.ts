@@ -11,7 +11,7 @@ import { hasEnded } from '../../machines/status.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
-import { chatLabels } from '../../protocol/listing/label.ts';
+import { readThreadId } from '../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
@@ -32,9 +32,9 @@ import { remember } from '../../server/remember.ts';
 import type { RouteTable } from '../../server/route.ts';
 import { type BeginRun, beginFreely } from '../../server/runs/begin-run.ts';
 import { pauseAround } from '../../server/runs/commands/command-routes.ts';
+import { findThread } from '../../server/runs/find-thread.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { tool } from '../../tools/tool.ts';
-import { findLatestRun } from '../served/served-runs.ts';
 import {
   beginThread,
   type Refused,
@@ -69,7 +69,7 @@ export const AG_UI_ROUTES = {
 
 /**
  * Creates an AG-UI 1.0 endpoint for `HttpAgent` of `@ag-ui/client`, at any path; of several agents, each is at `…/NAME`.
- * The runs of a thread have the thread's id as the label `chat`. Any process with the agent and its store can answer the
+ * A thread of AG-UI is a thread of the caller: see `agent.thread`. Any process with the agent and its store can answer the
  * thread's next request. Closing a request does not cancel its run. An error before the first event is a JSON response
  * with a status; later errors are RUN_ERROR events.
  *
@@ -107,7 +107,8 @@ export function createAgUiApi(agents: Agents, { log, ...options }: AgUiApiOption
 }
 
 /**
- * H1 The requests of one thread are planned one after the other, so that two requests cannot both start a run.
+ * H1 The requests of one thread are planned one after the other here. Two processes cannot both start a run either: the
+ *    second message goes to the first one's run.
  * H2 A running run is kept open once and shared, so that all its readers get its deltas.
  */
 class Endpoint {
@@ -125,9 +126,9 @@ class Endpoint {
   }
 
   answer(input: RunInput, caller: Caller, request: Request): Response {
-    const labels = chatLabels(input.threadId, caller.labels);
+    const key = JSON.stringify([readThreadId(input.threadId), caller.labels]);
     const makePlan = () => this.#plan(input, caller, request);
-    const plan = () => this.#planning.run(JSON.stringify(labels), makePlan);
+    const plan = () => this.#planning.run(key, makePlan);
     const host = this.#agent.options.host ?? systemHost;
     return new Response(streamRun(input, plan, host), { headers: HEADERS });
   }
@@ -135,8 +136,10 @@ class Endpoint {
   /** Applies the request's commands and returns the plan of its response stream; `null` for a thread without a run. */
   async #plan(input: RunInput, caller: Caller, request: Request): Promise<StreamPlan | null> {
     const agent = this.#agentWith(input.tools);
-    const labels = chatLabels(input.threadId, caller.labels);
-    const latest = await findLatestRun(agent.store, labels, record => record.agent === agent.name);
+    const thread = await findThread(agent, input.threadId, caller);
+    const found = await thread.latest();
+    const isOther = found !== undefined && found.agent !== agent.name && !isOpen(found);
+    const latest = isOther ? undefined : found;
     const chain = latest === undefined ? [] : await agent.store.chain(latest.runId);
     const earlier: Message[] = [];
     for (const record of chain.slice(0, -1)) earlier.push(...(await this.#past.messagesOf(agent, record)));
@@ -157,9 +160,11 @@ class Endpoint {
     if (!mayCommand(caller, 'start')) throw forbidden(caller);
     const { runContext, begin = beginFreely } = this.#options;
     const start = {
-      labels: caller.labels,
-      chat: input.threadId,
-      ...omitUndefined({ runContext: await runContext?.(input, request), continues: before?.id }),
+      labels: thread.labels,
+      thread: thread.id,
+      // The request has the messages of the other agent's runs too.
+      ...(isOther && { continues: null }),
+      ...omitUndefined({ runContext: await runContext?.(input, request) }),
     };
     const startItems = [...contextItems(input), ...items];
     const run = await begin(caller, agent, more => agent.start(startItems, { ...start, ...more }));
@@ -214,6 +219,10 @@ class Endpoint {
     };
     run.settled().then(release, release);
   }
+}
+
+function isOpen({ status }: RunRecord): boolean {
+  return status === 'running' || status === 'waiting';
 }
 
 /** A new thread takes all messages of the client. Later requests add only messages of the user. */

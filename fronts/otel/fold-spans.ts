@@ -13,7 +13,7 @@ import { type Attributes, placeOfCall, placeOfTurn, type RunSpan, spanIdOf } fro
 
 export type TracePlace = {
   traceId: string;
-  /** The id of the conversation: the label `chat` or the first of the runs that the topmost run continues. */
+  /** The id of the conversation: that of the thread of the topmost run, or of the first of the runs that it continues. */
   conversationId: string;
 };
 

@@ -9,7 +9,7 @@ const MOST_ABOVE = 100;
 
 /** Finds the trace and the conversation of a run: those of its topmost run. Throws `run-unknown`. */
 export async function locateTrace(store: Store, runId: string): Promise<TracePlace> {
-  let top: Pick<RunRecord, 'runId' | 'labels' | 'parent' | 'continues'> | undefined = await store.get(runId);
+  let top: Pick<RunRecord, 'runId' | 'thread' | 'parent' | 'continues'> | undefined = await store.get(runId);
   for (let above = 0; top?.parent !== undefined && above < MOST_ABOVE; above += 1) {
     const parent: RunRecord | undefined = await store.get(top.parent.runId);
     if (parent === undefined) break;
@@ -17,7 +17,7 @@ export async function locateTrace(store: Store, runId: string): Promise<TracePla
   }
   const root = top?.runId ?? runId;
   const first = top?.continues === undefined ? undefined : await firstOf(store, root);
-  return { traceId: traceIdOf(root), conversationId: top?.labels.chat ?? first ?? root };
+  return { traceId: traceIdOf(root), conversationId: top?.thread ?? first ?? root };
 }
 
 /** The first of the runs that a run continues; `undefined` if one of them was deleted. */

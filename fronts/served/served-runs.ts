@@ -6,8 +6,7 @@ import type { StartOptions } from '../../agent/begin-journal.ts';
 import { type Host, systemHost } from '../../engine/host/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { Labels } from '../../protocol/listing/label.ts';
-import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
 import { type Agents, listAgents } from '../../server/agent-names.ts';
 import { describeError } from '../../server/error-envelope.ts';
@@ -28,7 +27,7 @@ export type ServedRunsOptions = {
   log?(line: string): void;
 };
 
-type Start = Pick<StartOptions, 'continues' | 'runContext' | 'chat'>;
+type Start = Pick<StartOptions, 'thread' | 'labels' | 'runContext'>;
 
 /** The runs of a protocol's clients, driven in the background; a caller finds those with its labels. */
 export class ServedRuns {
@@ -50,19 +49,20 @@ export class ServedRuns {
     this.#taker = taker;
   }
 
-  /** Starts a run and drives it; release the result. Throws the errors of `agent.start`, and `rate-limit-exceeded`. */
+  /**
+   * Starts a run and drives it, or gives the input to the open run of the thread; release the result. Throws the errors of
+   * `agent.start`, and `rate-limit-exceeded`.
+   */
   async begin(
     agent: Agent,
     input: string | readonly Item[],
     caller: Caller,
     start: Start = {},
   ): Promise<Hold> {
-    const runId = this.host.newId('run');
-    const options = { ...start, labels: caller.labels, runId };
-    await this.#begin(caller, agent, more =>
-      this.#held.begin(runId, () => agent.start(input, { ...options, ...more })),
-    );
-    return await this.#held.hold(runId);
+    const { labels } = caller;
+    this.#held.assertOpen();
+    const run = await this.#begin(caller, agent, more => agent.start(input, { labels, ...start, ...more }));
+    return await this.#held.keep(run);
   }
 
   /** Opens a run of a served agent; release the result. Throws `run-unknown`, also for runs of others. */
@@ -106,18 +106,4 @@ export function messageForClient(thrown: unknown, log: (line: string) => void): 
   const { code, message } = describeError(thrown).envelope.error;
   if (code === 'internal') log(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
   return message;
-}
-
-/** The current run of a chat: of those that `fit`, neither continued nor forked from, the last changed. */
-export async function findLatestRun(
-  store: Store,
-  labels: Labels,
-  fits: (record: RunRecord) => boolean = () => true,
-): Promise<RunRecord | undefined> {
-  const records: RunRecord[] = [];
-  for await (const record of listAll(store, { labels }))
-    if (record.parent === undefined && fits(record)) records.push(record);
-  const left = new Set(records.flatMap(({ continues, forkOf }) => [continues, forkOf?.runId]));
-  const ends = records.filter(({ runId }) => !left.has(runId));
-  return ends.toSorted((one, other) => other.updatedAt - one.updatedAt)[0];
 }

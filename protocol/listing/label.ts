@@ -177,35 +177,3 @@ function firstLine(text: string): string {
 function isLine(text: string, most: number): boolean {
   return text !== '' && text.length <= most && !UNPRINTABLE.test(text);
 }
-
-/** The label of a chat's runs; its value is the chat's id. */
-const CHAT = 'chat';
-
-/** Labels that this project sets. Callers list runs by them and cannot give them, neither to runs nor to tokens. */
-export const RESERVED_LABELS: readonly string[] = [CHAT];
-
-/** Returns labels that a caller gives to runs. Throws `input-invalid` for a value that is not labels, and for a reserved name. */
-export function readGivenLabels(value: unknown): Labels {
-  const labels = readLabels(value);
-  const reserved = RESERVED_LABELS.find(name => Object.hasOwn(labels, name));
-  if (reserved === undefined) return labels;
-  throw new EngineError(
-    'input-invalid',
-    `The label "${reserved}" cannot be given: its name is reserved for the chat of a run. Choose another name; reserved are: ${RESERVED_LABELS.join(', ')}.`,
-  );
-}
-
-/** With the caller's labels: it finds only its own chats. Throws `input-invalid` for an id that no label can have. */
-export function chatLabels(chatId: string, given: Labels): Labels {
-  return readLabels({ ...readGivenLabels(given), [CHAT]: chatId });
-}
-
-/** The chat that a run with these labels belongs to. */
-export function chatOf(labels: Labels): string | undefined {
-  return Object.hasOwn(labels, CHAT) ? labels[CHAT] : undefined;
-}
-
-/** The labels without the reserved ones: those that a caller gave. */
-export function givenLabelsOf(labels: Labels): Labels {
-  return Object.fromEntries(Object.entries(labels).filter(([name]) => !RESERVED_LABELS.includes(name)));
-}

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { ROLES } from '../../access/role.ts';
 import { messageOf } from '../../protocol/error.ts';
-import { readGivenLabels } from '../../protocol/listing/label.ts';
+import { readLabels } from '../../protocol/listing/label.ts';
 import { camelCased, fields, optional } from '../fields.ts';
 
 const count = z.int().positive();
@@ -43,12 +43,12 @@ export const tokensConfig = z.record(
     labels: optional(
       z.record(text, text).superRefine((labels, context) => {
         try {
-          readGivenLabels(labels);
+          readLabels(labels);
         } catch (error) {
           context.addIssue({ code: 'custom', message: messageOf(error) });
         }
       }),
-      'The labels of the runs that requests with this token start; the name chat is reserved. Clients share conversations with tokens of the same labels, and with no others.',
+      'The labels of the runs that requests with this token start. Clients share conversations with tokens of the same labels, and with no others.',
     ),
     limits: z.exactOptional(callerLimits),
   }),

@@ -28,8 +28,8 @@ type ConversationsOptions = { store: Store; host: Host; library: ResponseLibrary
 /**
  * The conversations of `/v1/conversations`.
  *
- * N1 A conversation has its own journal: the run of an agent without a model, cancelled immediately. Its notes record
- *    additions and deletions. No process drives it.
+ * N1 A conversation is a thread of its caller. It has its own journal: the run of an agent without a model, which has no
+ *    place in the thread, and is cancelled immediately. Its notes record additions and deletions. No process drives it.
  * N2 A response is noted before it begins, and its items are read from its own run. So each item appears exactly
  *    once, even if the server is killed.
  * N3 A response is noted only if the conversation has not changed since its request was planned (`RequestConversation`). Of two
@@ -51,7 +51,9 @@ export class Conversations {
     const runId = host.newId('run');
     const request = toJson({ caller: { name, labels } });
     const agent = createAgent({ name: CONVERSATIONS, model: scripted([]), store, host });
-    const run = await agent.start([], { runId, paused: true, labels, launch: { request } });
+    const thread = conversationIdOf(runId);
+    const start = { runId, thread, placeless: true, paused: true, labels, launch: { request } } as const;
+    const run = await agent.start([], start);
     await run.cancel({ by: CONVERSATIONS, reason: 'A conversation of the API. It is not driven.' });
     await this.#append(runId, { type: 'metadata', metadata });
     if (added.length > 0) await this.#append(runId, { type: 'items', items: added });

@@ -74,7 +74,7 @@ export class RunRegistry {
 
   /** Starts a new run and drives it. Throws the errors of `start`, `run-exists` or `shutting-down`. */
   async begin(runId: string, start: () => Promise<Run>): Promise<Run> {
-    this.#assertOpen();
+    this.assertOpen();
     if (this.#entries.has(runId)) throw existingRun(runId);
     const hold = await this.#take(
       runId,
@@ -86,6 +86,15 @@ export class RunRegistry {
     this.drive(runId);
     hold.release();
     return hold.run;
+  }
+
+  /** Holds and drives a run that this process has begun or opened: with this handle, unless there is one already. */
+  async keep(run: Run): Promise<Hold> {
+    this.assertOpen();
+    const entry = this.#entries.get(run.id) ?? this.#add(run.id, Promise.resolve({ run, isServed: true }));
+    const hold = await this.#take(run.id, entry);
+    this.drive(run.id);
+    return hold;
   }
 
   /** Drives the run in the background until it settles. While another process drives it, waits. */
@@ -160,7 +169,7 @@ export class RunRegistry {
     let opened: Opened;
     try {
       opened = await entry.opening;
-      this.#assertOpen();
+      this.assertOpen();
     } catch (error) {
       entry.holders -= 1;
       if (this.#entries.get(runId) === entry) this.#entries.delete(runId);
@@ -189,7 +198,8 @@ export class RunRegistry {
     entry.cancelWake = host.setTimer(ms, () => this.drive(runId), { keepAlive: false });
   }
 
-  #assertOpen(): void {
+  /** Throws `shutting-down`. */
+  assertOpen(): void {
     if (this.#closing.signal.aborted)
       throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
   }

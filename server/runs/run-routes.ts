@@ -9,7 +9,7 @@ import { openCapture, openResult } from '../../engine/run/read-result.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { omitUndefined, toJson } from '../../protocol/json.ts';
-import { parseLabels, readGivenLabels } from '../../protocol/listing/label.ts';
+import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
 import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 import { forbidden, withLabelsOf } from '../access/authorize.ts';
 import type { Handlers } from '../route.ts';
@@ -139,7 +139,7 @@ export async function beginRun(
   // The run that it continues has the caller's labels, so that the new run inherits them.
   if (continues !== undefined) await findRecord(store, continues, caller);
   const isInherited = labels === undefined && continues !== undefined;
-  const own = isInherited ? undefined : withLabelsOf(caller, readGivenLabels(labels ?? {}));
+  const own = isInherited ? undefined : withLabelsOf(caller, readLabels(labels ?? {}));
   const request = recordRequest(body);
   const given = omitUndefined({ launch, continues, labels: own, request, by: byOf(caller, by) });
   const runId = requestId === undefined ? host.newId('run') : runIdOf(caller, requestId);

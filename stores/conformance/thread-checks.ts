@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunStarted } from '../../protocol/event.ts';
-import { type JournalRest, latestIn, type Store } from '../../protocol/store.ts';
+import { type JournalRest, type ListFilter, latestIn, type Store } from '../../protocol/store.ts';
 import { begin, type Checks, fieldsOf, listIds, receive, rejectsWith, request, WAITING } from './check.ts';
 
 const LABELS = { user: '7' };
@@ -29,7 +29,8 @@ async function isRefused(work: Promise<unknown>, latest: string | null): Promise
   });
 }
 
-const latestOf = (store: Store, labels = LABELS) => listIds(store, { thread: 't', labels, latest: true });
+const latestOf = (store: Store, labels = LABELS) =>
+  listIds(store, { thread: { id: 't', labels }, latest: true });
 
 export const threadChecks: Checks = {
   'the runs of a thread have the places 1, 2, 3, each after the one before': async store => {
@@ -84,21 +85,27 @@ export const threadChecks: Checks = {
     await take(store, 'e', null, { rest: OPEN, thread: 'ü "\\' });
     await store.create(begin('f', { labels: LABELS }));
     assert.deepEqual(await latestOf(store), ['a']);
-    assert.deepEqual(await listIds(store, { thread: 't', labels: {} }), ['d']);
-    assert.deepEqual(await listIds(store, { thread: 't' }), ['d']);
-    assert.deepEqual(await listIds(store, { thread: 'ü "\\', labels: LABELS }), ['e']);
+    assert.deepEqual(await listIds(store, { thread: { id: 't', labels: {} } }), ['d']);
+    assert.deepEqual(await listIds(store, { thread: { id: 'ü "\\', labels: LABELS } }), ['e']);
+    assert.deepEqual(await listIds(store, { thread: 'ü "\\' }), ['e']);
+    assert.deepEqual(await listIds(store, { thread: 't' }), [...'dcba']);
+    assert.deepEqual(await listIds(store, { thread: 't', labels: LABELS, latest: true }), ['c', 'a']);
+    assert.deepEqual(await listIds(store, { thread: 'none' }), []);
     assert.deepEqual(await listIds(store, { labels: LABELS }), ['f', 'e', 'c', 'a']);
     assert.deepEqual(await listIds(store, { labels: LABELS, latest: true }), ['e', 'c', 'a']);
     assert.deepEqual(await listIds(store, { latest: true }), [...'edcba']);
     await rejectsWith('input-invalid', store.list({ thread: '' }));
+    await rejectsWith('input-invalid', store.list({ thread: { id: 't' } } as ListFilter));
     await rejectsWith('input-invalid', store.create(inThread('g', { thread: 'a\nb' })));
   },
   'a run without a place is listed with its thread, and nothing follows it': async store => {
     await take(store, 'a', null);
     await store.create(inThread('fork', { forkOf: { runId: 'a', at: 1 } }), undefined, OPEN);
     assert.deepEqual(await fieldsOf(store, 'fork', 'thread', 'place'), ['t', undefined]);
-    assert.deepEqual(await listIds(store, { thread: 't', labels: LABELS }), ['fork', 'a']);
-    assert.deepEqual(await listIds(store, { thread: 't', labels: LABELS, status: 'waiting' }), ['fork']);
+    assert.deepEqual(await listIds(store, { thread: { id: 't', labels: LABELS } }), ['fork', 'a']);
+    assert.deepEqual(await listIds(store, { thread: { id: 't', labels: LABELS }, status: 'waiting' }), [
+      'fork',
+    ]);
     await isRefused(take(store, 'b', 'fork'), 'a');
     await take(store, 'b', 'a');
     assert.deepEqual(await latestOf(store), ['b']);

@@ -1,8 +1,8 @@
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
-import type { ListQuery } from '../list-query.ts';
+import { type ListQuery, threadKeyIn } from '../list-query.ts';
 import type { Kinship, Waiting } from '../plan-deletion.ts';
-import { missingRun, threadKeyOf } from '../run-record.ts';
+import { missingRun } from '../run-record.ts';
 import { sumOfSnapshot } from '../sql/checksum.ts';
 import {
   divideBlob,
@@ -44,9 +44,10 @@ export function recordOfRow(now: string): string {
 }
 
 export async function findRuns(query: Transaction, wanted: ListQuery, now: number): Promise<Row[]> {
-  const { status, agent, parent, labels, order, limit } = wanted;
-  const key = threadKeyOf(wanted);
-  const conditions = Object.entries(omitUndefined({ status, agent, parent })).map(
+  const { status, agent, parent, thread: named, labels, order, limit } = wanted;
+  const thread = typeof named === 'string' ? named : undefined;
+  const key = threadKeyIn(wanted);
+  const conditions = Object.entries(omitUndefined({ status, agent, parent, thread })).map(
     ([column, value]): SqlCondition => ({ where: `r.${column} = ?`, values: [escapeText(value)] }),
   );
   if (key !== undefined) conditions.push({ where: 'r.thread_key = ?', values: [key] });
@@ -56,7 +57,7 @@ export async function findRuns(query: Transaction, wanted: ListQuery, now: numbe
         ? { where: highest('r.thread_key'), values: [] }
         : { where: highest('?'), values: [key] },
     );
-  if (key === undefined && Object.keys(labels).length > 0)
+  if (Object.keys(labels).length > 0)
     conditions.push({ where: 'r.labels @> ?::jsonb', values: [JSON.stringify(labels)] });
   conditions.push(...rangesOf(wanted, 'r', 'position(? IN r.search)'));
   const values = conditions.flatMap(condition => condition.values);

@@ -64,7 +64,7 @@ CREATE TABLE ${schema}.runs (
   fork_of text,
   fork_at int8,
   continues text COLLATE "C",
-  thread text,
+  thread text COLLATE "C",
   thread_key text COLLATE "C",
   place int8,
   status text NOT NULL,
@@ -86,7 +86,8 @@ CREATE INDEX runs_by_status ON ${schema}.runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON ${schema}.runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON ${schema}.runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON ${schema}.runs (continues) WHERE continues IS NOT NULL;
-CREATE UNIQUE INDEX runs_by_thread ON ${schema}.runs (thread_key, place) WHERE thread_key IS NOT NULL;
+CREATE INDEX runs_by_thread ON ${schema}.runs (thread, created_at, run_id) WHERE thread IS NOT NULL;
+CREATE UNIQUE INDEX runs_by_place ON ${schema}.runs (thread_key, place) WHERE thread_key IS NOT NULL;
 CREATE INDEX runs_at_work ON ${schema}.runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
 CREATE INDEX runs_to_wake ON ${schema}.runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_by_label ON ${schema}.runs USING gin (labels jsonb_path_ops);

@@ -10,7 +10,7 @@ import type {
   WorkRequest,
 } from '../../protocol/store.ts';
 import { isWork } from '../lease.ts';
-import type { ListQuery } from '../list-query.ts';
+import { type ListQuery, threadKeyIn } from '../list-query.ts';
 import type { Kinship } from '../plan-deletion.ts';
 import {
   assertUnredacted,
@@ -19,7 +19,6 @@ import {
   type LatestRun,
   missingRun,
   placeOf,
-  threadKeyOf,
 } from '../run-record.ts';
 import { sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import {
@@ -258,7 +257,7 @@ export function findRunRows(sql: Statements, query: ListQuery): Row[] {
 
 /** Within one thread, the place is looked up once. */
 function latestOf(query: ListQuery): SqlCondition {
-  const key = threadKeyOf(query);
+  const key = threadKeyIn(query);
   const highest = (of: string) =>
     `runs.place = (SELECT max(place) FROM runs AS o WHERE o.thread_key = ${of})`;
   return key === undefined
@@ -267,16 +266,21 @@ function latestOf(query: ListQuery): SqlCondition {
 }
 
 function pathsOf(query: ListQuery): Path[] {
-  const key = threadKeyOf(query);
-  if (key !== undefined) {
-    const ofThread: Path = {
+  const { parent, thread, status, agent } = query;
+  const id = typeof thread === 'string' ? thread : undefined;
+  const key = threadKeyIn(query);
+  const ofThread: Path[] =
+    key === undefined
+      ? []
+      : [{ ...BY_AGE, from: 'runs INDEXED BY runs_by_place', where: 'runs.thread_key = ?', values: [key] }];
+  const ofColumns = Object.entries(omitUndefined({ parent, thread: id, status, agent })).map(
+    ([column, value]): Path => ({
       ...BY_AGE,
-      from: 'runs INDEXED BY runs_by_thread',
-      where: 'runs.thread_key = ?',
-      values: [key],
-    };
-    return [ofThread, ...columnPathsOf(query)];
-  }
+      from: `runs INDEXED BY runs_by_${column}`,
+      where: `runs.${column} = ?`,
+      values: [escapeText(value)],
+    }),
+  );
   const ofLabels = Object.entries(query.labels).map(
     (label): Path => ({
       from: 'labels AS found INDEXED BY labels_by_value',
@@ -286,16 +290,7 @@ function pathsOf(query: ListQuery): Path[] {
       values: label,
     }),
   );
-  return [...columnPathsOf(query), ...ofLabels];
-}
-
-function columnPathsOf({ parent, status, agent }: Pick<ListQuery, 'parent' | 'status' | 'agent'>): Path[] {
-  return Object.entries(omitUndefined({ parent, status, agent })).map(([column, value]) => ({
-    ...BY_AGE,
-    from: `runs INDEXED BY runs_by_${column}`,
-    where: `runs.${column} = ?`,
-    values: [escapeText(value)],
-  }));
+  return [...ofThread, ...ofColumns, ...ofLabels];
 }
 
 /** Counts through the indexes alone; reads no record. */

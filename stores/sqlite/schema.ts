@@ -73,7 +73,8 @@ CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;
-CREATE UNIQUE INDEX runs_by_thread ON runs (thread_key, place) WHERE thread_key IS NOT NULL;
+CREATE INDEX runs_by_thread ON runs (thread, created_at, run_id) WHERE thread IS NOT NULL;
+CREATE UNIQUE INDEX runs_by_place ON runs (thread_key, place) WHERE thread_key IS NOT NULL;
 CREATE INDEX runs_at_work ON runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
 CREATE INDEX runs_to_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 

@@ -28,7 +28,6 @@ const WRONG: readonly (readonly [string, unknown, string])[] = [
     'the value of "n" is not a string',
   ],
   ['labels that are null', { name: 'x', role: 'viewer', labels: null }, 'expected an object of strings'],
-  ['a reserved label', { name: 'x', role: 'viewer', labels: { chat: SECRET } }, 'The label "chat"'],
   ['nothing', undefined, 'it returned undefined'],
   ['true', true, 'it returned a boolean'],
   ['a text', SECRET, 'it returned a string'],

@@ -193,7 +193,7 @@ test.each(cases)('over $name, the $role $verb $what', async ({ front, what, role
   const agent = makeDesk([REFUND, DONE]);
   const input: Item[] = [{ type: 'message', role: 'user', id: 'u', content: [{ type: 'text', text: 'go' }] }];
   const labels = { tenant: 'a', requester: 'the requester' };
-  const run = await agent.start(input, { labels, chat: 'c' });
+  const run = await agent.start(input, { labels, thread: 'c' });
   await run.settled();
   const before = await agent.store.list();
   const response = await front(agent)[what]?.send(role, { runId: run.id });

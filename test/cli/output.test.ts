@@ -154,16 +154,6 @@ describe.concurrent('read-only commands exit 0', () => {
   });
 });
 
-test('run refuses a reserved label and says which names are reserved; runs takes it as a filter', async () => {
-  const desk = new Desk([]);
-  const begun = await desk.begin('--label', 'chat=c');
-  expect([begun.code, begun.stderr]).toEqual([
-    2,
-    expect.stringMatching(/label "chat" .*reserved are: chat\./),
-  ]);
-  expect((await desk.run(['runs', '--label', 'chat=c'])).code).toBe(0);
-});
-
 test('runs finds runs by label, prints what they wait for, and says how to get the next page', async () => {
   const desk = new Desk([calling(REFUND), done]);
   const seven = await desk.begin('--label', 'user=7', '--label', 'tenant=a', '--title', 'Refund of A-1');

@@ -38,7 +38,7 @@ function startTalker(target: string): Talker {
 /** The runs of a thread in order, each after the one before. */
 async function orderOf(store: Store, thread: string): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
-  for await (const record of listAll(store, { thread, labels: LABELS })) runs.push(record);
+  for await (const record of listAll(store, { thread: { id: thread, labels: LABELS } })) runs.push(record);
   runs.sort((one, other) => (one.place ?? 0) - (other.place ?? 0));
   expect(runs.map(({ place }) => place)).toEqual(runs.map((_, index) => index + 1));
   const before = [undefined, ...runs.map(({ runId }) => runId)];

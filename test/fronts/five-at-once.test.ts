@@ -27,7 +27,7 @@ async function openRun() {
   });
   const page = new ChatPage(agent, { id: 'thread' });
   await page.chat.sendMessage({ text: 'Pay, please.' });
-  const [record] = (await agent.store.list({ labels: { chat: 'thread' } })).runs;
+  const [record] = (await agent.store.list({ thread: 'thread' })).runs;
   const runId = record?.runId ?? '';
   const desk = await AgUiDesk.open(agent);
   const server = a2aServer([agent]);

@@ -83,7 +83,7 @@ afterEach(() => {
 const log = () => {};
 const store = memory();
 const [one, two] = ['one', 'two'].map(name =>
-  createAgent({ name, model: scripted([{ text: `I am ${name}.` }]), store }),
+  createAgent({ name, model: scripted(Array(3).fill({ text: `I am ${name}.` })), store }),
 );
 const agents = [one, two].filter(agent => agent !== undefined);
 

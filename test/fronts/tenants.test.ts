@@ -228,7 +228,7 @@ describe.each(Object.entries(DESKS))('over %s', (_, open) => {
     expect(await desk.begin('b', 'something else')).not.toContain(SECRET);
     const [ofA, ofB] = [await runsOf(agent, 'a'), await runsOf(agent, 'b')];
     expect([ofA.length, ofB.length]).toEqual([1, 1]);
-    expect(ofA[0]?.labels.chat).toBe(ofB[0]?.labels.chat);
+    expect(ofA[0]?.thread).toBe(ofB[0]?.thread);
   });
 });
 

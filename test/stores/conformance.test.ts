@@ -239,10 +239,8 @@ const faults: Fault[] = [
     that: 'lists the runs of all threads with an id',
     fails: 'the same id with other labels is another thread, and so is each id',
     change: store => ({
-      list: async ({ thread, ...filter } = {}) => {
-        const { runs } = await store.list(filter);
-        return { runs: runs.filter(run => thread === undefined || run.thread === thread) };
-      },
+      list: ({ thread, ...filter } = {}) =>
+        store.list({ ...filter, ...(thread && { thread: typeof thread === 'string' ? thread : thread.id }) }),
     }),
   },
   {

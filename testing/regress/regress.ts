@@ -11,7 +11,7 @@ import { digestCall, hashOf } from '../../protocol/content/digest.ts';
 import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
 import { callsOf, type JournalEntry } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
-import { type Labels, MOST_LABELS, RESERVED_LABELS } from '../../protocol/listing/label.ts';
+import { type Labels, MOST_LABELS } from '../../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { listAll, type RunRecord, type RunStatus, type Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
@@ -480,13 +480,13 @@ function idOf({ runId, seq, redactions }: RunRecord, { digest, side }: Player, s
 /** Those of the recorded run, and what says which sample it is. */
 function labelsOf({ job, record, player, sample }: Omit<Sample, 'signal'>): Labels {
   const own = { [REGRESS]: player.side, of: record.runId, sample: String(sample), job };
-  const kept = Object.entries(record.labels).filter(([name]) => !RESERVED_LABELS.includes(name));
+  const kept = Object.entries(record.labels);
   return { ...Object.fromEntries(kept.slice(0, MOST_LABELS - Object.keys(own).length)), ...own };
 }
 
 /** Of a run that could not be played, for lists. */
 function onlyStart([{ event }]: WholeJournal, sample: Sample): WholeJournal {
-  const { parent: _, forkOf: __, requestId: ___, asked: ____, ...started } = event;
+  const { parent: _, forkOf: __, requestId: ___, asked: ____, thread: _____, ...started } = event;
   return [{ seq: 1, event: { ...started, runId: sample.candidate, labels: labelsOf(sample) } }];
 }
 

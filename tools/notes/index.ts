@@ -4,7 +4,7 @@
  */
 import { EngineError, type EngineErrorCode, isThrown } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { type Labels, readGivenLabels } from '../../protocol/listing/label.ts';
+import { type Labels, readLabels } from '../../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
@@ -75,7 +75,7 @@ export function notes(options: NotesOptions): Tool<'memory', JsonObject, string>
   refuseUnknownOptions('notes', options, NAMES);
   const { by } = options;
   try {
-    readGivenLabels({ [by]: 'x' });
+    readLabels({ [by]: 'x' });
   } catch (error) {
     throw new EngineError(
       'agent-invalid',

@@ -132,7 +132,7 @@ async function findLatestBeside(store: Store, runId: string): Promise<string | n
     throw new EngineError('input-invalid', `Run ${runId} belongs to no thread. Fork it without inThread.`, {
       runId,
     });
-  const { runs } = await store.list({ thread, labels, latest: true });
+  const { runs } = await store.list({ thread: { id: thread, labels }, latest: true });
   return runs[0]?.runId ?? null;
 }
 

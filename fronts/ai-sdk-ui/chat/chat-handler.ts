@@ -57,7 +57,7 @@ export const CHAT_ROUTES = {
 /**
  * Creates a handler for `useChat` of `@ai-sdk/react` with its default transport: POST, and GET `…/CHATID/stream` to
  * resume (204 if no run is active). GET `…/CHATID` returns the messages of a chat, and POST `…/CHATID/stop` cancels its
- * active run. Of several agents, each is below its name: `…/NAME`, `…/NAME/CHATID`. A chat's runs have the label `chat`.
+ * active run. Of several agents, each is below its name: `…/NAME`, `…/NAME/CHATID`. A chat is a thread of its caller: see `agent.thread`.
  * Closing a request does not cancel its run.
  *
  * @example
@@ -120,13 +120,13 @@ class Chats {
 
   async post(body: ChatBody, caller: Caller, request: Request): Promise<Response> {
     if (!isAnswer(body)) assertMay(caller, 'send');
-    const chat = this.#chat(body.id, caller);
+    const chat = await this.#chat(body.id, caller);
     const start = (await this.#options.start?.(request)) ?? {};
     return await this.#mutex.run(chat.key, () => this.#post(body, chat, start, caller));
   }
 
   async read(id: string, caller: Caller): Promise<Response> {
-    const chat = this.#chat(id, caller);
+    const chat = await this.#chat(id, caller);
     const current = await chat.current();
     const run = current && (await chat.open(current));
     const messages =
@@ -139,19 +139,20 @@ class Chats {
   }
 
   async resume(id: string, caller: Caller): Promise<Response> {
-    const chat = this.#chat(id, caller);
+    const chat = await this.#chat(id, caller);
     const current = await chat.current();
     if (current === undefined || !(await chat.works(current))) return new Response(null, { status: 204 });
     return this.#respond(await chat.open(current), caller);
   }
 
   async stop(id: string, caller: Caller): Promise<Response> {
-    return Response.json({ stopped: await this.#chat(id, caller).stop('Stopped in the chat.') });
+    const chat = await this.#chat(id, caller);
+    return Response.json({ stopped: await chat.stop('Stopped in the chat.') });
   }
 
-  #chat(id: string, caller: Caller): Chat {
+  async #chat(id: string, caller: Caller): Promise<Chat> {
     if (!isChatId(id)) throw new ApiError('not-found', 'There is no chat at this path.');
-    return new Chat(this.#agent, id, caller, this.#options.begin);
+    return await Chat.find(this.#agent, id, caller, this.#options.begin);
   }
 
   async #post(body: ChatBody, chat: Chat, start: ChatStart, caller: Caller): Promise<Response> {

@@ -6,6 +6,7 @@ import { type Caller, personOf, signCommand } from '../../../access/caller.ts';
 import { mayCommand } from '../../../access/role.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { StartOptions } from '../../../agent/begin-journal.ts';
+import type { Thread } from '../../../agent/thread.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
@@ -14,14 +15,14 @@ import { digestCall, digestOf } from '../../../protocol/content/digest.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
 import { DEEPEST_JSON, isJsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
-import { chatLabels, type Labels, labelsSchema } from '../../../protocol/listing/label.ts';
+import { threadSchema } from '../../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import type { Person } from '../../../protocol/run-command.ts';
 import { listAll, type RunLink, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
 import { type BodyLimits, parseBounded, readText } from '../../../server/read-body.ts';
 import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
-import { findLatestRun } from '../../served/served-runs.ts';
+import { findThread } from '../../../server/runs/find-thread.ts';
 import { countMessages, findMessageIds } from '../messages.ts';
 import { approvalOf, type PostedMessage, type PostedPart, toolPartsOf } from '../ui-message.ts';
 import { approvalIdOf, REVIEW } from '../write-messages.ts';
@@ -48,7 +49,7 @@ const bodySchema = z.object({
 export type ChatBody = z.infer<typeof bodySchema>;
 
 export function isChatId(id: string): boolean {
-  return labelsSchema.safeParse({ chat: id }).success;
+  return threadSchema.safeParse(id).success;
 }
 
 export async function readChatBody(request: Request, { maxBytes }: BodyLimits): Promise<ChatBody> {
@@ -101,29 +102,33 @@ function fileOf(part: unknown): Part {
 }
 
 /** Options for the runs that a chat starts, as for `agent.start`. */
-export type ChatStart = Omit<StartOptions, 'labels' | 'chat' | 'continues' | 'runId' | 'signal'>;
+export type ChatStart = Omit<StartOptions, 'labels' | 'thread' | 'continues' | 'runId' | 'signal'>;
 
 /** The place of a user message: its journal entry, and the number of the assistant message that follows it. */
 type Place = { record: RunLink; entry: JournalEntry; number: number };
 
+/** A thread that the caller sees. */
 export class Chat {
   readonly #agent: Agent;
-  readonly #id: string;
   readonly #caller: Caller;
   readonly #begin: BeginRun;
-  readonly #labels: Labels;
+  readonly #thread: Thread;
 
-  /** Throws `input-invalid` for an id that no chat can have. */
-  constructor(agent: Agent, id: string, caller: Caller, begin: BeginRun = beginFreely) {
+  private constructor(agent: Agent, thread: Thread, caller: Caller, begin: BeginRun) {
     this.#begin = begin;
     this.#agent = agent;
-    this.#id = id;
     this.#caller = caller;
-    this.#labels = chatLabels(id, caller.labels);
+    this.#thread = thread;
+  }
+
+  /** Throws `input-invalid` for an id that no chat can have. */
+  static async find(agent: Agent, id: string, caller: Caller, begin: BeginRun = beginFreely): Promise<Chat> {
+    return new Chat(agent, await findThread(agent, id, caller), caller, begin);
   }
 
   get key(): string {
-    return JSON.stringify(this.#labels);
+    const { id, labels } = this.#thread;
+    return JSON.stringify([id, labels]);
   }
 
   get #by(): { as?: Person } {
@@ -134,13 +139,14 @@ export class Chat {
     return this.#agent.store;
   }
 
+  /** The latest run, unless it is one of another agent that has ended: the next message continues that one. */
   async current(): Promise<RunRecord | undefined> {
-    const { name } = this.#agent;
-    return await findLatestRun(this.#store, this.#labels, ({ agent }) => agent === name);
+    const latest = await this.#thread.latest();
+    return latest === undefined || latest.agent === this.#agent.name || isOpen(latest) ? latest : undefined;
   }
 
   async open({ runId }: Pick<RunRecord, 'runId'>): Promise<Run> {
-    return await this.#agent.open(runId, { labels: this.#labels });
+    return await this.#agent.open(runId, { labels: this.#caller.labels });
   }
 
   async works({ runId, status }: RunRecord): Promise<boolean> {
@@ -200,23 +206,20 @@ export class Chat {
   }
 
   async send(item: Item, start: ChatStart): Promise<Run> {
-    const current = await this.current();
-    if (current === undefined) return await this.#start(item, start);
-    const run = await this.open(current);
-    const sent = isOpen(current) && (await run.send([item], this.#by)).accepted;
-    return sent ? run : await this.#start(item, start, current.runId);
+    return await this.#start(item, start);
   }
 
   /** Replaces an earlier message, in a new run. The messages after it remain in the old runs. */
   async replace({ record, entry }: Place, item: Item, start: ChatStart): Promise<Run> {
     await this.#leave();
-    if (entry.event.type === 'run.started') return await this.#start(item, start, record.continues);
-    return await this.#fork(record, { at: entry.seq - 1, message: [item], ...this.#by });
+    if (entry.event.type === 'run.started')
+      return await this.#start(item, { ...start, continues: record.continues ?? null });
+    return await this.#fork(record, { at: entry.seq - 1, message: [item] });
   }
 
   async regenerate({ record, entry }: Place): Promise<Run> {
     await this.#leave();
-    return await this.#fork(record, { at: entry.seq, ...this.#by });
+    return await this.#fork(record, { at: entry.seq });
   }
 
   /** Cancels the current run and waits until it has ended. Returns false if no run is active. */
@@ -258,12 +261,13 @@ export class Chat {
 
   async #fork(record: RunLink, options: Parameters<Run['fork']>[0]): Promise<Run> {
     const run = await this.open(record);
-    return drive(await this.#begin(this.#caller, this.#agent, () => run.fork(options)));
+    const how = { ...options, inThread: true, ...this.#by };
+    return drive(await this.#begin(this.#caller, this.#agent, () => run.fork(how)));
   }
 
-  async #start(item: Item, start: ChatStart, continues?: string): Promise<Run> {
-    const { labels } = this.#caller;
-    const options = { ...start, labels, chat: this.#id, ...omitUndefined({ continues }) };
+  async #start(item: Item, start: ChatStart & Pick<StartOptions, 'continues'>): Promise<Run> {
+    const { id: thread, labels } = this.#thread;
+    const options = { ...start, labels, thread };
     return await this.#begin(this.#caller, this.#agent, more =>
       this.#agent.start([item], { ...options, ...more }),
     );

@@ -192,6 +192,7 @@ export class RequestRuns {
       ...omitUndefined({ by: byOf(asked.caller) }),
       ...(isUnwatched(asked, store === library.store) && { stream: false }),
       ...(isLinked ? { continues: before } : { sent }),
+      ...(isStored && asked.joined && { thread: asked.joined.id, ...(!isLinked && { continues: null }) }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
     return this.#follow(run, { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec }, asked, {
@@ -443,8 +444,12 @@ function isUnwatched({ request, toolset }: CallersRequest & Equipment, isShared:
   return !isShared && request.stream !== true && toolset.tools.length === 0;
 }
 
-/** Those of the caller, which decide who sees the run, and of the client's session, if there is room. */
-function labelsFor({ caller, request }: CallersRequest): Labels {
+/**
+ * Those of the caller, which decide who sees the run, and of the client's session, if there is room. In a conversation all
+ * runs have the same.
+ */
+function labelsFor({ caller, request, joined }: CallersRequest): Labels {
+  if (joined !== undefined) return caller.labels;
   const labels = { ...sessionLabels(request.session), ...caller.labels };
   return Object.keys(labels).length > MOST_LABELS ? caller.labels : labels;
 }

@@ -148,7 +148,6 @@ test('a map with a limit that cannot bind is refused, and so are other invalid o
   await refused({ limits: { tokens: -1 } }, /limits\.tokens/);
   await refused({ limits: { toolCalls: 1 } }, /unknown option "toolCalls" of limits of agent\.map/);
   await refused({ concurrency: 0 }, /concurrency of agent\.map must be a positive integer, got 0/);
-  await refused({ labels: { chat: 'x' } }, /reserved/);
   expect(seen.asked).toEqual([]);
   expect((await agent.store.list()).runs).toEqual([]);
 });

@@ -124,7 +124,7 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', 
     const next = (await client.sendMessage(sending({ text: 'Again', contextId: asked.contextId }))) as Task;
     expect(await agent.store.get(next.id)).toMatchObject({
       continues: asked.id,
-      labels: { chat: asked.contextId },
+      thread: asked.contextId,
     });
     expect(seen(next)).toMatchObject({ answer: ['As before.'] });
   });

@@ -65,7 +65,7 @@ test('text and reasoning reach the client while the model writes; the next messa
   await client.say('bye');
   expect(client.texts).toEqual(['Hello friend', 'Bye']);
   expect(client.types).not.toContain('MESSAGES_SNAPSHOT');
-  const { runs } = await store.list({ labels: { chat: 'thread-1' }, order: 'asc' });
+  const { runs } = await store.list({ thread: 'thread-1', order: 'asc' });
   expect(runs.map(({ continues }) => continues)).toEqual([undefined, runs[0]?.runId]);
 });
 

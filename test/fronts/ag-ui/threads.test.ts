@@ -86,7 +86,7 @@ test('a closed request does not end its run, and the next one follows it', async
   await client.run({}, type => type === 'STATE_SNAPSHOT' && open());
   expect(client.texts).toEqual(['Done.']);
   expect(client.results).toEqual(['waited']);
-  const { runs } = await store.list({ labels: { chat: thread } });
+  const { runs } = await store.list({ thread });
   expect(runs.map(({ status }) => status)).toEqual(['finished']);
 });
 
@@ -96,7 +96,7 @@ test('a run whose request was closed finishes without a reader', async () => {
   const client = (await openDesk(agent)).client(thread);
   await client.say('go', {}, type => type === 'TOOL_CALL_END' && client.agent.abortRun()).catch(() => {});
   open();
-  const statusOf = async () => (await store.list({ labels: { chat: thread } })).runs[0]?.status;
+  const statusOf = async () => (await store.list({ thread })).runs[0]?.status;
   await until(async () => ((await statusOf()) === 'finished' ? true : undefined));
 });
 
@@ -158,8 +158,8 @@ test('a caller reaches only its own threads, and its runs get its labels', async
   const thread = newThread();
   const ann = desk.client(thread, { authorization: 'ann' });
   await ann.say('pay');
-  const { runs } = await store.list({ labels: { chat: thread } });
-  expect(runs[0]?.labels).toEqual({ chat: thread, user: 'ann' });
+  const { runs } = await store.list({ thread });
+  expect(runs[0]?.labels).toEqual({ user: 'ann' });
   const bob = desk.client(thread, { authorization: 'bob' });
   const decide = (payload: unknown) =>
     ann.interrupts.map(({ id }) => ({ interruptId: id, status: 'resolved' as const, payload }));

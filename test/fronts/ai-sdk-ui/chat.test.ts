@@ -236,7 +236,10 @@ describe('useChat', () => {
     await page.chat.sendMessage({ text: 'second' });
     expect(page.text).toBe('Two.');
     const { runs } = await agent.store.list();
-    expect(runs.map(({ labels }) => labels)).toEqual([{ chat: 'chat 1' }, { chat: 'chat 1' }]);
+    expect(runs.map(({ thread, place }) => [thread, place])).toEqual([
+      ['chat 1', 2],
+      ['chat 1', 1],
+    ]);
     await expectSameAfterReload(page, agent);
   });
 

@@ -96,7 +96,7 @@ test('a caller chats only with runs that have its labels, and its name is record
   await ann.decide(ann.open()[0], true);
   expect(ann.text).toBe('Done.');
   const { runs } = await agent.store.list();
-  expect(runs.map(({ labels }) => labels)).toEqual([{ user: 'ann', chat: 'chat 1' }]);
+  expect(runs.map(({ labels, thread }) => [labels, thread])).toEqual([[{ user: 'ann' }, 'chat 1']]);
   const events = (await agent.store.read(runs[0]?.runId ?? '')).map(({ event }) => event);
   expect(events.find(({ type }) => type === 'approval.decided')).toMatchObject({ by: 'ann' });
 });

@@ -44,7 +44,7 @@ describe('the spans of a run', () => {
       }),
       { tracerProvider },
     );
-    const run = await agent.start('go', { chat: 'c1' });
+    const run = await agent.start('go', { thread: 'c1' });
     await run.settled();
     const [resting] = spans().filter(({ name }) => name.startsWith('invoke_agent'));
     expect(resting?.attributes).toEqual({

@@ -121,8 +121,8 @@ function payloadOf(act: Exclude<Act, { type: 'run' }>): unknown {
 const agUi: Surface = {
   name: 'ag-ui',
   async record(scenario) {
-    const stage = await Stage.open(scenario, { chat: 'thread-1' });
-    if (beginsElsewhere(scenario)) await stage.begin({ chat: 'thread-1' });
+    const stage = await Stage.open(scenario, { thread: 'thread-1' });
+    if (beginsElsewhere(scenario)) await stage.begin({ thread: 'thread-1' });
     const handler = createAgUiHandler(stage.agent, { log: line => stage.log(line) });
     let requests = 0;
     const ask = async (more: object, from = handler) => {

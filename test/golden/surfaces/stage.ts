@@ -210,7 +210,8 @@ export class Stage {
         : await this.agent.open(found);
     const { forksAt } = this.scenario;
     if (forksAt !== undefined) await this.until(begun.settled());
-    this.#run = forksAt === undefined ? begun : await begun.fork({ at: forksAt });
+    this.#run =
+      forksAt === undefined ? begun : await begun.fork({ at: forksAt, inThread: start.thread !== undefined });
     this.#run.settled().catch(() => {});
     return this.#run;
   }

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { scripted } from '../../../../adapters/scripted.ts';
+import { createAgent } from '../../../../agent/index.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
+import * as message from '../../../../protocol/message.ts';
 import {
   calling,
   Gateway,
@@ -58,6 +61,24 @@ function say(text: string): object {
 function textsOf(list: readonly JsonObject[]): unknown[] {
   return list.map(({ content, type }) => (content as JsonObject[] | undefined)?.[0]?.text ?? type);
 }
+
+it('is a thread: its responses are the runs of one order, and it is deleted with them', async () => {
+  const id = await begin({ items: [say('Before.')] });
+  const created: string[] = [];
+  for (const input of ['One', 'Two']) {
+    const response = await gateway.create({ model: 'talk', input, conversation: id });
+    created.push(runOf(response));
+  }
+  const { runs } = await gateway.store.list({ thread: { id, labels: {} }, order: 'asc' });
+  const [journal, ...others] = runs.map(({ runId, place }) => [runId, place]);
+  expect(journal?.[1]).toBeUndefined();
+  expect(others).toEqual(created.map((runId, index) => [runId, index + 1]));
+  const agent = createAgent({ name: 'any', model: scripted([]), store: gateway.store });
+  const said = await agent.thread(id).messages();
+  expect(said.map(message.textOf)).toEqual(['Before.', 'One', 'One.', 'Two', 'Two.']);
+  expect(await agent.thread(id).delete()).toHaveLength(3);
+  expect(await refused('GET', `/${id}`)).toMatchObject({ status: 404 });
+});
 
 function textOf(response: Resource): unknown {
   return textsOf(response.output).at(-1);
