@@ -334,7 +334,7 @@ describe('a process that is killed after a note was written, before its result w
 
 it('a call without a store is refused, and so is a label that cannot be given', async () => {
   expect(await messageOf(runTool(tools, 'memory', view()))).toMatch(/Notes need a run in a store/);
-  for (const by of ['', 'a=b', 'chat'])
+  for (const by of ['', 'a=b'])
     expect(() => notes({ by })).toThrow(expect.objectContaining({ code: 'agent-invalid' }));
 });
 
