@@ -20,6 +20,7 @@ const PROGRAMS = [
   'test/support/server/fixtures/by-input.ts',
   'test/support/workers/fixtures/refunds.ts',
   'test/support/examples/fixtures/supervised-chat.ts',
+  'test/support/durability/chat-fixture.ts',
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
