@@ -65,7 +65,7 @@ const MOST: Readonly<Record<string, number>> = {
   '.webp': 700_000,
   '.png': 250_000,
   '.json': 260_000,
-  '.md': 160_000,
+  '.md': 180_000,
 };
 
 const files = existsSync(join(ROOT, '.git'))
