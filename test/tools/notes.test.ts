@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import { createAgent } from '../../agent/index.ts';
+import { createAgent, deleteRuns } from '../../agent/index.ts';
 import { exportRun } from '../../engine/replay/export-run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
@@ -211,6 +211,21 @@ for (const { name, open, isMissing = false } of PLACES)
       expect(await call(view())).toMatch(/\n0B\t\/memories$/);
       await call(create('/memories/c.md', 'New.'));
       expect(await call(view())).toMatch(/\n4B\t\/memories\n4B\t\/memories\/c\.md$/);
+    });
+
+    it('do not come back after all runs of the label were deleted while a call noted something', async () => {
+      const store = await openStore();
+      const call = await begin(store);
+      const slow = withMethods(store, {
+        create: async (...given) => {
+          await deleteRuns(store, { labels: { user: '7' } });
+          return await store.create(...given);
+        },
+      });
+      expect(await messageOf(call(create('/memories/a.md'), { store: slow }))).toMatch(
+        /has changed since it was read/,
+      );
+      expect((await store.list({ labels: { user: '7' } })).runs).toEqual([]);
     });
 
     it('are not pruned as long as they are written, however old they are', async () => {

@@ -13,7 +13,7 @@ import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { type Labels, readLabels } from '../../protocol/listing/label.ts';
 import { NOTES_ID, type Notes } from '../../protocol/notes.ts';
 import { oncePer } from '../../protocol/once-per.ts';
-import { progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
+import { type CopySource, progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
 import { utf8Length } from '../../text/cut-text.ts';
 import { applyChange, changeSchema, type Files } from './commands.ts';
 
@@ -78,8 +78,11 @@ function foldNotes(before: Folder = EMPTY, page: readonly JournalEntry[]): Folde
   return { files, results };
 }
 
-/** The run that keeps the notes: it begins and ends in one commit. */
-export async function createFolder(store: Store, labels: Labels): Promise<void> {
+/**
+ * The run that keeps the notes: it begins and ends in one commit. Rejects as changed if `caller` was deleted or redacted
+ * meanwhile.
+ */
+export async function createFolder(store: Store, labels: Labels, caller: CopySource): Promise<void> {
   const agent = createAgent({ name: NOTES, model: scripted([]), store });
   const title = Object.entries(labels).map(([name, value]) => `Notes of ${name} ${value}`)[0] ?? NOTES;
   const started = agent.input([], {
@@ -91,7 +94,11 @@ export async function createFolder(store: Store, labels: Labels): Promise<void> 
   const reason = 'The run keeps notes. It is not driven.';
   const cancelled: ChartEvent = { type: 'run.cancelled', at: started.at, by: NOTES, reason, unsettled: [] };
   const { state } = next(initial(started).state, cancelled);
-  await store.create(started, undefined, { events: [cancelled], ...standingOf(state) });
+  await store.create(started, undefined, {
+    events: [cancelled],
+    source: caller,
+    ...standingOf(state),
+  });
 }
 
 /** Appends a change. Returns false if the folder has changed meanwhile. Its run counts as ended now, for pruning by age. */

@@ -6,7 +6,7 @@ import { EngineError, type EngineErrorCode, isThrown } from '../../protocol/erro
 import type { JsonObject } from '../../protocol/json.ts';
 import { type Labels, readLabels } from '../../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import type { Store } from '../../protocol/store.ts';
+import type { CopySource, Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { tool } from '../tool.ts';
 import { carryOut, commandSchema, type MemoryCommand, ROOT } from './commands.ts';
@@ -91,16 +91,19 @@ export function notes(options: NotesOptions): Tool<'memory', JsonObject, string>
     tags: ['untrusted'],
     run: async (command, { store, runId, key }) => {
       if (store === undefined) throw new Error('Notes need a run in a store, and this run has none.');
-      const { labels = {} } = (await store.get(runId)) ?? {};
+      const { labels = {}, redactions = 0 } = (await store.get(runId)) ?? {};
       const value = Object.hasOwn(labels, by) ? labels[by] : undefined;
       if (value === undefined)
         throw new Error(
           `This run has no label "${by}", so it has no notes. Start it with labels: { ${by}: … }.`,
         );
-      return await carryOutIn(store, { [by]: value }, command, key);
+      return await carryOutIn(store, { [by]: value }, { command, key, caller: { runId, redactions } });
     },
   });
 }
+
+/** `caller`: the run as the call found it. */
+type Call = { command: MemoryCommand; key: string; caller: CopySource };
 
 /**
  * Carries out a command in the folder of a label.
@@ -109,8 +112,9 @@ export function notes(options: NotesOptions): Tool<'memory', JsonObject, string>
  *    changes at once, both are kept.
  * N2 A change has the key of its call in the same entry: a call that comes again has the same result, without a snippet, and
  *    changes nothing.
+ * N3 A folder begins only while the calling run is there: notes do not come back after all runs of the label were deleted.
  */
-async function carryOutIn(store: Store, label: Labels, command: MemoryCommand, key: string): Promise<string> {
+async function carryOutIn(store: Store, label: Labels, { command, key, caller }: Call): Promise<string> {
   for (let failures = 0; ; ) {
     const found = await readFolder(store, label);
     const { files, results } = found?.fold ?? EMPTY;
@@ -119,7 +123,7 @@ async function carryOutIn(store: Store, label: Labels, command: MemoryCommand, k
     const { result, shown = '', change, text } = carryOut(files, command);
     if (change === undefined) return result;
     try {
-      if (found === undefined) await createFolder(store, label);
+      if (found === undefined) await createFolder(store, label, caller);
       else if (await appendChange(store, found.record, { key, result, change }, text)) return result + shown;
     } catch (error) {
       failures += 1;
