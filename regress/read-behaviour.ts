@@ -12,6 +12,7 @@ import {
   type JournalEntry,
   type QualifiedCall,
   type RunEvent,
+  type Spent,
 } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { RunStatus } from '../protocol/store.ts';
@@ -122,6 +123,9 @@ class BehaviourReader {
         }
         break;
       }
+      case 'message.received':
+        this.#takeOutcome(event);
+        break;
       default:
         if ('callId' in event) this.#change(event);
     }
@@ -146,6 +150,14 @@ class BehaviourReader {
       if (attempt === 0 && !ids.has(callId)) this.#effects.delete(callId);
   }
 
+  #takeOutcome({ items, from, spent }: Extract<RunEvent, { type: 'message.received' }>): void {
+    const effect = from && this.#effects.get(from.callId);
+    if (effect === undefined) return;
+    const failed = items.some(item => item.type === 'message' && item.outcomeOf?.isError === true);
+    effect.outcome = failed ? 'failed' : 'settled';
+    this.#spend(spent);
+  }
+
   #change(event: Extract<RunEvent, { callId: string }>): void {
     const effect = this.#effects.get(event.callId);
     if (effect === undefined) return;
@@ -153,7 +165,10 @@ class BehaviourReader {
       case 'tool.settled':
       case 'result.received':
         effect.outcome = event.isError ? 'failed' : 'settled';
-        return this.#spend(event);
+        return this.#spend(event.spent);
+      case 'tool.suspended':
+        if (event.background !== undefined) effect.outcome = 'open';
+        return;
       case 'approval.decided':
         return this.#decide(effect, event.decision);
       case 'call.edited':
@@ -183,7 +198,7 @@ class BehaviourReader {
     else effect.editedKey = key;
   }
 
-  #spend({ spent }: Extract<RunEvent, { type: 'tool.settled' | 'result.received' }>): void {
+  #spend(spent: Spent | undefined): void {
     if (spent === undefined) return;
     this.#ofChildren.turns += spent.turns;
     this.#ofChildren.tokens += tokensOf(spent.usage);

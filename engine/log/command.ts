@@ -140,11 +140,16 @@ export type CommandInput = Exclude<
   { type: 'run.started' | 'run.quarantined' | 'cancel.requested' | 'transcript.edited' }
 >;
 
-/** Returns the command that gives the same input again, in a run that has come as far. */
+/**
+ * Returns the command that gives the same input again, in a run that has come as far. Throws for the outcome of work in the
+ * background: nobody but the run that did it can give it.
+ */
 export function repeatCommand(event: CommandInput): RunCommand {
   const sender = personIn(event);
   switch (event.type) {
     case 'message.received':
+      if (event.from !== undefined)
+        throw new Error(`the outcome of the work of call ${event.from.callId} is no command`);
       return { type: 'send', message: event.items, ...sender };
     case 'approval.decided': {
       const { callId, decision } = event;

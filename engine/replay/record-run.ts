@@ -1,6 +1,7 @@
 import { findCall } from '../../machines/calls.ts';
 import { isOfChart } from '../../machines/fold.ts';
 import type { ChartState } from '../../machines/step.ts';
+import { EngineError } from '../../protocol/error.ts';
 import {
   callsOf,
   type InputEvent,
@@ -25,6 +26,8 @@ import { describeOutcome, type Outcome } from './describe-outcome.ts';
  * L2 A call settles on its first attempt with its final result: retries and crashes are not recorded.
  * L3 A call of a sub-agent is recorded as a client tool, and the child's answer as the client's result.
  * L4 What guardrails changed before a model read it is recorded as changed, without what they spent on it.
+ * L5 Of work in the background, its beginning and its outcome are recorded: a model may be called between them. Its receipt
+ *    is recorded as the engine wrote it, also if a guardrail changed that.
  */
 
 type Unmarked<Event> = Event extends ReportEvent ? Omit<Event, 'generation'> : Event;
@@ -34,6 +37,7 @@ const REPORTS = [
   'turn.completed',
   'turn.failed',
   'call.judged',
+  'tool.suspended',
   'tool.settled',
   'tool.doubted',
   'timer.fired',
@@ -48,12 +52,20 @@ type RecordedReport = Extract<ReportEvent, { type: (typeof REPORTS)[number] }>;
 /** An event of a recording. */
 export type RecordedEvent = Unmarked<RecordedReport | Exclude<InputEvent, { type: LeftOut }>>;
 
-/** A tool of a recorded run. */
-export type RecordedTool = { name: string; sideEffect: SideEffect; executedBy: 'engine' | 'client' };
+/** A tool of a recorded run. `background`: what does its work in the background, a run of the call or of a sub-agent. */
+export type RecordedTool = {
+  name: string;
+  sideEffect: SideEffect;
+  executedBy: 'engine' | 'client';
+  background?: 'call' | 'agent';
+};
 
 /** A recorded run. */
 export type RecordedRun = {
-  started: Omit<RunStarted, 'type' | 'format' | 'chart' | 'tools' | 'launch' | 'forkOf' | 'parent'>;
+  started: Omit<
+    RunStarted,
+    'type' | 'format' | 'chart' | 'tools' | 'launch' | 'forkOf' | 'parent' | 'onlyCall'
+  >;
   tools: RecordedTool[];
   events: RecordedEvent[];
 };
@@ -76,15 +88,19 @@ export async function recordRun(
   return { recording: runs.map(({ run }) => run), outcome: describeOutcome(last.end) };
 }
 
-/** Records a journal; also returns the state at its end. `raw`: without L4, for guardrails that judge it again. */
+/**
+ * Records a journal; also returns the state at its end. `raw`: without L4, for guardrails that judge it again. Throws `refused`
+ * for a run of one call.
+ */
 export function recordJournal(
   [first, ...rest]: WholeJournal,
   { raw = false } = {},
 ): { run: RecordedRun; end: ChartState } {
-  const { type: _, format, chart, tools: listed, launch, forkOf, parent, ...started } = first.event;
+  const { type: _, format, chart, tools: listed, launch, forkOf, parent, onlyCall, ...started } = first.event;
   const { runId } = started;
+  if (onlyCall !== undefined) throw workOfCall(runId, parent?.runId);
   const events = rest.map(({ event }) => event);
-  const suspended = new Set(namesOf(events, 'tool.suspended'));
+  const suspended = new Set(namesOf(events, event => event.type === 'tool.suspended' && !isBegun(event)));
   const names = new Map<string, string>();
   const recorded: RecordedEvent[] = [];
   const isResult = ({ callId, answered }: Extract<RunEvent, { type: 'tool.settled' }>) =>
@@ -116,23 +132,33 @@ export function recordJournal(
         recorded.push(isResult(event) ? asResult(event) : unmark(event));
         break;
       default:
-        if (!isOfChart(event)) break;
+        if (!isOfChart(event) || (event.type === 'tool.suspended' && !isBegun(event))) break;
         if (!('generation' in event)) recorded.push(event);
         else if (isRecorded(event)) recorded.push(unmark(event));
     }
   }
-  const doubted = new Set(namesOf(recorded, 'tool.doubted'));
+  const doubted = new Set(namesOf(recorded, ({ type }) => type === 'tool.doubted'));
+  const inBackground = new Set(namesOf(recorded, isBegun));
+  const byAgent = new Set(
+    namesOf(recorded, event => isBegun(event) && event.background?.turns !== undefined),
+  );
   const tools = collectTools(events, listed?.map(({ name }) => name) ?? []).map(
     (tool): RecordedTool => ({
       ...tool,
       ...(suspended.has(tool.name) && { executedBy: 'client' }),
       ...(doubted.has(tool.name) && { sideEffect: 'once' }),
+      ...(inBackground.has(tool.name) && { background: byAgent.has(tool.name) ? 'agent' : 'call' }),
     }),
   );
   const judged = new Map(raw ? [] : events.flatMap(changedBy));
   const input = started.input.map(item => judged.get(keyOf(item)) ?? item);
   const played = recorded.map(event => asJudged(event, judged));
   return { run: { started: { ...started, input }, tools, events: played }, end: state };
+}
+
+function workOfCall(runId: string, parentId = ''): EngineError {
+  const message = `Run ${runId} is the work of one call in the background. Record run ${parentId}, which made the call.`;
+  return new EngineError('refused', message, { runId, parentId });
 }
 
 function changedBy(event: RunEvent): [string, Item][] {
@@ -166,11 +192,19 @@ function asResult({ at, callId, output, isError }: Extract<ReportEvent, { type: 
   return { type: 'result.received', at, callId, output, isError } as const;
 }
 
-function namesOf(
-  events: readonly (RunEvent | RecordedEvent)[],
-  type: 'tool.suspended' | 'tool.doubted',
+/** Whether the event says that the work of a call has begun in the background. */
+function isBegun(
+  event: RunEvent | RecordedEvent,
+): event is Extract<typeof event, { type: 'tool.suspended' }> {
+  return event.type === 'tool.suspended' && event.background !== undefined;
+}
+
+/** The names of the tools of whose calls there are such events. */
+function namesOf<Event extends RunEvent | RecordedEvent>(
+  events: readonly Event[],
+  isWanted: (event: Event) => boolean,
 ): string[] {
-  const ids = new Set(events.flatMap(event => (event.type === type ? [event.callId] : [])));
+  const ids = new Set(events.flatMap(event => ('callId' in event && isWanted(event) ? [event.callId] : [])));
   const calls = events.flatMap(callsOf).filter(({ callId }) => ids.has(callId));
   return calls.map(({ name }) => name);
 }

@@ -433,6 +433,8 @@ class CallRun {
       // The parent's clock counts the time of its batch, so the child's time must not count again.
       return { type: 'answered', answer, spent: { ...spentBy(child.context), activeMs: 0 } };
     } catch (error) {
+      // Whoever keeps the run does not know whether it began.
+      if (isThrown(error, InDoubt)) return { type: 'unknown', reason: error.message };
       if (!isThrown(error, EngineError) || error.code !== 'run-unknown' || forwards === undefined)
         throw error;
       return { type: 'refused', reason: `Not run: the conversation with ${name} was deleted.` };

@@ -436,23 +436,30 @@ it('the figures are of the run itself', async () => {
   expect(cost.recorded / cost.candidate).toBeCloseTo(1.5);
 });
 
-it('the figures leave out what sub-agents spent', async () => {
-  const usage = { inputTokens: 1000, outputTokens: 100 };
-  const child = createAgent({
-    name: 'child',
-    model: scripted([{ text: 'Found.', usage }]),
-    prices: { [scripted([]).model]: { input: 1, output: 10 } },
-  });
-  const turns = [
-    { ...calls(['child', { input: 'find it' }]), usage },
-    { ...done, usage },
-  ];
-  const scene = { turns, tools: [child.asTool({ name: 'child', description: 'Finds things.' })], people: [] };
-  const { turns: counted, tokens, cost } = await compare(scene, scene);
-  expect(counted).toEqual({ recorded: 2, candidate: 2 });
-  expect(tokens).toEqual({ recorded: 2200, candidate: 2200 });
-  expect(cost.recorded).toBeCloseTo(0, 10);
-});
+it.each([false, true])(
+  'the figures leave out what sub-agents spent, in the background %s',
+  async background => {
+    const usage = { inputTokens: 1000, outputTokens: 100 };
+    const child = createAgent({
+      name: 'child',
+      model: scripted([{ text: 'Found.', usage }]),
+      prices: { [scripted([]).model]: { input: 1, output: 10 } },
+    });
+    const turns = [
+      { ...calls(['child', { input: 'find it' }]), usage },
+      { ...done, usage },
+    ];
+    const scene = {
+      turns,
+      tools: [child.asTool({ name: 'child', description: 'Finds things.', background })],
+      people: [],
+    };
+    const { turns: counted, tokens, cost } = await compare(scene, scene);
+    expect(counted).toEqual({ recorded: 2, candidate: 2 });
+    expect(tokens).toEqual({ recorded: 2200, candidate: 2200 });
+    expect(cost.recorded).toBeCloseTo(0, 10);
+  },
+);
 
 /** The same run with other ids, and with the calls of each round the other way round. */
 function renamed(entries: readonly JournalEntry[]): JournalEntry[] {
@@ -460,7 +467,7 @@ function renamed(entries: readonly JournalEntry[]): JournalEntry[] {
     entries.flatMap(({ event }) => ('calls' in event ? event.calls.map(({ callId }) => callId) : [])),
   );
   const text = JSON.stringify(entries, (key, value) => {
-    if (key === 'runId') return `other_${value}`;
+    if (key === 'runId' || key === 'childRunId') return `other_${value}`;
     if (typeof value === 'string' && ids.has(value)) return `other_${value}`;
     return key === 'calls' ? value.toReversed() : value;
   });

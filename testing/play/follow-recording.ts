@@ -23,7 +23,8 @@ import type { Store } from '../../protocol/store.ts';
 import type { SideEffect, Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { SEARCH_TOOL } from '../../tools/search-tools.ts';
 import { asOutcome, HAND_OFF, handOffTool } from './hand-off-tool.ts';
-import { type RecordedInput, repeatInput } from './repeat-input.ts';
+import { backgroundTool, PlayedWork } from './played-work.ts';
+import { type Outcome, type RecordedInput, repeatInput } from './repeat-input.ts';
 import { MODEL, Stage, StageHost, sourceOf } from './stage.ts';
 
 /** What plays a recorded run, and as which run. */
@@ -80,10 +81,11 @@ export async function followRecording(
   const models = [options.model ?? rest.model ?? []].flat();
   const isSearched = [...tools.values()].some(({ deferred }) => deferred === true);
   const own = [...tools.values()].filter(({ name }) => !(isSearched && name === SEARCH_TOOL));
+  const work = new PlayedWork(store, runId, (callId, from) => stage.request(sourceOf(callId), from));
   const played = createAgent({
     ...rest,
+    ...work.options,
     host,
-    store,
     model: models.map(model => awaitPlayer(model, stage)),
     forkModels: [],
     watchers: [notifyOfEntries(stage)],
@@ -93,9 +95,12 @@ export async function followRecording(
           const outcome = await stage.request(HAND_OFF, signal);
           return outcome !== 'go' && outcome.type === 'tool.settled' ? outcome : undefined;
         });
+      if (tool.background === true && tool.subAgent !== undefined) return backgroundTool(tool, models[0]);
       return playedTool(tool, recorded, async (context, input) => {
         const outcome = await stage.request(sourceOf(context.callId), context.signal);
-        return outcome === 'go' ? await tool.run?.(input, context) : repeatOutcome(outcome);
+        if (outcome === 'go') return await tool.run?.(input, context);
+        if (outcome.type !== 'tool.suspended') return repeatOutcome(outcome);
+        throw new Error(`Call ${context.callId} does not work in the background.`);
       });
     }),
   });
@@ -108,8 +113,10 @@ export async function followRecording(
     ...limitsToPlay(rest.limits, config),
     ...omitUndefined(given),
   });
-  const player = new Player({ run, host, stage, recorded, tools, endsPaused, executes, signal: stop.signal });
+  const parts = { run, host, stage, work, recorded, tools, endsPaused, executes };
+  const player = new Player({ ...parts, signal: stop.signal });
   const abort = () => {
+    work.end();
     stop.abort(signal?.reason);
     stage.notify();
   };
@@ -122,6 +129,7 @@ export async function followRecording(
   }
   await host.idle();
   const { seq } = run.durable;
+  work.end();
   await run.cancel({ reason: 'the sample ends here' });
   await host.settle(run.settled());
   return { seq, ...omitUndefined({ refused: player.refused }) };
@@ -150,7 +158,6 @@ export function limitsToPlay(
 
 /** `go`: a model may answer, and a tool may execute. */
 type Fulfilment = 'go' | Outcome;
-type Outcome = Extract<RecordedEvent, { type: 'tool.settled' | 'tool.doubted' }>;
 
 function notifyOfEntries(stage: Stage<Fulfilment>): DriveWatcher {
   const receive = (happening: RunHappening) => {
@@ -203,7 +210,7 @@ export function playedTool(
 }
 
 /** Returns the recorded output of a call. Throws what it threw. */
-export function repeatOutcome(event: Outcome): unknown {
+export function repeatOutcome(event: Exclude<Outcome, { type: 'tool.suspended' }>): unknown {
   if (event.type === 'tool.doubted') throw new InDoubt(event.reason);
   if (!event.isError) return event.output;
   throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
@@ -213,10 +220,31 @@ function sourceFor({ callId, answers }: Pick<Call, 'callId' | 'answers'>): strin
   return answers === 'directly' ? HAND_OFF : sourceOf(callId);
 }
 
-type CallInput = Extract<RecordedInput, { callId: string }>;
+/** What people or clients gave a call, or its outcome, which its work in the background gave. */
+type CallInput = Extract<RecordedInput, { callId: string }> | OutcomeOfWork;
+type OutcomeOfWork = Extract<RecordedInput, { type: 'message.received' }> & { from: { callId: string } };
+
+function callIdIn(event: RecordedEvent): string | undefined {
+  if (event.type === 'message.received') return event.from?.callId;
+  return 'callId' in event ? event.callId : undefined;
+}
+
+function isOfCall(event: RecordedEvent): event is Outcome | CallInput {
+  return callIdIn(event) !== undefined;
+}
 
 /** What was recorded of a call, in order, or what is left of it for an equal call. */
 type Due = { outcomes: Outcome[]; inputs: CallInput[] };
+
+/** What equal calls give once more. */
+function lastOf(equal: readonly Due[]): Due {
+  const last = equal.at(-1)?.inputs ?? [];
+  const outcomes = equal.flatMap(call => call.outcomes).slice(-1);
+  return { outcomes, inputs: last.filter(({ type }) => type === 'message.received') };
+}
+
+/** A call that something may be given to. */
+type OpenCall = Pick<Call, 'callId' | 'status' | 'answers'>;
 
 type RecordedCall = Due & { sideEffect: SideEffect; isTaken: boolean };
 
@@ -245,6 +273,7 @@ type PlayerParts = {
   run: Run;
   host: StageHost;
   stage: Stage<Fulfilment>;
+  work: PlayedWork;
   recorded: RecordedRun;
   tools: ReadonlyMap<string, Tool>;
   endsPaused: boolean;
@@ -317,11 +346,10 @@ class Player {
       const key = await this.#keyOf(name, input);
       this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(call));
     }
-    if (!('callId' in event)) return;
-    const call = this.#recorded.get(event.callId);
-    if (event.type === 'call.judged') return;
+    if (!isOfCall(event)) return;
+    const call = this.#recorded.get(callIdIn(event) ?? '');
     if (isOutcome(event)) {
-      const isKept = event.type === 'tool.settled' || call?.sideEffect === 'once';
+      const isKept = event.type !== 'tool.doubted' || call?.sideEffect === 'once';
       if (isKept) (call?.outcomes ?? this.#handedOn).push(event);
     } else if (event.type === 'doubt.resolved' && call !== undefined && call.sideEffect !== 'once')
       call.outcomes.push(...outcomeIn(event));
@@ -335,7 +363,8 @@ class Player {
   /** Does what comes next, if it can be done now. */
   async #act(isBusy: boolean): Promise<boolean> {
     for (const call of this.#parts.run.context.calls) await this.#assign(call);
-    if (await this.#giveDues(event => this.#passed.has(event))) return true;
+    const canCome = (event: Outcome | CallInput) => !isBusy || event.type !== 'message.received';
+    if (await this.#giveDues(event => this.#passed.has(event) && canCome(event))) return true;
     const [event] = this.#script;
     if (event !== undefined && (await this.#take(event, isBusy))) {
       this.#script.shift();
@@ -346,7 +375,7 @@ class Player {
   }
 
   /** Gives a call of the played run what is recorded of an equal call. */
-  async #assign({ callId, name, input, sideEffect, forwards }: Call): Promise<void> {
+  async #assign({ callId, name, input, sideEffect, forwards, background }: Call): Promise<void> {
     const due = this.#dues.get(callId);
     if (forwards !== undefined && due === undefined) {
       const outcomes = this.#handedOn.splice(0, 1);
@@ -360,10 +389,19 @@ class Player {
     const equal = [...(this.#byKey.get(key) ?? [])];
     const free = equal.find(({ isTaken }) => !isTaken);
     if (free !== undefined) free.isTaken = true;
-    const last = sideEffect === 'none' ? equal.flatMap(({ outcomes }) => outcomes).slice(-1) : [];
-    const { outcomes, inputs } = free ?? { outcomes: last, inputs: [] };
-    const isCovered = free !== undefined;
-    this.#dues.set(callId, { input, key, isCovered, outcomes: [...outcomes], inputs: [...inputs] });
+    const fits = ({ type }: Outcome | CallInput) =>
+      background === true
+        ? type !== 'tool.settled'
+        : type !== 'tool.suspended' && type !== 'message.received';
+    const known = free ?? (sideEffect === 'none' ? lastOf(equal) : { outcomes: [], inputs: [] });
+    const outcomes = known.outcomes.filter(fits);
+    this.#dues.set(callId, {
+      input,
+      key,
+      isCovered: free !== undefined,
+      outcomes,
+      inputs: known.inputs.filter(fits),
+    });
   }
 
   /** Whether the next event of the script has passed; what belongs to a call that is not there yet stays with the call. */
@@ -374,10 +412,10 @@ class Player {
       this.#turns += 1;
       return true;
     }
-    if ('callId' in event) {
-      const call = run.context.calls.find(one => this.#nextOf(one).includes(event));
+    if (isOfCall(event)) {
+      const call = this.#calls().find(one => this.#nextOf(one).includes(event));
       if (call === undefined) return true;
-      if (!this.#isReadyFor(call, event) && isBusy) return false;
+      if (isBusy && (event.type === 'message.received' || !this.#isReadyFor(call, event))) return false;
       this.#moveTo(event.at);
       await this.#give(call, event);
       return true;
@@ -398,7 +436,7 @@ class Player {
   /** What the played run needs beside the order of the recording. */
   async #goOn(isBusy: boolean): Promise<boolean> {
     const { run, stage, endsPaused } = this.#parts;
-    if (await this.#giveDues()) return true;
+    if (await this.#giveDues(({ type }) => type !== 'message.received')) return true;
     if (await this.#decideReview()) return true;
     if (stage.has(MODEL)) {
       stage.fulfil(MODEL, 'go');
@@ -407,6 +445,7 @@ class Player {
     const { value } = run.durable.state;
     if (value === 'backingOff') return await this.#waitForRetry();
     if (isPaused(value) && (this.#script.length > 0 || !endsPaused)) return (await run.unpause()).accepted;
+    if (!isBusy && (await this.#giveDues())) return true;
     return !isBusy && run.context.calls.some(call => this.#isHeld(call) && this.#leaveOpen(call));
   }
 
@@ -425,22 +464,30 @@ class Player {
     return isBusy();
   }
 
-  #isHeld(call: Call): boolean {
+  #isHeld(call: OpenCall): boolean {
     return this.#parts.stage.has(sourceFor(call));
   }
 
   /** What is recorded of a call and was not given yet: its next outcome, and the next that people or clients gave. */
-  #nextOf({ callId }: Call): (Outcome | CallInput)[] {
+  #nextOf({ callId }: OpenCall): (Outcome | CallInput)[] {
     const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
     return [...outcomes.slice(0, 1), ...inputs.slice(0, 1)];
   }
 
-  #isReadyFor(call: Call, event: Outcome | CallInput): boolean {
+  /** Those of the current round, and those whose work in the background is open. */
+  #calls(): OpenCall[] {
+    const { calls, background } = this.#parts.run.context;
+    const earlier = background.filter(work => calls.every(({ callId }) => callId !== work.callId));
+    return [...calls, ...earlier.map(({ callId }) => ({ callId, status: 'settled' as const }))];
+  }
+
+  #isReadyFor(call: OpenCall, event: Outcome | CallInput): boolean {
+    if (event.type === 'message.received') return this.#parts.work.isOpen(call.callId);
     return isOutcome(event) ? this.#isHeld(call) : isReadyFor(call, event);
   }
 
   /** Returns whether a call took what is due to it. A decision that the agent now refuses from this person leaves it open. */
-  async #give(call: Call, event: Outcome | CallInput): Promise<boolean> {
+  async #give(call: OpenCall, event: Outcome | CallInput): Promise<boolean> {
     if (!this.#isReadyFor(call, event)) return false;
     const { callId } = call;
     const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
@@ -449,13 +496,14 @@ class Player {
       this.#parts.stage.fulfil(sourceFor(call), event);
     } else {
       inputs.shift();
-      await repeatInput(this.#parts.run, { ...event, callId }).catch(() => {});
+      if (event.type === 'message.received') await this.#parts.work.deliver(event, callId);
+      else await repeatInput(this.#parts.run, { ...event, callId }).catch(() => {});
     }
     return true;
   }
 
   async #giveDues(isWanted: (event: Outcome | CallInput) => boolean = () => true): Promise<boolean> {
-    for (const call of this.#parts.run.context.calls)
+    for (const call of this.#calls())
       for (const event of this.#nextOf(call))
         if (isWanted(event) && (await this.#give(call, event))) return true;
     return false;
@@ -478,16 +526,17 @@ class Player {
 
   /** Returns whether the call was executed or put in doubt. */
   #leaveOpen(call: Call): boolean {
-    const { callId, name, sideEffect } = call;
+    const { callId, name, sideEffect, background } = call;
     const { stage, recorded } = this.#parts;
     const source = sourceFor(call);
-    if (this.#parts.executes?.has(name) === true) {
+    if (background !== true && this.#parts.executes?.has(name) === true) {
       stage.fulfil(source, 'go');
       return true;
     }
     this.#open.add(callId);
-    // The recorded call has no outcome either.
-    if (sideEffect !== 'once' || this.#dues.get(callId)?.isCovered === true) return false;
+    // The recorded call has no outcome either. Work in the background does not begin.
+    if (background === true || sideEffect !== 'once' || this.#dues.get(callId)?.isCovered === true)
+      return false;
     const { at } = recorded.started;
     stage.fulfil(source, { type: 'tool.doubted', at, callId, reason: NO_RESULT });
     return true;
@@ -541,10 +590,10 @@ export function isPaused(value: ChartState['value']): boolean {
 }
 
 function isOutcome(event: RecordedEvent): event is Outcome {
-  return event.type === 'tool.settled' || event.type === 'tool.doubted';
+  return event.type === 'tool.settled' || event.type === 'tool.doubted' || event.type === 'tool.suspended';
 }
 
-function isReadyFor({ status }: Call, { type }: CallInput): boolean {
+function isReadyFor({ status }: OpenCall, { type }: CallInput): boolean {
   if (type === 'approval.decided') return status === 'gated';
   if (type === 'result.received') return status === 'waiting';
   if (type === 'doubt.resolved') return status === 'doubted';

@@ -40,27 +40,37 @@ export function handOffTool(tool: Tool, model: ModelAdapter | undefined, give: G
   };
   const standIn = createAgent({
     name: subAgent.name,
-    model: {
-      provider,
-      model: name,
-      capabilities: {
-        streaming: true,
-        parallelToolCalls: true,
-        reasoningReplay: true,
-        serverTools: true,
-        structuredOutput: 'instructions',
-        continuation: false,
-        usage: true,
-      },
-      generate: (request, { signal }) => answer(request, signal),
-      async *stream(request, { signal }) {
-        yield { type: 'turn', turn: await answer(request, signal) };
-      },
-    },
+    model: standInModel({ provider, model: name }, answer),
     ...omitUndefined({ prices: options.prices, output: options.output && ANY_OUTPUT }),
   });
   const made = standIn.asTool({ name: tool.name, description: tool.description, answers });
   return { ...tool, ...omitUndefined({ subAgent: made.subAgent, run: made.run }) };
+}
+
+type GiveTurn = (request: ModelRequest, signal: AbortSignal) => Promise<ModelTurn>;
+
+/** The model of an agent that stands in for another one. */
+export function standInModel(
+  { provider, model }: Pick<ModelAdapter, 'provider' | 'model'>,
+  give: GiveTurn,
+): ModelAdapter {
+  return {
+    provider,
+    model,
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: true,
+      serverTools: true,
+      structuredOutput: 'instructions',
+      continuation: false,
+      usage: true,
+    },
+    generate: (request, { signal }) => give(request, signal),
+    async *stream(request, { signal }) {
+      yield { type: 'turn', turn: await give(request, signal) };
+    },
+  };
 }
 
 const ANY_SCHEMA: StandardSchemaV1 = {

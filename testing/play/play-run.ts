@@ -33,6 +33,7 @@ import { memory } from '../../stores/memory.ts';
 import { isToolSource } from '../../tools/connect-tools.ts';
 import { limitsToPlay, optionsToPlay, playedTool, repeatOutcome } from './follow-recording.ts';
 import { asOutcome, HAND_OFF, handOffTool } from './hand-off-tool.ts';
+import { backgroundTool, PlayedWork } from './played-work.ts';
 import { repeatInput } from './repeat-input.ts';
 import { ANSWER_CHECK, MODEL, Stage as Requests, StageHost, sourceOf } from './stage.ts';
 
@@ -55,13 +56,19 @@ const PATIENCE_MS = 5_000;
  */
 export async function playRun(recording: Recording, agent?: Agent): Promise<Outcome> {
   const store = memory();
+  const ids = new Map<string, string>();
   let outcome: Outcome | undefined;
-  for (const recorded of recording) outcome = await playOne(recorded, store, agent);
+  for (const recorded of recording) outcome = await playOne(recorded, { store, ids }, agent);
   if (outcome === undefined) throw new Error('The recording has no run.');
   return outcome;
 }
 
-async function playOne(recorded: RecordedRun, store: Store, own: Agent | undefined): Promise<Outcome> {
+/** `ids`: of the runs that recorded work in the background began, by those that begin here. */
+async function playOne(
+  recorded: RecordedRun,
+  { store, ids }: { store: Store; ids: Map<string, string> },
+  own: Agent | undefined,
+): Promise<Outcome> {
   const { started } = recorded;
   const events = recorded.events
     .map(event => (own === undefined ? event : asOutcome(event)))
@@ -69,7 +76,12 @@ async function playOne(recorded: RecordedRun, store: Store, own: Agent | undefin
   const { runId, input, stream, paused, continues, config, by, runContext } = started;
   const host = new StageHost({ now: started.at, name: 'played_' });
   const stage = new Stage({ patienceMs: own === undefined ? 0 : PATIENCE_MS });
-  const environment = { host, stage, store };
+  const work = new PlayedWork(store, runId, async (callId, signal) => {
+    const event = await stage.request(sourceOf(callId), signal);
+    if (event.type === 'tool.suspended' || event.type === 'tool.doubted') return event;
+    throw new Error(`Expected that the work of call ${callId} begins, got ${event.type}.`);
+  });
+  const environment = { host, stage, work: work.options };
   const agent =
     own === undefined ? makeAgent(recorded, environment) : withRecording(own, recorded, environment);
   const run = await agent.start(input, {
@@ -84,11 +96,9 @@ async function playOne(recorded: RecordedRun, store: Store, own: Agent | undefin
   const readPlayed = playedEvents(store, runId);
   for (const [place, event] of events.entries()) {
     try {
-      await playEvent({ run, host, stage, event, own });
-      await stage.waitFor(
-        async () => (await readPlayed()).length > place,
-        () => 'the run recorded no event',
-      );
+      const isThere = async () => (await readPlayed()).length > place;
+      await playEvent({ run, host, stage, work, event, own, isThere });
+      await stage.waitFor(isThere, () => 'the run recorded no event');
       const played = (await readPlayed())[place];
       const name = played && nameOf(played);
       if (name !== nameOf(event)) throw new Error(`the run recorded ${name} instead`);
@@ -107,7 +117,15 @@ async function playOne(recorded: RecordedRun, store: Store, own: Agent | undefin
     throw new Error(
       `Run ${runId} diverges from its recording after its end: the run recorded ${nameOf(further)}.`,
     );
-  return describeOutcome((await loadRun(store, runId)).state);
+  for (const [played, known] of work.recordedIds) ids.set(played, known);
+  return withIds(describeOutcome((await loadRun(store, runId)).state), ids);
+}
+
+/** A fork has receipts of the work that its original began, with the ids of the runs that do it. */
+function withIds(outcome: Outcome, ids: ReadonlyMap<string, string>): Outcome {
+  let text = JSON.stringify(outcome);
+  for (const [played, known] of ids) if (played !== known) text = text.replaceAll(played, known);
+  return JSON.parse(text);
 }
 
 /** Events that follow from the others, are not in a recording, or come in any order. */
@@ -162,9 +180,9 @@ class Stage extends Requests<RecordedEvent> {
   contextOf?: () => Context;
 }
 
-type Environment = { host: StageHost; stage: Stage; store: Store };
+type Environment = { host: StageHost; stage: Stage; work: PlayedWork['options'] };
 
-function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store }: Environment): Agent {
+function makeAgent({ started, tools, events }: RecordedRun, { host, stage, work }: Environment): Agent {
   const { agent, config } = started;
   const calls = new Map(
     events.flatMap(event => callsOf(event).map(call => [call.callId, { call, at: event.at }] as const)),
@@ -173,9 +191,14 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
   return createAgent({
     name: agent.name,
     host,
-    store,
+    ...work,
     model: config.models.map(model => playModel(stage, model)),
-    tools: tools.map(tool => playTool(stage, tool, callId => calls.get(callId))),
+    tools: tools.map(tool => {
+      const played = playTool(stage, tool, callId => calls.get(callId));
+      if (tool.background === 'call') return { ...played, background: true };
+      const [model] = config.models;
+      return tool.background === 'agent' ? backgroundTool(played, model && playModel(stage, model)) : played;
+    }),
     prepareTurn: ({ turns }) => {
       const [names] = (completed[turns]?.calls ?? []).map(recordedTools).filter(tools => tools !== undefined);
       return names === undefined ? undefined : { tools: names };
@@ -206,7 +229,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
 }
 
 /** The user's agent with the recorded replies and results. The tools of its servers are those that the recording names. */
-function withRecording(own: Agent, recorded: RecordedRun, { host, stage, store }: Environment): Agent {
+function withRecording(own: Agent, recorded: RecordedRun, { host, stage, work }: Environment): Agent {
   const { tools, events, started } = recorded;
   const { models, attempts } = started.config;
   const options = optionsToPlay(own, recorded);
@@ -217,16 +240,16 @@ function withRecording(own: Agent, recorded: RecordedRun, { host, stage, store }
   return createAgent({
     ...options,
     host,
-    store,
+    ...work,
     model: models.map(model => playModel(stage, model)),
     tools: [
-      ...written.map(tool =>
-        tool.answers === 'directly' && tool.subAgent !== undefined
-          ? handOffTool(tool, models.map(model => playModel(stage, model))[0], signal =>
-              readAnswer(stage, signal),
-            )
-          : playedTool(tool, recorded, ({ callId, signal }) => repeatResult(stage, callId, signal)),
-      ),
+      ...written.map(tool => {
+        const [model] = models.map(one => playModel(stage, one));
+        if (tool.answers === 'directly' && tool.subAgent !== undefined)
+          return handOffTool(tool, model, signal => readAnswer(stage, signal));
+        if (tool.background === true && tool.subAgent !== undefined) return backgroundTool(tool, model);
+        return playedTool(tool, recorded, ({ callId, signal }) => repeatResult(stage, callId, signal));
+      }),
       ...others.map(tool => playTool(stage, tool, () => undefined)),
     ],
     maxResultBytes: Number.MAX_SAFE_INTEGER,
@@ -304,9 +327,18 @@ function comesFrom({ options }: Agent, { type }: PlayedEvent): boolean {
 type Judged = Extract<RecordedEvent, { type: 'call.judged' }>;
 type PlayedEvent = Exclude<RecordedEvent, Judged>;
 
-type Moment = { run: Run; host: StageHost; stage: Stage; event: PlayedEvent; own: Agent | undefined };
+type Moment = {
+  run: Run;
+  host: StageHost;
+  stage: Stage;
+  work: PlayedWork;
+  event: PlayedEvent;
+  own: Agent | undefined;
+  /** Whether the run has recorded the event. */
+  isThere(): Promise<boolean>;
+};
 
-async function playEvent({ run, host, stage, event, own }: Moment): Promise<void> {
+async function playEvent({ run, host, stage, work, event, own, isThere }: Moment): Promise<void> {
   if (own !== undefined && comesFrom(own, event)) return host.moveTo(event.at);
   switch (event.type) {
     case 'turn.completed':
@@ -315,11 +347,18 @@ async function playEvent({ run, host, stage, event, own }: Moment): Promise<void
     case 'compaction.failed':
       host.moveTo(event.at);
       return await stage.deliver(MODEL, event);
+    case 'tool.suspended':
     case 'tool.settled':
     case 'tool.doubted': {
       host.moveTo(event.at);
       const isAnswer = 'answered' in event && event.answered !== undefined;
-      return await stage.deliver(isAnswer ? HAND_OFF : sourceOf(event.callId), event);
+      const source = isAnswer ? HAND_OFF : sourceOf(event.callId);
+      // The engine itself refuses to begin work for which a limit leaves nothing.
+      await stage.waitFor(
+        async () => stage.has(source) || (event.type === 'tool.settled' && (await isThere())),
+        () => `the run has no ${source}`,
+      );
+      return stage.fulfil(source, event);
     }
     case 'answer.checked':
     case 'answer.blocked':
@@ -333,6 +372,8 @@ async function playEvent({ run, host, stage, event, own }: Moment): Promise<void
     default:
       await stage.rest();
       host.moveTo(event.at);
+      if (event.type === 'message.received' && event.from !== undefined)
+        return await work.deliver(event, event.from.callId);
       return await repeatInput(run, event);
   }
 }

@@ -260,10 +260,16 @@ async function listRuns(
   for await (const record of listAll(store, { ...filter, agent: agent.name, onDamaged: () => {} })) {
     if (record.labels[REGRESS] !== undefined || (record.status === 'running' && status === undefined))
       continue;
+    if (await isWorkOfCall(store, record)) continue;
     listed.push(record);
     if (listed.length === last) break;
   }
   return listed;
+}
+
+/** A run of one call in the background has the agent of the run that made the call, and is played with that. */
+async function isWorkOfCall(store: Store, { parent, agent }: RunRecord): Promise<boolean> {
+  return parent !== undefined && (await store.get(parent.runId))?.agent === agent;
 }
 
 type JobParts = {

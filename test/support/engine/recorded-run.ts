@@ -38,7 +38,10 @@ function rulesOf(then: RuleVerdict): Rule[] {
 }
 
 const round = fc
-  .array(fc.constantFrom('read', 'act', 'show', 'fail', 'unknown'), { minLength: 1, maxLength: 3 })
+  .array(fc.constantFrom('read', 'act', 'show', 'fail', 'unknown', 'ship', 'ask'), {
+    minLength: 1,
+    maxLength: 3,
+  })
   .map((names): ScriptedTurn => ({ text: 'Let me see.', ...calls(...names) }));
 const failure = fc.constant<ScriptedTurn>({ error: { code: 'overloaded', times: 1 } });
 
@@ -59,6 +62,11 @@ export async function recordRun(
   store = memory(),
 ): Promise<Recorded> {
   const host = new ManualHost();
+  const helper = createAgent({
+    name: 'helper',
+    model: scripted([calls('look'), { text: 'Seen.' }]),
+    tools: [makeTool('look', { sideEffect: 'none' })],
+  });
   const agent = createAgent({
     name: 'recorded',
     host,
@@ -73,6 +81,8 @@ export async function recordRun(
         },
       }),
       clientTool('show'),
+      makeTool('ship', { background: true }),
+      helper.asTool({ name: 'ask', description: 'Asks.', background: true }),
     ],
     ...(then !== undefined && { rules: rulesOf(then) }),
     ...(isReviewed && { guardrails: { answer: () => ({ type: 'ask', reason: 'someone has to see it' }) } }),
