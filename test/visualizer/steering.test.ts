@@ -101,6 +101,8 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await held(page, 'Held by breakpoint: before executeTools of refund');
 
     await press(page, 'Edit reply…');
+    const focused = page.getByLabel('Text of the reply').and(page.locator(':focus'));
+    await focused.waitFor();
     await page.getByLabel('Text of the reply').fill(`Paying back half. ${HOSTILE}`);
     await page.getByLabel('Input of call 1').fill('{ "orderId": "A-1", "cents": 2100 }');
     await press(page, 'Drop call 2');

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { formatReply, showSafe } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
@@ -66,10 +67,15 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
     refusal.value = Object.keys(edit).length === 0 ? 'Nothing was changed.' : ((await send(edit)) ?? '');
     return null;
   };
+  const editor = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const panel = editor.current?.closest('.panel');
+    if (panel?.contains(document.activeElement) === false) panel.querySelector('textarea')?.focus();
+  }, []);
   const problem = kept.some(row => problemOf(row) === refusal.value) ? '' : refusal.value;
   return (
     <Form label={submit} run={run} problem={problem}>
-      <div class="edit-columns">
+      <div ref={editor} class="edit-columns">
         <div class="edit-fields">
           <TextField label="Text of the reply" rows={3} value={text} onText={now => change({ text: now })} />
           {rows.map((row, place) => (

@@ -1,14 +1,16 @@
 import { useSignal } from '@preact/signals';
 import { canEditTurn, latestReply } from '../../../../machines/fold.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
+import { later } from '../../app/later.tsx';
 import { showSafe } from '../../render/format.ts';
 import { dropDrafts, hasDrafts, InputEditor } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { ActionButton } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
-import { ReplyEditor } from '../edits/reply-editor.tsx';
 import { type Held, runTo, toolNames } from './breakpoints.ts';
+
+const ReplyEditor = later(async () => (await import('../edits/reply-editor.tsx')).ReplyEditor);
 
 /** The most calls that have a button of their own; the editor of the reply has all. */
 const MOST_CALLS = 4;
