@@ -158,7 +158,7 @@ export {
   type TrimOptions,
 } from '../text/trim-transcript.ts';
 export type { ApprovalRule } from '../tools/approval-rule.ts';
-export { type ToolOptions, tool } from '../tools/tool.ts';
+export { type BackgroundReceipt, type ToolOptions, tool } from '../tools/tool.ts';
 export { Agent, createAgent, isAgent, type OpenOptions } from './agent.ts';
 export type { AgentOptions, CompactionOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';

@@ -110,7 +110,9 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'call.judged':
       return describeVerdicts(event.verdicts);
     case 'tool.suspended':
-      return `waits for run ${event.childRunId}`;
+      return event.background === undefined
+        ? `waits for run ${event.childRunId}`
+        : `works in the background, in run ${event.childRunId}`;
     case 'items.judged':
       return `${event.changes.length === 0 ? 'nothing' : event.changes.length} changed`;
     case 'answer.checked':

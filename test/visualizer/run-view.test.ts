@@ -89,6 +89,12 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       model: scripted([{ text: 'One moment.', ...calls('transfer_to_billing') }]),
       handoffs: [billing],
     });
+    const studio = createAgent({
+      name: 'studio',
+      store,
+      tools: [makeTool('render', { background: true, run: () => 'rendered' })],
+      model: scripted([calls('render'), { text: 'Started.' }, { text: 'Ready.' }]),
+    });
     const completion = { choices: [{ message: { content: 'Kept.' }, finish_reason: 'stop' }] };
     const captured = createAgent({
       name: 'captured',
@@ -109,6 +115,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       breaking,
       compacting,
       desk,
+      studio,
     ]);
   });
   const open: WatchedPage[] = [];
@@ -192,7 +199,26 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     expect(await answer.locator('.prose strong, strong').last().innerText()).toBe('5');
     await page.getByText('front_desk → billing').waitFor();
     await answer.getByRole('link', { name: 'Its run' }).click();
-    await page.getByText('sub-agent of').waitFor();
+    await page.getByText('started by').waitFor();
+  });
+
+  test('work in the background is beside its run: its call leads to it, and its outcome is told', async () => {
+    const page = await visit(await rest('studio'));
+    await page.getByText('Outcome of the work of render').click();
+    const conversation = page.getByRole('region', { name: 'Conversation' });
+    await conversation.getByText('rendered', { exact: true }).waitFor();
+    await page.getByRole('tab', { name: 'Tree' }).click();
+    await page.locator('.tree-line', { hasText: 'render' }).waitFor();
+    await page.getByRole('tab', { name: 'Conversation' }).click();
+    const call = page.getByText('The work is in the background');
+    await call.getByRole('link').click();
+    await page.getByText('started by').waitFor();
+    await conversation
+      .getByRole('article', { name: 'render' })
+      .or(conversation.locator('.call'))
+      .first()
+      .waitFor();
+    await conversation.getByText('rendered').first().waitFor();
   });
 
   test('a compaction is a row of the waterfall, its summary can be read, and so can what it replaced', async () => {

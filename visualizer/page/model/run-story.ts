@@ -113,6 +113,8 @@ export class RunStory {
   #write(told: StoryEvent, before: ChartState, after: ChartState): void {
     switch (told.type) {
       case 'message':
+        if (after.context.onlyCall !== undefined)
+          for (const call of before.context.calls) this.#addCall(call, told);
         for (const [index, item] of told.items.entries()) this.#addItem(item, told, index, told.by);
         return;
       case 'turn.closed':
@@ -160,6 +162,8 @@ export class RunStory {
       case 'transcript.compacted':
       case 'compaction.failed':
         return this.#addCompaction(note, event, before.context, after.context);
+      case 'message.received':
+        return this.#addOutcome(note, event);
       case 'run.cancelled':
         return this.#addAside(note, `Cancelled${byOf(event)}`, event.reason ?? '');
       default:
@@ -175,6 +179,12 @@ export class RunStory {
     if (answeredBy?.type !== 'agent') return;
     const { agent, text } = told;
     this.#push(told, { kind: 'taken', agent, text, runId: answeredBy.runId });
+  }
+
+  #addOutcome(note: Told<'note'>, { items, from }: Of<'message.received'>): void {
+    const parts = items.flatMap(item => (item.type === 'message' ? item.content.slice(1) : []));
+    const title = `Outcome of the work of ${this.nameOf(from?.callId ?? '')}`;
+    this.#addAside(note, title, formatOutput({ type: 'content', parts }));
   }
 
   #addAside(from: From, title: string, text: string): void {

@@ -104,7 +104,7 @@ function Lineage({ view }: { view: RunView }) {
         </span>
       )}
       {continues !== undefined && <span>continues {link(continues)}</span>}
-      {parent && <span>sub-agent of {link(parent.runId)}</span>}
+      {parent && <span>started by {link(parent.runId)}</span>}
       {driver && <span>{`driven by process ${driver.pid} on ${showSafe(driver.host)}`}</span>}
       {source.live && <Downloads runId={runId} />}
     </p>

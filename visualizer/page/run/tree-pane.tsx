@@ -46,7 +46,8 @@ function Children({ of, depth }: { of: string; depth: number }) {
     });
     void Promise.all(children.map(read)).then(found => (nodes.value = found));
   });
-  if (nodes.value.length === 0) return depth === 0 ? <p class="muted">This run has no sub-agents.</p> : null;
+  if (nodes.value.length === 0)
+    return depth === 0 ? <p class="muted">This run has no sub-agents and no background work.</p> : null;
   return (
     <ul>
       {nodes.value.map(({ callId, name, view }) => (

@@ -80,7 +80,8 @@ export function CallCard({ record }: { record: CallRecord }) {
         {open && <Safe in="p" class="barred" text={barOf(open) ?? ''} />}
         {call.childRunId !== null && (
           <p>
-            A sub-agent runs this call: <a href={runPath(call.childRunId)}>{showSafe(call.childRunId)}</a>
+            {call.background ? 'The work is in the background' : 'A sub-agent runs this call'}:{' '}
+            <a href={runPath(call.childRunId)}>{showSafe(call.childRunId)}</a>
           </p>
         )}
       </div>
