@@ -18,15 +18,16 @@ import { versionMismatch } from '../engine/versions/version-mismatch.ts';
 import { type AgentMachine, agentMachine } from '../machines/agent.ts';
 import type { Limits } from '../protocol/config.ts';
 import type { ServiceName } from '../protocol/effect.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, isThrown } from '../protocol/error.ts';
 import type { HandedTo, RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { hasLabels, type Labels, readLabels, readThreadId } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { Store, ThreadPlace } from '../protocol/store.ts';
+import type { RunRecord, Store, ThreadPlace } from '../protocol/store.ts';
 import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
 import { memory } from '../stores/memory.ts';
+import { nonDrivingStore } from '../stores/non-driving-store.ts';
 import { filterText } from '../text/text-filter.ts';
 import { listTools, ToolConnection } from '../tools/connect-tools.ts';
 import type { ResultOf } from '../tools/tool.ts';
@@ -303,7 +304,8 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   #threadOf(id: string, { labels = {} }: OpenOptions): Thread<Run<Tools, Output>> {
     const { store } = this;
-    const parts = { store, host: this.#host, filters: this.#definition.textFilters };
+    const cancel = (record: RunRecord, by: string | undefined) => cancelToDelete(store, record, by);
+    const parts = { store, host: this.#host, filters: this.#definition.textFilters, cancel };
     return new Thread(readThreadId(id), readLabels(labels), {
       ...parts,
       open: runId => this.#attach(runId),
@@ -495,6 +497,21 @@ function canHandOn(
 ): boolean {
   if (handedTo === undefined || tools.get(handedTo.call.name)?.answers !== 'directly') return false;
   return typeof input === 'string' || input.at(-1)?.type === 'message';
+}
+
+/** Resolves once the run has ended, at the latest when its driver may take no longer, or if it cannot be cancelled. @internal */
+export async function cancelToDelete(
+  store: Store,
+  { runId, agent }: RunRecord,
+  by: string | undefined,
+): Promise<void> {
+  try {
+    const run = await createAgent({ name: agent, store: nonDrivingStore(store) }).open(runId);
+    await run.cancel({ reason: 'It is being deleted.', ...omitUndefined({ by }) });
+    await run.settled();
+  } catch (error) {
+    if (!isThrown(error, EngineError)) throw error;
+  }
 }
 
 /** Whether a value is an agent, also of another copy of this library. */

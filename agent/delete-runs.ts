@@ -1,12 +1,10 @@
 import { POLL_MS, sleep, systemHost } from '../engine/host/host.ts';
 import { isOwnerDead } from '../engine/host/owner.ts';
 import { EngineError, invalidInput, isThrown } from '../protocol/error.ts';
-import { omitUndefined } from '../protocol/json.ts';
 import { type Labels, readLabels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { isDriven, listAll, type RunRecord, type Store } from '../protocol/store.ts';
-import { nonDrivingStore } from '../stores/non-driving-store.ts';
-import { createAgent } from './agent.ts';
+import { cancelToDelete } from './agent.ts';
 
 /** Options of `deleteRuns`: `labels`, one or more, that a run has, beside others. `by`: who cancels those in progress. */
 export type DeleteRunsOptions = { labels: Labels; by?: string };
@@ -58,7 +56,7 @@ async function deleteEach(
   { gone, by }: { gone: Set<string>; by: string | undefined },
 ): Promise<EngineError | undefined> {
   let refusal: EngineError | undefined;
-  await Promise.all(findBusy(records).map(record => cancel(store, record, by)));
+  await Promise.all(findBusy(records).map(record => cancelToDelete(store, record, by)));
   for (const { runId } of records) {
     try {
       const deleted = await store.delete(runId, { cascade: true, isDead: isOwnerDead });
@@ -84,15 +82,4 @@ function findBusy(records: readonly RunRecord[]): RunRecord[] {
     return above === undefined ? record : topOf(above);
   };
   return [...new Set(records.filter(record => isDriven(record, systemHost.now(), isOwnerDead)).map(topOf))];
-}
-
-/** Resolves once the run has ended, at the latest when its driver may take no longer, or if it cannot be cancelled. */
-async function cancel(store: Store, { runId, agent }: RunRecord, by: string | undefined): Promise<void> {
-  try {
-    const run = await createAgent({ name: agent, store: nonDrivingStore(store) }).open(runId);
-    await run.cancel({ reason: 'It is being deleted.', ...omitUndefined({ by }) });
-    await run.settled();
-  } catch (error) {
-    if (!isThrown(error, EngineError)) throw error;
-  }
 }

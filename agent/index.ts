@@ -172,4 +172,4 @@ export type {
 } from './listening/agent-listeners.ts';
 export { type WebhookOptions, type WebhookTopic, webhook } from './listening/webhook.ts';
 export type { MapLimits, MapOptions, MapProgress, MapResult, NotStarted } from './map-inputs.ts';
-export type { Thread, ThreadTotals } from './thread.ts';
+export type { DeleteThreadOptions, Thread, ThreadTotals } from './thread.ts';

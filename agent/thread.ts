@@ -1,11 +1,12 @@
-import type { Host } from '../engine/host/host.ts';
+import { type Host, POLL_MS, sleep } from '../engine/host/host.ts';
 import { isOwnerDead } from '../engine/host/owner.ts';
 import type { Run } from '../engine/run/run.ts';
 import { readMessages } from '../engine/story/read-messages.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, isThrown } from '../protocol/error.ts';
 import type { Item, MessageItem } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { latestIn, listAll, type RunRecord, type Store, type ThreadPlace } from '../protocol/store.ts';
 import type { TextFilter } from '../text/text-filter.ts';
 import type { StartOptions } from './begin-journal.ts';
@@ -18,7 +19,17 @@ type ThreadParts<Handle> = {
   host: Host;
   filters: readonly (() => TextFilter)[];
   open(runId: string): Promise<Handle>;
+  /** Resolves once the run has ended, or cannot be cancelled. */
+  cancel(record: RunRecord, by: string | undefined): Promise<void>;
 };
+
+/** Options of `thread.delete`. `by`: who cancels what is driven. */
+export type DeleteThreadOptions = { by?: string };
+
+const DELETE_NAMES = optionNames<DeleteThreadOptions>()('by');
+
+/** How long it waits for what is driven, in ms. */
+const PATIENCE_MS = 60_000;
 
 /**
  * A conversation: runs of which each begins after the one before has ended. It is its id with the labels of its runs, and
@@ -83,21 +94,28 @@ export class Thread<Handle = Run> {
 
   /**
    * Deletes all runs of the thread in one commit: with their forks, the runs of sub-agents, the runs that continue one of
-   * them, and all that belongs to these. Returns their ids. Rejects with `refused`, and deletes nothing, while a process
-   * drives one: cancel it first. Notes that a model keeps for a user belong to no thread, and stay.
+   * them, and all that belongs to these. Cancels what a process drives, and waits for it. Returns the ids. Rejects with
+   * `refused`, and deletes nothing, if a run is still driven a minute later. Notes that a model keeps for a user belong to no
+   * thread, and stay.
    */
-  async delete(): Promise<string[]> {
-    const { store, host } = this.#parts;
+  async delete(options: DeleteThreadOptions = {}): Promise<string[]> {
+    refuseUnknownOptions('thread.delete', options, DELETE_NAMES, 'input-invalid');
+    const { store, host, cancel } = this.#parts;
     const gone: string[] = [];
-    for (;;) {
-      const runIds: string[] = [];
-      for await (const { runId } of this.#listAll()) runIds.push(runId);
-      if (runIds.length === 0) return gone;
+    for (const until = host.now() + PATIENCE_MS; ; ) {
+      const records: RunRecord[] = [];
+      for await (const record of this.#listAll()) records.push(record);
+      if (records.length === 0) return gone;
+      const runIds = records.map(({ runId }) => runId);
       try {
-        const options = { cascade: true, now: host.now(), isDead: isOwnerDead };
-        gone.push(...(await store.delete(runIds, options)));
+        gone.push(...(await store.delete(runIds, { cascade: true, now: host.now(), isDead: isOwnerDead })));
       } catch (error) {
-        if (!(error instanceof EngineError) || error.code !== 'run-unknown') throw error;
+        if (!isThrown(error, EngineError)) throw error;
+        if (error.code === 'run-unknown') continue;
+        const open = records.filter(isOpen);
+        if (error.code !== 'refused' || host.now() > until || open.length === 0) throw error;
+        await Promise.all(open.map(record => cancel(record, options.by)));
+        await sleep(host, POLL_MS);
       }
     }
   }

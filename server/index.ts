@@ -76,7 +76,7 @@ const GATEWAY_NAMES: NamesOf<GatewayOptions & AccessOptions> = {
 };
 
 /**
- * The runs API: `/runs`, `/agents`, `/inbox`, `/notes`, `/regressions`, `/events`, `/me` and `/openapi.json`. Drives runs in
+ * The runs API: `/runs`, `/agents`, `/threads`, `/inbox`, `/notes`, `/regressions`, `/events`, `/me` and `/openapi.json`. Drives runs in
  * this process, and resumes those whose process is gone. Throws a `TypeError` without an agent and without a store.
  *
  * @example

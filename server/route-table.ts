@@ -19,6 +19,7 @@ import {
   stateSchema,
 } from './runs/reading/journal-routes.ts';
 import { notesQuery, notesSchema } from './runs/reading/read-notes.ts';
+import { threadQuery, threadSchema, threadsQuery, threadsSchema } from './runs/reading/read-threads.ts';
 import { regressionsQuery, regressionsSchema } from './runs/regressions/read-regressions.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
@@ -202,6 +203,24 @@ export const RUNS_ROUTES = {
     summary: 'Download one HTML file that plays the run without a server.',
     query: shareQuery,
     answer: { description: 'The file', text: ['text/html'] },
+  },
+  'GET /threads': {
+    summary: 'List the threads by their latest runs, newest first.',
+    query: threadsQuery,
+    tagged: true,
+    answer: threadsSchema,
+  },
+  'GET /threads/:id': {
+    summary: 'Read a thread: its messages, its runs, and what they spent.',
+    query: threadQuery,
+    tagged: true,
+    answer: threadSchema,
+  },
+  'DELETE /threads/:id': {
+    summary:
+      'Delete a thread: all its runs, with their forks and sub-agents, and what continues them. What is driven is cancelled first.',
+    query: threadQuery,
+    answer: deletedSchema,
   },
   'GET /inbox': {
     summary: 'List every open decision and doubt of all runs: each once, with the topmost run of its family.',

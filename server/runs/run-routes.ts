@@ -8,6 +8,7 @@ import { recordRequest } from '../../engine/log/request-ids.ts';
 import { openCapture, openResult } from '../../engine/run/read-result.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
+import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
 import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
@@ -15,15 +16,17 @@ import { forbidden, withLabelsOf } from '../access/authorize.ts';
 import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
 import type { STORY_ROUTES } from '../story/story-table.ts';
+import { beginWithin } from './begin-run.ts';
 import { createOnce, fork, submitToMany, submitToOne } from './commands/command-routes.ts';
 import { forCommands, type listQuery, type startBody } from './commands/request-bodies.ts';
 import { readInbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
 import { sendNotes } from './reading/read-notes.ts';
+import { deleteThread, listThreads, readThread } from './reading/read-threads.ts';
 import { readRegressions } from './regressions/read-regressions.ts';
 import { type RouteParts, type RunRequest, viewHeld, viewStored } from './route-parts.ts';
-import { findRecord } from './run-registry.ts';
+import { findRecord, whileHeld } from './run-registry.ts';
 import { summarizeRun } from './run-view.ts';
 import { sendExport, sendShared } from './sharing/share-routes.ts';
 
@@ -86,6 +89,9 @@ export function runsHandlers(
     ),
     'GET /runs/:id/export': ofRun((c, record, { query }) => sendExport(c, record, query, parts)),
     'GET /runs/:id/share': ofRun((c, record, { query }) => sendShared(c, record, query, parts)),
+    'GET /threads': (c, { query }) => listThreads(c, query, parts),
+    'GET /threads/:id': (c, { params, query }) => readThread(c, params.id, query, parts),
+    'DELETE /threads/:id': (c, { params, query }) => deleteThread(c, params.id, query, parts),
     'GET /inbox': (c, { query }) => readInbox(c, query, parts.inbox),
     'GET /notes': (c, { query }) => sendNotes(c, store, query),
     'GET /regressions': (c, { query }) => readRegressions(c, query, parts.regressions),
@@ -132,7 +138,7 @@ export async function beginRun(
   parts: RouteParts,
 ): Promise<Run> {
   const { store, host, agents, held } = parts;
-  const { agent: name, input, labels, continues, requestId, by, ...start } = body;
+  const { agent: name, input, labels, continues, thread, requestId, by, ...start } = body;
   if (start.limits !== undefined && !may(caller, 'command')) throw forbidden(caller);
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
@@ -140,6 +146,22 @@ export async function beginRun(
   if (continues !== undefined) await findRecord(store, continues, caller);
   const isInherited = labels === undefined && continues !== undefined;
   const own = isInherited ? undefined : withLabelsOf(caller, readLabels(labels ?? {}));
+  if (thread !== undefined) {
+    if (requestId !== undefined)
+      throw invalidInput(
+        'thread: cannot be sent with a requestId. Read the thread to see whether it has the message.',
+      );
+    const told = omitUndefined({ launch, continues, by: byOf(caller, by) });
+    const run = await beginWithin(parts)(caller, agent, async () =>
+      agent.start(input, {
+        ...start,
+        ...told,
+        thread,
+        labels: withLabelsOf(caller, readLabels(labels ?? {})),
+      }),
+    );
+    return await whileHeld(held.keep(run), async hold => hold.run);
+  }
   const request = recordRequest(body);
   const given = omitUndefined({ launch, continues, labels: own, request, by: byOf(caller, by) });
   const runId = requestId === undefined ? host.newId('run') : runIdOf(caller, requestId);

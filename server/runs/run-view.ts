@@ -54,6 +54,8 @@ const runSummaryFields = z.object({
     'The run whose journal was copied, and the last entry of the copy.',
   ),
   continues: optional(z.string(), 'The run whose transcript this run continues.'),
+  thread: optional(z.string(), 'The id of the thread that the run belongs to, with its labels.'),
+  place: optional(z.number().int(), 'Its place in the thread, from 1. A fork has none unless it took one.'),
 });
 export const runSummarySchema = runSummaryFields satisfies z.ZodType<RunSummary>;
 

@@ -85,6 +85,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
       '/runs',
       '/agents',
       '/inbox',
+      '/threads',
       '/notes',
       '/regressions',
       '/events',

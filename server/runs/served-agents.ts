@@ -117,6 +117,13 @@ export class ServedAgents {
     return await agent.open(record.runId);
   }
 
+  /** The agent with this name, to read what its runs show to readers; another one if it is not served. */
+  reading(name: string): Agent {
+    const agent = this.#find(name);
+    const named = agent && (agentNamed(agent, name) ?? agent);
+    return named ?? createAgent({ name, store: nonDrivingStore(this.#options.store) });
+  }
+
   showText(name: string, text: string): string {
     const agent = this.#find(name);
     return filterText(text, (agent && agentNamed(agent, name))?.options.textFilters ?? []);

@@ -39,6 +39,10 @@ export const startBody = fields({
   agent: optional(z.string(), 'Optional if the server has one agent.'),
   input,
   continues: optional(z.string().min(1), 'The id of an ended run whose transcript the new run continues.'),
+  thread: optional(
+    z.string().min(1).max(256),
+    'The id of the conversation, which has exactly the labels. The run continues its latest run, or the message goes to that one if it has not ended.',
+  ),
   limits: z.exactOptional(
     fields({
       turns: z.exactOptional(turns),
@@ -171,6 +175,7 @@ export const listQuery = fields({
   status,
   agent,
   label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The run has all of these labels.'),
+  thread: optional(z.string().max(256), 'The id of a thread: the runs of all threads with it.'),
   parent,
   text,
   since: time,

@@ -175,6 +175,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'Agent.map limits': { name: 'turns', ...invalid, call: limits => agent.map(['Hello'], { limits }) },
   'Agent.open options': run('labels', (run, given) => agent.open(run.id, given)),
   'Agent.thread options': { name: 'labels', ...invalid, call: given => agent.thread('t', given) },
+  'Thread.delete options': { name: 'by', ...invalid, call: given => agent.thread('t').delete(given) },
   'Agent.migrate options': run('as', (run, given) => agent.migrate(run.id, given)),
   'Agent.input options': { name: 'labels', ...invalid, call: given => agent.input('Hello', given) },
   'Agent.services options': { name: 'persist', call: given => agent.services(given) },
