@@ -201,7 +201,8 @@ describe('an invalid request', () => {
     ['GET', '/runs?limit=1e9', undefined, 400, 'input-invalid'],
     ['GET', '/runs?colour=red', undefined, 400, 'input-invalid'],
     ['GET', '/elsewhere', undefined, 404, 'not-found'],
-    ['DELETE', '/runs', undefined, 404, 'not-found'],
+    ['DELETE', '/runs', undefined, 400, 'input-invalid'],
+    ['DELETE', '/agents', undefined, 404, 'not-found'],
     ['POST', '/runs', { input: 'go', limits: { cost: 1 } }, 400, 'agent-invalid'],
   ] as const)('%s %s %j is %i %s', async (method, path, body, status, code) => {
     expect(await errorOf(await makeApp().send(method, path, body))).toMatchObject({ status, code });
