@@ -1,6 +1,6 @@
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { omitUndefined } from '../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import { oncePer } from '../protocol/once-per.ts';
 import type { Call, CallResult, CallStatus, Context, LastTurn } from './context.ts';
 import { recordCall, recordDeed } from './ledger.ts';
@@ -96,6 +96,11 @@ function closeRound(context: Context): Context {
 function answerOfCall(call: Call | undefined): Context['answer'] {
   const { output = null } = call?.result ?? {};
   return typeof output === 'string' ? { text: output } : { text: JSON.stringify(output), output };
+}
+
+/** The result of a call whose work goes on in the background, in this run. */
+export function receiptOf(runId: string): JsonObject {
+  return { runId, status: 'started' };
 }
 
 export function resultOf({ output, isError = false, shown, blob }: Outcome): CallResult {

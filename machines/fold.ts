@@ -13,6 +13,7 @@ import {
   isBusy,
   openRound,
   qualifiedOf,
+  receiptOf,
   resultOf,
   settleCall,
   stopperOf,
@@ -301,8 +302,8 @@ function suspendTool(before: Context, event: Of<'tool.suspended'>): Context {
   if (held === undefined) return changeCall(context, callId, { status: 'waiting', childRunId });
   const { name = '', key = '' } = findCall(context, callId) ?? {};
   const background = [...context.background, { callId, name, key, childRunId, held }];
-  const output = { runId: childRunId, status: 'started' };
-  return settleCall({ ...context, background }, callId, resultOf({ output, ...omitUndefined({ shown }) }));
+  const receipt = resultOf({ output: receiptOf(childRunId), ...omitUndefined({ shown }) });
+  return settleCall({ ...context, background }, callId, receipt);
 }
 
 /** A call without a recorded outcome runs again with the same key, is reconciled, or becomes in doubt. */

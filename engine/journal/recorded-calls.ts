@@ -1,11 +1,11 @@
-import { resultOf } from '../../machines/calls.ts';
+import { receiptOf, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { findResult, toolResults } from '../../machines/tool-results.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
-import type { JournalEntry, QualifiedCall, RunEvent } from '../../protocol/event.ts';
+import type { HeldLimits, JournalEntry, QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import { callsOf } from '../../protocol/event.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
@@ -14,17 +14,24 @@ import { RunBlobs } from './run-blobs.ts';
 
 /* The k-th call with a tool and input in a fork with `replayTools` plays the result of the k-th such call of its original. */
 
-/** `seq`: of the entry that has it; `at`: its time. */
-type RecordedResult = CallResult & { seq: number; at: number };
+/** `seq`: of the entry that has it; `at`: its time. `work`: the result is the receipt of this work in the background. */
+type RecordedResult = CallResult & { seq: number; at: number; work?: Work };
+
+/** The run that does the work of a call, and what it may spend. */
+type Work = { childRunId: string; held: HeldLimits };
 
 /** A call of a journal, with the input that it ran with. A rejected or unfinished call has no result. */
 type RecordedCall = Pick<QualifiedCall, 'callId' | 'name' | 'input' | 'digest' | 'sideEffect'> & {
   result?: RecordedResult;
 };
 
-/** What a fork plays for a call: the full output and the entry that it comes from, or why there is none. */
+/**
+ * What a fork plays for a call: the full output and the entry that it comes from, the work in the background of its original,
+ * or why there is none.
+ */
 export type PlayedCall =
   | { output: JsonValue; isError: boolean; from: { runId: string; seq: number } }
+  | { work: Work }
   | { missing: string };
 
 /** Finds what a call of a fork has to play. */
@@ -77,8 +84,14 @@ async function listReplaced(
   return recorded.filter(({ callId }) => !present.has(callId));
 }
 
-function resultIn(event: RunEvent): CallResult | undefined {
+function resultIn(event: RunEvent): Omit<RecordedResult, 'seq' | 'at'> | undefined {
   switch (event.type) {
+    case 'tool.suspended': {
+      const { childRunId, background: held, shown } = event;
+      if (held === undefined) return undefined;
+      const receipt = resultOf({ output: receiptOf(childRunId), ...omitUndefined({ shown }) });
+      return { ...receipt, work: { childRunId, held } };
+    }
     case 'tool.settled':
     case 'result.received':
       return resultOf(event);
@@ -109,6 +122,7 @@ export function playFrom(store: Store, host: Host): PlayCall {
     const replaced = (await listReplaced(store, context)).filter(({ digest }) => digest === call.digest);
     const place = replaced.length + countEarlier(context, call);
     const result = equal[place]?.result;
+    if (result?.work !== undefined) return { work: result.work };
     const which = place === 0 ? '' : `, which the fork makes for the ${place + 1}th time`;
     if (result === undefined)
       return none(`run ${original}, whose results this fork plays, has no result for this call${which}`);

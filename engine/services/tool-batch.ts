@@ -268,13 +268,17 @@ class CallRun {
     return this.#scope.context().config.playsResultsOf !== undefined && this.#call.doubt === undefined;
   }
 
-  /** Settles the call with its result in the run whose results this one plays, or puts it in doubt without one. */
+  /**
+   * Settles the call with its result in the run whose results this one plays, or puts it in doubt without one. The outcome of
+   * background work there is this run's too.
+   */
   async play(): Promise<void> {
     const played = (await this.#scope.play?.(this.#scope.context(), this.#call)) ?? OUT_OF_REACH;
     const { callId } = this.#call;
-    const result = 'missing' in played ? null : await this.#bound(played);
+    const result = 'from' in played ? await this.#bound(played) : null;
     if (!this.#is('running')) this.#reportStart();
-    if (result !== null && 'from' in played)
+    if ('work' in played) this.#reportBegun(played.work);
+    else if (result !== null && 'from' in played)
       this.#scope.report({ type: 'tool.settled', callId, ...result, played: played.from });
     else if ('missing' in played)
       this.#scope.report({ type: 'tool.doubted', callId, reason: played.missing, returned: true });
@@ -504,7 +508,7 @@ class CallRun {
     this.#scope.report({ type: 'tool.suspended', callId: this.#call.callId, childRunId });
   }
 
-  #reportBegun({ childRunId, held }: Extract<Outcome, { type: 'begun' }>): void {
+  #reportBegun({ childRunId, held }: Omit<Extract<Outcome, { type: 'begun' }>, 'type'>): void {
     const { callId, input } = this.#call;
     const changedBy = whoChanged(findCall(this.#scope.context(), callId));
     const shown =

@@ -193,7 +193,20 @@ function playOwn(runId: string, entries: WholeJournal, decided: readonly string[
   return ({ callId, digest }, at, generation) => {
     const known = recorded.get(callId);
     if (known?.result === undefined || known.digest !== digest || decided.includes(callId)) return undefined;
-    const { seq, at: _, ...result } = known.result;
+    const { seq, at: _, work, ...result } = known.result;
+    if (work !== undefined) {
+      const { childRunId, held: background } = work;
+      const { shown } = result;
+      return {
+        type: 'tool.suspended',
+        at,
+        generation,
+        callId,
+        childRunId,
+        background,
+        ...omitUndefined({ shown }),
+      };
+    }
     if (countRedactions(result.output) > 0) return undefined;
     return { type: 'tool.settled', at, generation, callId, ...result, played: { runId, seq } };
   };

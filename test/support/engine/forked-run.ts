@@ -30,6 +30,7 @@ export function startedIn(entries: readonly JournalEntry[]): string[] {
   for (const { event } of entries) {
     if (event.type === 'tool.started') started.add(event.callId);
     if (event.type === 'tool.settled') started.delete(event.callId);
+    if (event.type === 'tool.suspended' && event.background !== undefined) started.delete(event.callId);
     if (event.type === 'doubt.resolved' && event.resolution.type !== 'retry') started.delete(event.callId);
   }
   return [...started].sort();
