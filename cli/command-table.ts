@@ -102,6 +102,8 @@ export const COMMANDS = {
     '--label <name=value>': labels('label to find the run by, such as user=7; repeatable'),
     '--title <text>': 'title of the run in lists (default: the first line of the input)',
     '--continues <run>': 'start from the transcript of an ended run; uses its agent by default',
+    '--thread <id>':
+      'conversation to go on with, which has exactly the labels: continue its latest run, or send the input to it if it has not ended; uses its agent by default',
     '--context <json>': json('run context, for an agent that requires one'),
   },
   resume: {
@@ -339,6 +341,31 @@ export const COMMANDS = {
     '--result <call>': 'print the full result of this call as JSON instead',
     '--agent <module>': 'agent module to compare the run with: lists version differences',
   },
+  threads: {
+    summary: 'list conversations',
+    description:
+      'List threads by their latest runs, newest first: their ids and labels, and how their latest run stands.',
+    ...STORE,
+    '--label <name=value>': labels('only threads with this label; repeatable'),
+    '--agent <name>': 'only threads whose latest run is of this agent',
+    '--text <text>': 'only threads with this text in the title of their latest run',
+    '--limit <number>': preset(
+      '50',
+      number('maximum number of threads to list, up to 1000', {
+        ...WHOLE,
+        what: 'a positive integer up to 1000',
+        to: 1_000,
+      }),
+    ),
+    '--cursor <cursor>': 'the next page, as named at the end of the page before',
+  },
+  thread: {
+    summary: 'show a conversation',
+    description: 'Show a thread: its messages, its runs in their order, and what they spent.',
+    '<thread>': 'id of the thread',
+    ...STORE,
+    '--label <name=value>': labels('label of the thread, if several have the id; repeatable'),
+  },
   notes: {
     summary: 'list what models have noted under a label',
     description:
@@ -499,12 +526,15 @@ export const COMMANDS = {
     heading: 'Back up and delete data:',
     summary: 'delete a run, or all runs with a label',
     description:
-      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it. With --label, delete all runs with the labels, such as all data of a user, with the runs that continue them and the notes of the label. Runs that a process drives are cancelled first. A SQLite file is then written again, so that nothing of them is left in it.',
+      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it. With --label, delete all runs with the labels, such as all data of a user, with the runs that continue them and the notes of the label. With --thread, delete a conversation. Runs that a process drives are cancelled first. A SQLite file is then written again, so that nothing of them is left in it.',
     '[run]': RUN,
     ...STORE,
     '--cascade': 'also delete runs that continue it or wait for one of its sub-agents',
     '--label <name=value>': labels('instead of a run: all runs with this label; repeatable'),
-    '--by <name>': 'with --label: name to record as the author of cancellations (default: the OS user)',
+    '--thread <id>':
+      'instead of a run: the runs of this thread, with their forks and what continues them; --label names the one that is meant',
+    '--by <name>':
+      'with --label or --thread: name to record as the author of cancellations (default: the OS user)',
   },
   prune: {
     summary: 'delete runs that ended before a time',

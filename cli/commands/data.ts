@@ -10,10 +10,30 @@ import { storeFile, userName } from '../options.ts';
 import { formatPath, isDatabase, plural } from '../render/format.ts';
 import { Output } from '../render/output.ts';
 import { missingStore, withExistingStore, withRun } from '../store.ts';
+import { openThread } from './threads.ts';
 
-export const deleteRun: Action<'delete'> = ({ run, cascade = false, label: labels, by, ...options }) => {
+export const deleteRun: Action<'delete'> = ({
+  run,
+  cascade = false,
+  label: labels,
+  thread: id,
+  by,
+  ...options
+}) => {
+  if (id !== undefined) {
+    if (run !== undefined || cascade) throw invalidInput('Give --thread without a RUN and --cascade.');
+    return withExistingStore(options, async ({ store, output }) => {
+      const thread = await openThread(store, id, labels);
+      return tellDeleted(
+        output,
+        { thread: id, labels: thread.labels },
+        await thread.delete({ by: by ?? userName() }),
+      );
+    });
+  }
   if (run === undefined) {
-    if (labels === undefined || cascade) throw invalidInput('Give a RUN, or --label without --cascade.');
+    if (labels === undefined || cascade)
+      throw invalidInput('Give a RUN, --thread, or --label without --cascade.');
     return withExistingStore(options, async ({ store, output }) =>
       tellDeleted(output, { labels }, await deleteRuns(store, { labels, by: by ?? userName() })),
     );

@@ -1,3 +1,4 @@
+import { loadRun } from '../../engine/journal/load-run.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Action } from '../command-table.ts';
@@ -9,9 +10,9 @@ import { CommandLines } from '../render/command-lines.ts';
 import { Output } from '../render/output.ts';
 import { findRun, withStore } from '../store.ts';
 
-/** A run that continues another uses its agent and model by default. */
+/** A run that continues another, or a thread, uses its agent and model by default. */
 export const run: Action<'run'> = async given => {
-  const { input: words, context: runContext, label: labels, stream, title, ...options } = given;
+  const { input: words, context: runContext, label: labels = {}, thread, stream, title, ...options } = given;
   const input = words.length > 0 ? words.join(' ') : await readPiped();
   if (input.trim() === '')
     throw invalidInput('No input. Give it as an argument, such as: run "Refund order A-1001", or on stdin.');
@@ -22,14 +23,21 @@ export const run: Action<'run'> = async given => {
     withStore(file, async store => {
       const continues =
         options.continues === undefined ? undefined : (await findRun(store, options.continues)).runId;
-      const recalled = continues === undefined ? {} : await recallLaunch(store, continues);
+      const latest =
+        thread === undefined
+          ? undefined
+          : (await store.list({ thread: { id: thread, labels }, latest: true })).runs[0];
+      const before = continues ?? latest?.runId;
+      const recalled = before === undefined ? {} : await recallLaunch(store, before);
       const launch = { ...recalled, ...readLaunch(options.agent) };
       const agent = await makeAgent(launch, store);
       return await withAgent(agent, output, async () => {
-        const further = omitUndefined({ continues, labels, title });
+        const known = latest && (await loadRun(store, latest.runId));
+        const further = omitUndefined({ continues, labels: given.label, title, thread });
         const started = await agent.start(input, { stream, launch, runContext, by, ...further });
         const commands = new CommandLines(file);
-        return await driveRun({ run: started, agent, store, output, commands, begin: null, options });
+        const begin = known !== undefined && started.id === latest?.runId ? known : null;
+        return await driveRun({ run: started, agent, store, output, commands, begin, options });
       });
     }),
   );
