@@ -6,6 +6,7 @@ export type PageRoute =
   | { view: 'inbox' }
   | { view: 'run'; runId: string }
   | { view: 'session'; id: string }
+  | { view: 'thread'; id: string; query: URLSearchParams }
   | { view: 'compare'; left: string; right: string }
   | { view: 'regressions'; query: URLSearchParams }
   | { view: 'agents'; name: string | null }
@@ -22,6 +23,7 @@ function readRoute({ pathname, searchParams }: URL): PageRoute {
   if (folder === '' || (folder === 'runs' && name === '')) return { view: 'runs', query: searchParams };
   if (folder === 'runs') return { view: 'run', runId: name };
   if (folder === 'sessions' && name !== '') return { view: 'session', id: name };
+  if (folder === 'threads' && name !== '') return { view: 'thread', id: name, query: searchParams };
   if (folder === 'inbox' && name === '') return { view: 'inbox' };
   if (folder === 'regressions' && name === '') return { view: 'regressions', query: searchParams };
   if (folder === 'agents') return { view: 'agents', name: name === '' ? null : name };

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { NOTES_ID } from '../../../protocol/notes.ts';
+import { threadPath } from '../data/request.ts';
 import type { PageSource } from '../data/source.ts';
 import { InboxView } from '../inbox/inbox-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
@@ -12,6 +13,7 @@ const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane)
 const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
 const SessionView = later(async () => (await import('../session/session-view.tsx')).SessionView);
+const ThreadView = later(async () => (await import('../session/thread-view.tsx')).ThreadView);
 const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
 const RegressionsView = later(
   async () => (await import('../regressions/regressions-view.tsx')).RegressionsView,
@@ -31,6 +33,10 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
     }
     case 'session':
       return <SessionView key={route.id} source={source} id={route.id} />;
+    case 'thread': {
+      const path = threadPath(route.id, route.query.getAll('label'));
+      return <ThreadView key={path} source={source} path={path} id={route.id} />;
+    }
     case 'inbox':
       return <InboxView source={source} />;
     case 'compare':

@@ -8,6 +8,12 @@ export const runPath = (runId: string): string => `/runs/${encodeURIComponent(ru
 
 export const sessionPath = (id: string): string => `/sessions/${encodeURIComponent(id)}`;
 
+/** Of a thread on the page and on the server. `labels`: each as `NAME=VALUE`. */
+export function threadPath(id: string, labels: readonly string[]): string {
+  const query = new URLSearchParams(labels.map((label): [string, string] => ['label', label]));
+  return `/threads/${encodeURIComponent(id)}${labels.length === 0 ? '' : `?${query}`}`;
+}
+
 export const comparePath = (left: string, right: string): string =>
   `/compare/${encodeURIComponent(left)}..${encodeURIComponent(right)}`;
 

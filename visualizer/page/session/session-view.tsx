@@ -54,7 +54,7 @@ export function SessionView({ source, id }: { source: PageSource; id: string }) 
       <ProblemText text={problem} />
       {answer !== null && newest === undefined && <p class="empty">There is no run of this session here.</p>}
       {newest && <Facts class="facts" of={listFacts(counted, shown)} />}
-      {shown && <Conversation key={id} view={shown} />}
+      {shown && <Conversation key={id} items={shown.transcript} />}
       {runs.length > 0 && <RunLinks title="Runs" runs={runs} />}
       {sides.length > 0 && <RunLinks title="Sub-agents and side tasks" runs={sides} />}
     </main>
@@ -134,7 +134,7 @@ function listFacts(all: readonly Used[], shown: RunView | null): Fact[] {
 
 const isCall = (item: Item): item is ToolCallItem => item.type === 'tool_call';
 
-function Conversation({ view: { transcript } }: { view: RunView }) {
+export function Conversation({ items: transcript }: { items: readonly Item[] }) {
   const more = useSignal(0);
   const results = new Map(
     transcript.flatMap(item => (item.type === 'tool_result' ? [[item.callId, item] as const] : [])),
@@ -244,7 +244,7 @@ function Summary({ what, text }: { what: string; text: string }) {
   );
 }
 
-function RunLinks({ title, runs }: { title: string; runs: readonly RunSummary[] }) {
+export function RunLinks({ title, runs }: { title: string; runs: readonly RunSummary[] }) {
   return (
     <section aria-label={title}>
       <h2>{title}</h2>

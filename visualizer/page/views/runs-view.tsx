@@ -15,6 +15,7 @@ import {
   requestServer,
   runPath,
   sessionPath,
+  threadPath,
 } from '../data/request.ts';
 import { problemOf, startRun } from '../data/send-command.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
@@ -200,12 +201,13 @@ function Heads() {
   );
 }
 
-/** A row has one run, or those of a session, newest first, unless the list is of one session. */
+/** A row has one run, or those of a session or a thread, newest first, unless the list is of one session. */
 function rowsOf(runs: readonly RunSummary[], { label }: RunFilter): RunSummary[][] {
   if (label.startsWith('session=')) return runs.map(run => [run]);
-  const rows = Map.groupBy(runs, ({ runId, labels: { session } }) =>
-    session === undefined ? runId : `session ${session}`,
-  );
+  const rows = Map.groupBy(runs, ({ runId, labels, thread }) => {
+    if (thread !== undefined) return `thread ${thread} ${JSON.stringify(labels)}`;
+    return labels.session === undefined ? runId : `session ${labels.session}`;
+  });
   return [...rows.values()].map(row => row.toSorted((one, other) => other.createdAt - one.createdAt));
 }
 
@@ -214,8 +216,7 @@ function Row({ runs = [], chosen }: { runs: RunSummary[] | undefined; chosen: Si
   if (newest === undefined) return null;
   const main = runs.filter(({ labels }) => labels.thread === undefined);
   const [{ status, agent, updatedAt }, begun] = [main[0] ?? newest, main.at(-1) ?? newest];
-  const { session } = newest.labels;
-  const isSession = runs.length > 1 && session !== undefined;
+  const { kind, path } = groupOf(runs, newest);
   const title = showSafe(begun.title || begun.runId);
   const sum = (of: (run: RunSummary) => number) => runs.reduce((total, run) => total + of(run), 0);
   const [cost, tokens] = [sum(run => run.cost), sum(run => run.tokens)];
@@ -235,7 +236,7 @@ function Row({ runs = [], chosen }: { runs: RunSummary[] | undefined; chosen: Si
         checked={runs.every(({ runId }) => chosen.value.has(runId))}
         onChange={event => toggle(event.currentTarget.checked)}
       />
-      <a class="cells" href={isSession ? sessionPath(session) : runPath(newest.runId)}>
+      <a class="cells" href={path}>
         {newest.runId.startsWith(NOTES_ID) ? (
           <span class="status is-cancelled">notes</span>
         ) : (
@@ -244,7 +245,7 @@ function Row({ runs = [], chosen }: { runs: RunSummary[] | undefined; chosen: Si
         <Safe text={title} class="title" />
         <Safe text={agent} class="agent" />
         <Safe
-          text={isSession ? `session of ${formatCount(runs.length, 'run')}` : describeState(newest)}
+          text={kind === null ? describeState(newest) : `${kind} of ${formatCount(runs.length, 'run')}`}
           class="reason"
         />
         <span class="number worked">{formatDuration(sum(run => run.activeMs))}</span>
@@ -254,6 +255,15 @@ function Row({ runs = [], chosen }: { runs: RunSummary[] | undefined; chosen: Si
       </a>
     </div>
   );
+}
+
+/** What the runs of a row are together, and the address of its view. */
+function groupOf(runs: readonly RunSummary[], { runId, labels, thread }: RunSummary) {
+  const named = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  const { session } = labels;
+  if (runs.length > 1 && thread !== undefined) return { kind: 'thread', path: threadPath(thread, named) };
+  if (runs.length > 1 && session !== undefined) return { kind: 'session', path: sessionPath(session) };
+  return { kind: null, path: runPath(runId) };
 }
 
 function describeState({ status, waitsFor, errorCode, incomplete, state }: RunSummary): string {
