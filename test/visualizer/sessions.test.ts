@@ -16,6 +16,7 @@ import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 const ID = '01a22241-502a-7af0-9127-5e038ab512bc';
 const HOSTILE = '<img src=x onerror=alert(1)>';
+const AGAIN = `Again ${HOSTILE}`;
 
 const said = (text: string, role: 'user' | 'developer' | 'assistant' = 'user'): Item => ({
   type: 'message',
@@ -75,6 +76,41 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     open.push(page);
     return page;
   }
+
+  test('and a thread is one row too, and one conversation with its runs', async () => {
+    const store = memory();
+    const said = [{ text: 'Hello, **ada**.' }, { text: 'Still here.' }];
+    const chat = createAgent({ name: 'chat', store, model: scripted(said) });
+    const labels = { user: 'ada' };
+    for (const text of ['Hi there', AGAIN])
+      await (await chat.start(text, { thread: 'c1', labels })).settled();
+    await (await chat.start('Hi too', { thread: 'c1', labels: { user: 'bob' } })).settled();
+    const served = await ServedRuns.listen([chat]);
+    const watched = await WatchedPage.open(browser, served.url);
+    open.push(watched);
+    const { page, problems } = watched;
+    const row = page.getByRole('link', { name: 'Hi there' });
+    await row.waitFor();
+    expect(await page.locator('.row').count()).toBe(2);
+    expect(await row.innerText()).toContain('thread of 2 runs');
+    await row.click();
+    await page.getByRole('heading', { name: 'Hi there' }).waitFor();
+    expect(page.url()).toBe(`${served.url}/threads/c1?label=user%3Dada`);
+    const conversation = page.getByRole('region', { name: 'Conversation' });
+    const messages = await conversation.locator('.block').allInnerTexts();
+    expect(messages).toEqual(['Hi there', 'Hello, ada.', AGAIN, 'Still here.']);
+    expect((await page.locator('main .facts').innerText()).replaceAll(/\s+/g, ' ')).toMatch(
+      /Thread c1 Labels user=ada Turns 2/,
+    );
+    const runs = page.getByRole('region', { name: 'Runs' }).getByRole('link');
+    expect(await runs.count()).toBe(2);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Hi there' }).waitFor();
+    await runs.last().click();
+    await page.getByText('Hello, ada.').waitFor();
+    expect(problems).toEqual([]);
+    await served.close();
+  });
 
   test('is one row of the list, named by its first prompt, and one conversation with what it used', async () => {
     const { page, problems } = await visit('/');
