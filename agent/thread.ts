@@ -1,7 +1,7 @@
 import { type Host, POLL_MS, sleep } from '../engine/host/host.ts';
 import { isOwnerDead } from '../engine/host/owner.ts';
 import type { Run } from '../engine/run/run.ts';
-import { readMessages } from '../engine/story/read-messages.ts';
+import { readConversation } from '../engine/story/read-conversation.ts';
 import { EngineError, isThrown } from '../protocol/error.ts';
 import type { Item, MessageItem } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
@@ -56,7 +56,7 @@ export class Thread<Handle = Run> {
     const latest = await this.latest();
     const messages: MessageItem[] = [];
     for (const { runId } of latest === undefined ? [] : await store.chain(latest.runId))
-      messages.push(...(await readMessages(store, { runId, filters })));
+      messages.push(...(await readConversation(store, { runId, filters })));
     return messages;
   }
 

@@ -19,7 +19,7 @@ import {
   stateSchema,
 } from './runs/reading/journal-routes.ts';
 import { notesQuery, notesSchema } from './runs/reading/read-notes.ts';
-import { threadQuery, threadSchema, threadsQuery, threadsSchema } from './runs/reading/read-threads.ts';
+import { threadQuery, threadsQuery, threadsSchema, threadViewSchema } from './runs/reading/read-threads.ts';
 import { regressionsQuery, regressionsSchema } from './runs/regressions/read-regressions.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
@@ -214,7 +214,7 @@ export const RUNS_ROUTES = {
     summary: 'Read a thread: its messages, its runs, and what they spent.',
     query: threadQuery,
     tagged: true,
-    answer: threadSchema,
+    answer: threadViewSchema,
   },
   'DELETE /threads/:id': {
     summary:

@@ -47,9 +47,9 @@ import {
   missingInEmpty,
   missingRun,
   NO_REST,
-  placeOf,
   redactIn,
   refuseAppend,
+  takePlace,
   threadKeyOf,
   unknownProgress,
 } from './run-record.ts';
@@ -111,13 +111,13 @@ export function memory(): Store {
     write(run, claimed);
   }
 
-  /** The place of a new run, as `placeOf`, and what takes it: nothing changes before that. */
+  /** The place of a new run, as `takePlace`, and what takes it: nothing changes before that. */
   function findPlace(started: Pick<RunRecord, 'thread' | 'labels'>, wanted: ThreadPlace | undefined) {
     const key = threadKeyOf(started) ?? '';
     const line = lines.get(key) ?? [];
     const old = wanted !== undefined && 'of' in wanted ? runs.get(wanted.of) : undefined;
     const latest = line.at(-1)?.record;
-    const place = placeOf(started, wanted, {
+    const place = takePlace(started, wanted, {
       latest: () => latest && { ...latest, place: latest.place ?? 0 },
       free: () => old?.record.place,
     });

@@ -16,10 +16,10 @@ import { makeListener, NOTIFY_WORK, topicOf } from './postgres/listener.ts';
 import {
   countRuns,
   dropRuns,
-  findLatest,
   findRuns,
   LINK,
   locateRun,
+  queryLatest,
   readBytes,
   readKinship,
   readSnapshot,
@@ -112,7 +112,7 @@ function makeStore(database: Database, now: () => number): Store {
   }: Pick<RunRecord, 'runId' | 'thread'> & { labels?: Labels }) => {
     const key = threadKeyOf(omitUndefined({ thread, labels }));
     if (thread === undefined || (await store.get(runId)) !== undefined) throw existingRun(runId);
-    throw changedThread(thread, await findLatest(query, key));
+    throw changedThread(thread, await queryLatest(query, key));
   };
   const store: Store = {
     deltas: postgresDeltas(query),
@@ -139,7 +139,7 @@ function makeStore(database: Database, now: () => number): Store {
 
     async adopt(run) {
       const { runId, seq, state } = run;
-      const after = await findLatest(query, threadKeyOf(run));
+      const after = await queryLatest(query, threadKeyOf(run));
       const insert = insertAdopted(run, appends.untilOf(run.wakeAt), after);
       const made = await database.queryOnce(...insert, async () => {
         const snapshot = await store.loadSnapshot(runId);

@@ -154,7 +154,7 @@ function placeAfter(
  * The place that a new run takes in its thread. `free` takes it from a run, and returns it; `latest` finds the latest
  * run. Throws `changedThread`.
  */
-export function placeOf(
+export function takePlace(
   { thread }: { thread?: string | undefined },
   place: ThreadPlace | undefined,
   { latest, free }: { latest(): LatestRun | undefined; free(runId: string): number | undefined },

@@ -24,7 +24,7 @@ import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { describeOthers } from '../served/open-calls.ts';
-import { Thread } from './thread.ts';
+import { ShownThread } from './thread.ts';
 import type {
   AgUiEvent,
   InputMessage,
@@ -170,12 +170,12 @@ function formOf(kind: Kind, given: JsonObject, payload: JsonValue | undefined): 
 
 export type Refused = { interruptId: string; code: string; message: string; by?: string | string[] };
 
-export type ThreadStory = { family: FamilyStory; writer: StoryWriter; thread: Thread };
+export type ThreadStory = { family: FamilyStory; writer: StoryWriter; thread: ShownThread };
 
 export function beginThread(agent: Agent, runId: string, earlier: readonly Message[] = []): ThreadStory {
   const { store, options } = agent;
   const { host = systemHost } = options;
-  const thread = new Thread(earlier);
+  const thread = new ShownThread(earlier);
   const family = new FamilyStory({ store, host, runId, agent: storyAgentOf(agent) });
   return { family, writer: new StoryWriter(runId, thread), thread };
 }

@@ -14,7 +14,7 @@ type ToolCall = NonNullable<AssistantMessage['toolCalls']>[number];
  * M1 A message has the same id in every stream and every process, because the id is derived from the journal.
  * M2 The results of calls follow directly after the message that made the calls.
  */
-export class Thread {
+export class ShownThread {
   #messages: Message[] = [];
   #own = new Set<string>();
 

@@ -2,7 +2,7 @@ import type { StoryEvent, StorySettled } from '../../engine/story/story-event.ts
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { callIdFor } from '../../protocol/open/answer.ts';
-import type { AssistantMessage, Thread } from './thread.ts';
+import type { AssistantMessage, ShownThread } from './thread.ts';
 import { messagesOf, textOfOutput } from './thread.ts';
 import type { AgUiEvent, Interrupt, Message } from './wire.ts';
 
@@ -40,10 +40,10 @@ type WrittenRun = {
  */
 export class StoryWriter {
   readonly #runId: string;
-  readonly #thread: Thread;
+  readonly #thread: ShownThread;
   readonly #runs = new Map<string, WrittenRun>();
 
-  constructor(runId: string, thread: Thread) {
+  constructor(runId: string, thread: ShownThread) {
     this.#runId = runId;
     this.#thread = thread;
   }

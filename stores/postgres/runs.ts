@@ -76,7 +76,7 @@ function highest(key: string): string {
 }
 
 /** The id of the latest run of a thread, `null` for a thread without runs. */
-export async function findLatest(query: Transaction, key: string | undefined): Promise<string | null> {
+export async function queryLatest(query: Transaction, key: string | undefined): Promise<string | null> {
   const [row] = await query(
     `SELECT run_id FROM @runs WHERE thread_key = $1 AND place IS NOT NULL ORDER BY place DESC LIMIT 1`,
     key ?? null,

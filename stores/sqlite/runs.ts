@@ -18,7 +18,7 @@ import {
   followChain,
   type LatestRun,
   missingRun,
-  placeOf,
+  takePlace,
 } from '../run-record.ts';
 import { sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import {
@@ -91,7 +91,7 @@ export function insertRunRow(sql: Statements, created: NewRun, place?: ThreadPla
   if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
   const columns = columnsOf(created);
   const sum = sumOfRecord(columns);
-  const taken = placeOf(created, place, {
+  const taken = takePlace(created, place, {
     latest: () => findLatest(sql, columns.thread_key),
     free: old => freePlace(sql, old),
   });

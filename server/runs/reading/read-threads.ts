@@ -42,7 +42,7 @@ export const threadsSchema = z.object({
   next: optional(z.string(), 'The cursor of the next page, for the same filter. Absent at the end.'),
 });
 
-export const threadSchema = z.object({
+export const threadViewSchema = z.object({
   id: z.string(),
   labels,
   messages: z
@@ -75,7 +75,7 @@ export async function listThreads(
   return c.json({ threads, ...omitUndefined({ next }) });
 }
 
-export async function readThread(
+export async function showThread(
   c: Context<RunsEnv>,
   id: string,
   query: z.output<typeof threadQuery>,

@@ -9,7 +9,7 @@ import type { StoryOptions, TurnPart } from './tell-story.ts';
  * The messages of a run as readers see them: those of the user, and the texts of the agent, after the text filters and
  * without what a check or a person took back. Throws like `readStory`.
  */
-export async function readMessages(store: Store, options: StoryOptions): Promise<MessageItem[]> {
+export async function readConversation(store: Store, options: StoryOptions): Promise<MessageItem[]> {
   const messages: MessageItem[] = [];
   let answer: MessageItem[] = [];
   const put = (now: readonly MessageItem[]) => {
