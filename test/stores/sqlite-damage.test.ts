@@ -270,7 +270,7 @@ describe('a damaged journal', () => {
     await store.create(begin('a'));
     for (let seq = 2; seq <= 20; seq += 1) await appendOne(store, seq);
     const lengths = new Set<number>();
-    for (const part of [0.3, 0.5, 0.77, 0.9, 1]) {
+    for (const part of [0.4, 0.55, 0.77, 0.9, 1]) {
       const copy = makeFile();
       const log = readFileSync(`${file}-wal`);
       copyFileSync(file, copy);
