@@ -2,6 +2,9 @@ import type { Item, MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { isOutcome, textOf } from '../../protocol/message.ts';
 import type { Store } from '../../protocol/store.ts';
+import { filterText } from '../../text/text-filter.ts';
+import { loadRun } from '../journal/load-run.ts';
+import { readStart } from '../journal/read-journal.ts';
 import { readStory } from './read-story.ts';
 import type { StoryOptions, TurnPart } from './tell-story.ts';
 
@@ -10,6 +13,7 @@ import type { StoryOptions, TurnPart } from './tell-story.ts';
  * without what a check or a person took back. Throws like `readStory`.
  */
 export async function readConversation(store: Store, options: StoryOptions): Promise<MessageItem[]> {
+  if ((await readStart(store, options.runId)) === undefined) return await readRestored(store, options);
   const messages: MessageItem[] = [];
   let answer: MessageItem[] = [];
   const put = (now: readonly MessageItem[]) => {
@@ -45,6 +49,15 @@ export async function readConversation(store: Store, options: StoryOptions): Pro
     }
   }
   return messages;
+}
+
+/** Those of a run from another store, whose first entries are not here: as the model has them. */
+async function readRestored(store: Store, { runId, filters = [] }: StoryOptions): Promise<MessageItem[]> {
+  const { state, inherited = [] } = await loadRun(store, runId);
+  const { transcript, inbox } = state.context;
+  return conversationIn([...inherited, ...transcript, ...inbox]).map(item =>
+    item.role === 'assistant' ? say(filterText(textOf(item), filters), item.id) : item,
+  );
 }
 
 function conversationIn(items: readonly Item[]): MessageItem[] {

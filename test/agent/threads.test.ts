@@ -223,6 +223,7 @@ describe('a thread', () => {
     const there = makeAgent({ turns: [calls('pay'), ...ANSWERS], onMessage: 'supersede' });
     const moved = await there.restore(snapshot);
     expect(await there.store.get(moved.id)).toMatchObject({ thread, labels, place: 1 });
+    expect(await textsOf(there)).toEqual(['user: pay']);
     expect(await say(there, 'never mind')).toBe(moved.id);
   });
 
