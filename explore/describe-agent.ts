@@ -113,7 +113,7 @@ export function describeAgent(
     notes.push(
       `The approval function gives one answer for all explored inputs of ${decided.join(', ')}. Use \`samples\` to explore inputs with another one.`,
     );
-  if (explored.some(({ background }) => background === true))
+  if (explored.some(({ background, executedBy }) => background === true && executedBy === 'engine'))
     notes.push(`At most ${MOST_WORK} works in the background are explored at a time.`);
   if (definition.prepareTurn !== undefined)
     notes.push('prepareTurn is not called: every turn may call every tool.');

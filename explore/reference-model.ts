@@ -485,6 +485,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       const approved = gate && isAllowed && !isRepetition;
       const stage = gate && !approved ? 'gated' : permittedStage(call);
       change(model, callId, { call: { ...call, gate }, input, digest, approved, approvals: [], stage });
+      giveReceipts(model);
     },
   },
   'breakpoints.set': {
@@ -841,6 +842,7 @@ function followDecision(model: ReferenceModel, event: Of<'approval.decided'>): v
     else if (isEnough)
       change(model, callId, { call: now, stage: permittedStage(call), approved: true, approvals, ...edited });
     else change(model, callId, { call: now, approvals, ...edited });
+    giveReceipts(model);
   }
 }
 
@@ -900,6 +902,14 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
   for (const { digest, error } of calls)
     if (!refusesAll && error !== undefined) countOutcome(model, digest, true);
   if (!refusesAll) for (const call of calls) stop(model, call);
+  giveReceipts(model);
+}
+
+/** The client has the work of its calls in the background once they are allowed: their results say so. */
+function giveReceipts(model: ReferenceModel): void {
+  for (const { call, stage } of model.calls)
+    if (stage === 'waiting' && call.executedBy === 'client' && call.background === true)
+      settle(model, call.callId, { output: { status: 'started' }, isError: false });
 }
 
 /** The rules that say this, and not only in the shadow. */

@@ -1,6 +1,6 @@
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { type JsonObject, omitUndefined } from '../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { oncePer } from '../protocol/once-per.ts';
 import type { Call, CallResult, CallStatus, Context, LastTurn } from './context.ts';
 import { recordCall, recordDeed } from './ledger.ts';
@@ -98,9 +98,30 @@ function answerOfCall(call: Call | undefined): Context['answer'] {
   return typeof output === 'string' ? { text: output } : { text: JSON.stringify(output), output };
 }
 
-/** The result of a call whose work goes on in the background, in this run. */
-export function receiptOf(runId: string): JsonObject {
-  return { runId, status: 'started' };
+const STARTED = 'started';
+
+/** The result of a call whose work goes on in the background, in this run; without one, the client has the work. */
+export function receiptOf(runId?: string): JsonObject {
+  return { ...omitUndefined({ runId }), status: STARTED };
+}
+
+/** Whether it is the receipt of work that the client has. */
+export function isClientsReceipt(output: JsonValue): boolean {
+  return isJsonObject(output) && output.status === STARTED && Object.keys(output).length === 1;
+}
+
+/** Settles calls of client tools in the background: each has its receipt once it is allowed. */
+export function giveReceipts(context: Context): Context {
+  const given = callsWith(context, 'waiting').filter(isClientsWork);
+  return given.reduce(
+    (state, { callId }) => settleCall(state, callId, resultOf({ output: receiptOf() })),
+    context,
+  );
+}
+
+/** Whether the client does the work of the call in the background. */
+export function isClientsWork({ executedBy, background }: QualifiedCall): boolean {
+  return executedBy === 'client' && background === true;
 }
 
 export function resultOf({ output, isError = false, shown, blob }: Outcome): CallResult {

@@ -9,6 +9,7 @@ import {
   callsWith,
   changeCall,
   findCall,
+  giveReceipts,
   isAskedByRule,
   isBusy,
   openRound,
@@ -418,7 +419,11 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
   );
   const edits = replaced.length === 0 ? context.edits : [...context.edits, ...replaced];
   const opened = openRound({ ...counted, edits, toolCalls, deniedCalls }, calls);
-  return qualified.reduce((state, call) => (refusal === null ? stopFor(state, call) : state), opened);
+  const admitted = qualified.reduce(
+    (state, call) => (refusal === null ? stopFor(state, call) : state),
+    opened,
+  );
+  return giveReceipts(admitted);
 }
 
 /** Whether decisions about other calls of the tool may decide this one. */
@@ -477,7 +482,7 @@ function decideApproval(context: Context, event: Of<'approval.decided'>): Contex
   const ruled = event.sticky === true ? addStickyRule(context, call.name, decision) : context;
   switch (decision.type) {
     case 'approve':
-      return approveCall(ruled, call, event, decision);
+      return giveReceipts(approveCall(ruled, call, event, decision));
     case 'reject':
       return settleCall(ruled, callId, { output: rejection(decision.reason), isError: true });
     case 'answer':
@@ -684,7 +689,8 @@ function editCall(earlier: Context, event: Of<'call.edited'>): Context {
     status: isGated ? 'gated' : ready,
     ...(!isWithdrawal && { edited: true }),
   });
-  return isWithdrawal ? changed : { ...changed, edits: [...changed.edits, { callId, input: call.input }] };
+  const edits = isWithdrawal ? changed.edits : [...changed.edits, { callId, input: call.input }];
+  return giveReceipts({ ...changed, edits });
 }
 
 /** Whether the call is gated, has not expired, has the digest that the decision refers to, and is this person's to decide. */

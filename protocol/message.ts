@@ -1,4 +1,4 @@
-import type { Item, MessageItem } from './item.ts';
+import type { Item, MessageItem, Part } from './item.ts';
 import { isJsonObject } from './json.ts';
 
 /** Returns a user message with one text part, as `start('…')` and `send('…')` create it from a string. */
@@ -12,6 +12,26 @@ export function textOf(item: Item): string {
   let text = '';
   for (const part of item.content) if (part.type === 'text') text += part.text;
   return text;
+}
+
+type Outcome = { callId: string; name: string; isError: boolean; rest?: string };
+
+/** The outcome of background work as a message. `rest`: words about what the content lacks, if it is cut. */
+export function outcomeMessage(
+  { callId, name, isError, rest }: Outcome,
+  content: readonly Part[],
+): MessageItem {
+  const about = `The background work of call ${callId} (${name}) has ${isError ? 'failed' : 'ended'}.`;
+  const more = rest === undefined ? '' : ` ${rest}`;
+  return {
+    type: 'message',
+    role: 'user',
+    outcomeOf: { callId, ...(isError && { isError }) },
+    content: [
+      { type: 'text', text: `${about}${more} ${isError ? 'The error' : 'Its result'}:\n` },
+      ...content,
+    ],
+  };
 }
 
 /** Whether the item is the outcome of background work: the model reads it as a message, and nobody wrote it. */

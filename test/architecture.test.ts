@@ -120,6 +120,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
       'gateway-service.ts',
       'live/respond.ts',
       'live/response-feed.ts',
+      'plan/client-work.ts',
       'plan/input-items.ts',
       'plan/references.ts',
       'request/clear-context.ts',

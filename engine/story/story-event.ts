@@ -37,7 +37,8 @@ export type TextPart = Extract<TurnPart, { part: number | null }>;
 /**
  * How a call was settled: its tool ran, its sub-agent's run ended, a person or a client gave the result, a person denied
  * it or resolved that it was in doubt, the turn's calls were refused as they came (unknown, invalid, out of limits), it
- * did not have to run any more (expired, overtaken by a message, a limit was reached), or an edit dropped it.
+ * did not have to run any more (expired, overtaken by a message, a limit was reached), or an edit dropped it. `receipt`:
+ * the client has the work of the call, which goes on in the background.
  */
 export type SettledBy =
   | 'tool'
@@ -47,6 +48,7 @@ export type SettledBy =
   | 'resolved'
   | 'refused'
   | 'overtaken'
+  | 'receipt'
   | 'edit';
 
 /** What happens in a run, for those who show it as a conversation. */

@@ -1,4 +1,4 @@
-import { findCall, resultOf } from '../../machines/calls.ts';
+import { findCall, isClientsReceipt, isClientsWork, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { isOfChart } from '../../machines/fold.ts';
 import { endsReview } from '../../machines/review.ts';
@@ -404,7 +404,7 @@ export class StoryTeller {
     if (call.answers === 'directly') this.#endAnswer(call, after.context);
     const result = now?.result ?? resultIn(after.context, callId);
     const { output, isError } = result ?? NO_RESULT;
-    const by = result === undefined ? 'edit' : settledBy(event, callId);
+    const by = result === undefined ? 'edit' : settledBy(event, call, result);
     const settled =
       result === undefined ? call : { ...call, status: 'settled' as const, result: resultOf(result) };
     const who = (by === 'answer' || by === 'resolved') && 'by' in event ? event.by : undefined;
@@ -543,8 +543,9 @@ function resultIn({ transcript }: Context, callId: string): CallResult | undefin
   );
 }
 
-function settledBy(event: RunEvent, callId: string): SettledBy {
-  const isOwn = 'callId' in event && event.callId === callId;
+function settledBy(event: RunEvent, call: Call, { output }: CallResult): SettledBy {
+  if (isClientsWork(call) && isClientsReceipt(output)) return 'receipt';
+  const isOwn = 'callId' in event && event.callId === call.callId;
   switch (event.type) {
     case 'turn.completed':
     case 'turn.edited':

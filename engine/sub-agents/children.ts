@@ -6,8 +6,8 @@ import type { ChartState } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
 import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { outcomeMessage } from '../../protocol/message.ts';
 import type { CancelOptions } from '../../protocol/run-command.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
@@ -15,7 +15,14 @@ import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import { loadRun } from '../journal/load-run.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
-import { boundCommand, type Command, cancelRun, type MakeCommand, requestCancel } from '../log/command.ts';
+import {
+  addItemIds,
+  boundCommand,
+  type Command,
+  cancelRun,
+  type MakeCommand,
+  requestCancel,
+} from '../log/command.ts';
 import { loadLog } from '../log/run-log.ts';
 import { describeSettled, listUnsettled, type Settled } from '../log/settled.ts';
 import {
@@ -148,20 +155,14 @@ function outcomeOf(
   const whole = typeof output === 'string' ? output : JSON.stringify(output);
   const isWhole =
     content !== undefined || (result?.blob === undefined && fitsBytes(whole, MODEL_READS_BYTES));
-  const about = `The background work of call ${callId} (${name}) has ${isError ? 'failed' : 'ended'}.`;
-  const rest = isWhole ? '' : ` Run ${childRunId} has all of it.`;
-  const item: MessageItem = {
-    type: 'message',
-    id: host.newId('item'),
-    role: 'user',
-    outcomeOf: { callId, ...(isError && { isError }) },
-    content: [
-      { type: 'text', text: `${about}${rest} ${isError ? 'The error' : 'Its result'}:\n` },
-      ...(content ?? [{ type: 'text' as const, text: cutText(result?.shown ?? whole, MODEL_READS_BYTES) }]),
-    ],
-  };
+  const rest = isWhole ? {} : { rest: `Run ${childRunId} has all of it.` };
+  const item = outcomeMessage(
+    { callId, name, isError, ...rest },
+    content ?? [{ type: 'text', text: cutText(result?.shown ?? whole, MODEL_READS_BYTES) }],
+  );
   const from = { callId, runId: childRunId };
-  return { type: 'message.received', items: [item], from, spent: spentBy(child) };
+  const items = addItemIds([item], host);
+  return { type: 'message.received', items, from, spent: spentBy(child) };
 }
 
 /** Runs of an unknown agent are left to other processes. */

@@ -11,6 +11,7 @@ import {
   type MemberForm,
 } from '../../adapters/responses/item-kinds.ts';
 import { nonEmpty, objectOf, objectsOf } from '../../adapters/turn/json-access.ts';
+import { receiptOf } from '../../machines/calls.ts';
 import type { Item, Opaque, Part } from '../../protocol/item.ts';
 import {
   isJsonObject,
@@ -30,7 +31,7 @@ import {
   sent,
 } from '../gateway/request/gateway-request.ts';
 import { isForAll } from '../gateway/request/openai-items.ts';
-import { clientTools, readDeclarations } from '../gateway/request/request-tools.ts';
+import { clientTools, isAsync, readDeclarations } from '../gateway/request/request-tools.ts';
 import { openReasoning } from '../gateway/request/sealed-items.ts';
 import { detail } from '../gateway/request/shared-parameters.ts';
 import { describeIssue, invalid, missing, type ResponsesError } from '../openai-error.ts';
@@ -118,6 +119,7 @@ const call = {
   name: text,
   caller: lenient(object),
   namespace: lenient(z.string().min(1)),
+  async: lenient(z.boolean()),
 };
 
 const result = { id, call_id: text, output: content, is_error: z.optional(json) };
@@ -283,6 +285,9 @@ function assertDeclarations(tools: JsonValue | undefined, place: string): void {
     if (clientTools(tool).length === 0 && tool.type !== 'namespace') {
       const message = `Tools of type ${JSON.stringify(tool.type)} can only be declared in 'tools'.`;
       throw invalid(`${place}[${at}].type`, 'unsupported_tool', message);
+    } else if (clientTools(tool).some(({ tool: declared }) => isAsync(declared))) {
+      const param = `${place}[${at}].async`;
+      throw invalid(param, 'unsupported_parameter', `'${param}' is only supported in 'tools'.`);
     }
 }
 
@@ -293,6 +298,12 @@ function memberOf({ name, namespace }: { name: string; namespace?: string | null
 
 function opaqueOf(data: JsonObject): { opaque?: Opaque } {
   return Object.keys(data).length === 0 ? {} : { opaque: { provider: OPENAI, data } };
+}
+
+/** The output of an `async` call is another item, maybe much later. */
+function receiptFor(call: { call_id: string; async?: boolean | null | undefined }): Item[] {
+  const { call_id: callId, async } = call;
+  return async === true ? [{ type: 'tool_result', callId, output: receiptOf(), isError: false }] : [];
 }
 
 function readItem(wire: WireItem, place: string): InputItem {
@@ -319,7 +330,8 @@ function readItem(wire: WireItem, place: string): InputItem {
       const { call_id: callId, name, arguments: written, caller } = item;
       const member = memberOf(item);
       const opaque = opaqueOf({ ...omitNull({ caller }), ...member });
-      const call = own({ ...named, type: 'tool_call', callId, name, arguments: written, ...opaque });
+      const made = { ...named, type: 'tool_call' as const, callId, name, arguments: written, ...opaque };
+      const call = own(made, ...receiptFor(item));
       return member === undefined
         ? call
         : { ...call, tool: { kind: 'function', name, namespace: member.namespace } };
@@ -329,7 +341,8 @@ function readItem(wire: WireItem, place: string): InputItem {
       const member = memberOf(item);
       const call = customCall({ callId, name, input, more: { ...omitNull({ caller }), ...member } });
       if (member !== undefined) call.tool = { kind: 'custom', name, namespace: member.namespace };
-      return { ...call, ...named, items: call.items.map(each => ({ ...named, ...each })) };
+      const made = call.items.map(each => ({ ...named, ...each }));
+      return { ...call, ...named, items: [...made, ...receiptFor(item)] };
     }
     case 'function_call_output':
     case 'custom_tool_call_output': {

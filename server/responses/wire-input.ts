@@ -5,6 +5,7 @@ import type { ControlItem, Item, ToolCallItem, ToolResultItem } from '../../prot
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { argumentOf, refusalIn } from '../gateway/answer/answer-event.ts';
 import { callMembers, providedItem } from '../gateway/answer/turn-items.ts';
+import { isReceiptItem, outputIn } from '../gateway/plan/client-work.ts';
 import { compactionOf } from '../gateway/request/compaction-items.ts';
 import { wirePart } from '../gateway/request/gateway-request.ts';
 import { type FoundResponse, inputOf, requestIdOf } from '../gateway/runs/response-library.ts';
@@ -20,13 +21,17 @@ import { invalid, notFound } from '../openai-error.ts';
 
 /** A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
+  const work = new Set(items.filter(isReceiptItem).map(({ callId }) => callId));
   const calls = new Map(
-    items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, calledIn(item, exposed)]] : [])),
+    items.flatMap(item => {
+      if (item.type !== 'tool_call') return [];
+      return [[item.callId, { ...calledIn(item, exposed), isAsync: work.has(item.callId) }]];
+    }),
   );
-  return items.flatMap(item => wireInput(item, calls));
+  return items.flatMap(item => (isReceiptItem(item) ? [] : wireInput(item, calls)));
 }
 
-type Called = { type: string; name: string; namespace?: string };
+type Called = { type: string; name: string; namespace?: string; isAsync?: boolean };
 
 type Result = Pick<ToolResultItem, 'callId' | 'output' | 'isError'>;
 
@@ -44,6 +49,10 @@ function wireInput(item: Item, calls: ReadonlyMap<string, Called>): JsonObject[]
   if (compaction !== undefined) return [{ ...compaction, id: compaction.id ?? id }];
   switch (item.type) {
     case 'message': {
+      if (item.outcomeOf !== undefined) {
+        const { as, output } = outputIn(item);
+        return [resultItem(id, as, { callId: item.outcomeOf.callId, output, isError: false })];
+      }
       const data = item.opaque?.data;
       const phase = isJsonObject(data) && typeof data.phase === 'string' ? { phase: data.phase } : {};
       const refusal = refusalIn([item]);
@@ -63,8 +72,10 @@ function wireInput(item: Item, calls: ReadonlyMap<string, Called>): JsonObject[]
       ];
     case 'tool_call': {
       const { callId, arguments: written } = item;
-      const { type, name, namespace } = calls.get(callId) ?? { type: 'function_call', name: item.name };
-      const more = { ...callMembers(item), ...omitUndefined({ namespace }) };
+      const called = calls.get(callId) ?? { type: 'function_call', name: item.name };
+      const { type, name, namespace, isAsync } = called;
+      const async = isAsync || undefined;
+      const more = { ...callMembers(item), ...omitUndefined({ namespace, async }) };
       const call = { id, callId, name, arguments: written, more };
       if (type === 'custom_tool_call') return [customCallItem(call)];
       if (type !== 'function_call') return [ownCallItem(type, call)];

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import { explore } from '../../explore/explore.ts';
-import { makeTool } from '../support/engine/agents.ts';
+import { clientTool, makeTool } from '../support/engine/agents.ts';
 
 test('background work breaks no invariant: its outcome may come at any time, and once', async () => {
   const agent = createAgent({
@@ -14,4 +14,20 @@ test('background work breaks no invariant: its outcome may come at any time, and
   const report = await explore(agent, { maxStates: 12_000 });
   expect(report.breaches).toEqual([]);
   expect(report.notes).toContain('At most 2 works in the background are explored at a time.');
+});
+
+test('a client tool in the background breaks no invariant: its calls have their receipts once they are allowed', async () => {
+  const agent = createAgent({
+    name: 'desk',
+    model: scripted([{}]),
+    limits: { turns: 3, toolCalls: 2 },
+    tools: [
+      { ...clientTool('print', { approval: true }), background: true },
+      { ...clientTool('fetch'), background: true },
+      clientTool('ask'),
+    ],
+  });
+  const report = await explore(agent, { maxStates: 12_000 });
+  expect(report.breaches).toEqual([]);
+  expect(report.notes).not.toContain('At most 2 works in the background are explored at a time.');
 });

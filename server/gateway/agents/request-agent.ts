@@ -1,6 +1,6 @@
 import { ANTHROPIC } from '../../../adapters/anthropic/messages.ts';
 import { callTypeDeclaredAs } from '../../../adapters/responses/item-kinds.ts';
-import { mergeOptions } from '../../../adapters/turn/json-access.ts';
+import { mergeOptions, objectOf, objectsOf } from '../../../adapters/turn/json-access.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions, CompactionOptions } from '../../../agent/agent-options.ts';
 import type { Host } from '../../../engine/host/host.ts';
@@ -323,14 +323,23 @@ function passedOptions(
             allowed.some(one => ('name' in one ? one.name : one.type) === name),
           )),
   );
-  const tools = [...builtins, ...declared.map(tool => declarationOf(tool, exposed))];
+  const tools = [
+    ...builtins.map(tool => toJson(tool)),
+    ...declared.map(tool => declarationOf(tool, exposed)),
+  ];
   if (tools.length === 0) return {};
   const wanted = builtins.length === 0 ? [] : include.filter(value => ABOUT_BUILTINS.test(value));
-  return { tools: tools.map(tool => toJson(tool)), ...(wanted.length > 0 ? { include: wanted } : {}) };
+  return { tools, ...(wanted.length > 0 ? { include: wanted } : {}) };
 }
 
-/** By the name that the model knows; `strict` is the default of the API, which few schemas satisfy. */
-function declarationOf(tool: RequestTool, exposed: Exposed): RequestTool {
-  if (tool.type !== 'function') return tool;
-  return { ...tool, name: modelNameOf(exposed, { name: tool.name }), strict: tool.strict ?? false };
+/**
+ * By the name that the model knows; `strict` is the default of the API, which few schemas satisfy. Calls of `async` tools
+ * have their results before the next turn here.
+ */
+function declarationOf(tool: RequestTool, exposed: Exposed): JsonObject {
+  const { async: _, ...declared } = objectOf(toJson(tool));
+  if (tool.type === 'namespace')
+    return { ...declared, tools: objectsOf(declared.tools).map(({ async: _, ...member }) => member) };
+  if (tool.type !== 'function') return declared;
+  return { ...declared, name: modelNameOf(exposed, { name: tool.name }), strict: tool.strict ?? false };
 }

@@ -13,6 +13,7 @@ import {
   type CustomTool,
   clientTools,
   type FunctionTool,
+  isAsync,
   type McpTool,
   type RequestTool,
 } from '../request/request-tools.ts';
@@ -181,7 +182,11 @@ function clientTool(declared: RequestTool, deferral: true | 'client'): Offered[]
   return clientTools(declared).map(given => {
     const { kind, name, namespace } = given;
     const isDeferred = given.kind !== 'own' && given.tool.defer_loading === true;
-    const tool = isDeferred ? { ...toolOf(given), deferred: deferral } : toolOf(given);
+    const tool = {
+      ...toolOf(given),
+      ...(isDeferred && { deferred: deferral }),
+      ...(isAsync(given.tool) && { background: true }),
+    };
     if (namespace === undefined) return { known: { kind, name }, tool };
     const member = { namespace, name };
     return { known: { kind, ...member }, tool: { ...tool, name: flatNameOf(member), member } };

@@ -14,9 +14,14 @@ export type PlacedCall = {
   name: string;
   arguments: string;
   gate: boolean;
-  /** Further members of the call in OpenAI's API: the program that made it, and its namespace. */
+  /** Further members of the call in OpenAI's API: the program that made it, its namespace, and `async`. */
   more?: JsonObject;
 };
+
+/** Whether the client does the work of the call while the model goes on. */
+export function isAsyncCall({ more }: Pick<PlacedCall, 'more'>): boolean {
+  return more?.async === true;
+}
 
 export type CallEnd = { output: JsonValue } | { error: string };
 

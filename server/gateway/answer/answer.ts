@@ -349,6 +349,7 @@ export class GatewayAnswer {
     const call = this.#open.get(callId);
     if (call === undefined || by === 'edit') return;
     this.#open.delete(callId);
+    if (isMine && by === 'receipt') return this.#give({ ...call, more: { ...call.more, async: true } });
     const isOver = this.#spec.overBudget?.includes(callId) === true;
     if (isMine && by === 'refused') this.#start({ ...call, gate: false });
     if (isMine && (by === 'answer' || isOver)) this.#start(call);

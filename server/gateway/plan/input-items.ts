@@ -7,6 +7,7 @@ import { type ItemPlace, readItemId } from '../answer/wire-ids.ts';
 import { readCompactionPlace, upstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem, SentItem } from '../request/gateway-request.ts';
 import { openSummary } from '../request/sealed-items.ts';
+import { isReceiptItem } from './client-work.ts';
 import type { CallOrigin, References } from './references.ts';
 
 /** The items of an input; those of the gateway as stored, with opaque data, else a `ResponsesError`. */
@@ -52,7 +53,7 @@ async function withKnownId(
   if (item.type !== 'sent' || call?.type !== 'tool_call' || placeOf(item)) return item;
   const madeIn = item.madeIn ?? runId;
   const id = madeIn === undefined ? undefined : await known.idOfCall(madeIn, call.callId);
-  return id === undefined ? item : { ...item, id, items: [{ ...call, id }] };
+  return id === undefined ? item : { ...item, id, items: [{ ...call, id }, ...item.items.slice(1)] };
 }
 
 function placeOf({ id }: InputItem): ItemPlace | undefined {
@@ -176,12 +177,15 @@ async function restore(sent: SentItem, known: References): Promise<readonly Item
 /** Apart from ids and opaque data, and from the text of reasoning that the client was not shown. */
 function isSame(
   stored: readonly Item[],
-  own: readonly Item[],
+  sent: readonly Item[],
   origins: ReadonlyMap<string, CallOrigin>,
 ): boolean {
-  const shown = stored.map(item =>
-    item.type === 'tool_call' ? { ...item, name: origins.get(item.callId)?.tool.name ?? item.name } : item,
-  );
+  const shown = stored
+    .filter(item => !isReceiptItem(item))
+    .map(item =>
+      item.type === 'tool_call' ? { ...item, name: origins.get(item.callId)?.tool.name ?? item.name } : item,
+    );
+  const own = sent.filter(item => !isReceiptItem(item));
   const [call] = shown;
   const [given, ...others] = own;
   if (call?.type === 'tool_call' && given?.type === 'tool_call' && shown.length === 1 && others.length === 0)

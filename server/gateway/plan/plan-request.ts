@@ -22,6 +22,7 @@ import {
   type VisibleResponses,
 } from '../runs/response-library.ts';
 import { OUTCOME_UNKNOWN } from '../runs/response-spec.ts';
+import { OutcomesInInput, unknownCallError } from './client-work.ts';
 import { isOfModel, resolveInput } from './input-items.ts';
 import { type AskedApproval, type CallOrigin, References } from './references.ts';
 
@@ -74,12 +75,14 @@ export async function readRequest(
 ) {
   const previous = newest ?? (await findPrevious(request.previousResponseId, library));
   const references = new References(library, previous, [...history, ...request.input]);
-  return {
-    previous,
-    references,
-    items: await resolveInput(request.input, references),
-    history: await resolveInput(history, references),
-  };
+  const items = await resolveInput(request.input, references);
+  const before = await resolveInput(history, references);
+  const outcomes = new OutcomesInInput({
+    toolOf: ({ callId }) => references.origins.get(callId)?.tool,
+    find: callId => references.findWork(callId),
+  });
+  const read = { history: await outcomes.read(before), items: await outcomes.read(items) };
+  return { previous, references, ...read };
 }
 
 async function findPrevious(
@@ -397,11 +400,6 @@ function calledIn(items: readonly Item[], type: 'tool_call' | 'tool_result' = 't
 
 function missingOutputError(callId: string): ResponsesError {
   return invalid('input', 'tool_output_missing', `No tool output found for function call ${callId}.`);
-}
-
-function unknownCallError(callId: string): ResponsesError {
-  const message = `No tool call found for function call output with call_id ${callId}.`;
-  return invalid('input', 'tool_call_not_found', message);
 }
 
 function emptyInputError(name = 'input'): ResponsesError {

@@ -2,7 +2,7 @@ import type { CallResult } from '../../../machines/context.ts';
 import { mergeInheritance } from '../../../machines/ledger.ts';
 import type { Inheritance } from '../../../protocol/event.ts';
 import type { Item, ToolCallItem } from '../../../protocol/item.ts';
-import type { CompleteEvent } from '../answer/answer-event.ts';
+import { type CompleteEvent, isAsyncCall } from '../answer/answer-event.ts';
 import { blocksIn } from '../answer/turn-items.ts';
 import { type ItemPlace, readItemId, readResponseId } from '../answer/wire-ids.ts';
 import { type CompactionPlace, isUpstreamCompaction, markSummary } from '../request/compaction-items.ts';
@@ -15,7 +15,8 @@ import {
   shownItems,
   type VisibleResponses,
 } from '../runs/response-library.ts';
-import { type ExposedTool, isServerTool } from '../runs/response-spec.ts';
+import { type ExposedTool, isServerTool, toolNamed } from '../runs/response-spec.ts';
+import { type WorkCall, workIn } from './client-work.ts';
 
 /** The tool that a call in the input was made for. `modelName`: the name the model called, if that is stored. */
 export type CallOrigin = { tool: ExposedTool; modelName?: string };
@@ -114,6 +115,11 @@ export class References {
     const inherits = { tokens: 0, ledger, items: named.map(({ id }) => id) };
     this.inherits = this.inherits === undefined ? inherits : mergeInheritance(this.inherits, inherits);
     return named;
+  }
+
+  /** A call of the chain whose work the client does. */
+  async findWork(callId: string): Promise<WorkCall | undefined> {
+    return this.#previous && (await (await this.chain())?.workOf(callId));
   }
 
   chain(): Promise<ResponseChain | undefined> {
@@ -245,7 +251,8 @@ function itemsAt(
   const callId = calls[place]?.callId ?? '';
   const call = items.find(item => item.type === 'tool_call' && item.callId === callId);
   if (call?.type !== 'tool_call') return undefined;
-  if (kind === 'fc' || kind === 'ctc') return [call];
+  const isWork = calls[place]?.background === true;
+  if ((kind === 'fc' || kind === 'ctc') && !isWork) return [call];
   if (kind === 'mcpr') {
     const tool = run.tools.of(callId);
     const { name, label } = isServerTool(tool) ? tool : { name: call.name, label: '' };
@@ -276,6 +283,8 @@ export class ResponseChain {
   readonly #load: (runId: string) => Promise<RunResponses | undefined>;
   readonly #reaches = new Map<string, Reach>();
   readonly #inputs = new Map<string, Item>();
+  readonly #work = new Map<string, WorkCall | undefined>();
+  #worksRead = 0;
   #last: Reach | undefined;
   #isComplete = false;
 
@@ -297,6 +306,33 @@ export class ResponseChain {
   async inputNamed(id: string): Promise<Item | undefined> {
     while (!this.#inputs.has(id) && !this.#isComplete) await this.#extend();
     return this.#inputs.get(id);
+  }
+
+  /** By call id: the newest call that has it counts. `undefined` if it waits, or waited, for its output. */
+  async workOf(callId: string): Promise<WorkCall | undefined> {
+    while (!this.#work.has(callId)) {
+      const reach = [...this.#reaches.values()][this.#worksRead];
+      if (reach !== undefined) this.#readWork(reach);
+      else if (this.#isComplete) return undefined;
+      else await this.#extend();
+    }
+    return this.#work.get(callId);
+  }
+
+  #readWork(reach: Reach): void {
+    this.#worksRead += 1;
+    const { run } = reach;
+    const shown = [...shownItems(run)].filter(({ span }) => isWithin(reach, span));
+    for (const { span, shown: output } of shown.toReversed()) {
+      const work = workIn(inputOf(run, span), ({ name }) => toolNamed(span.spec.exposed, name));
+      for (const event of output) {
+        if (event.type !== 'call.given') continue;
+        const { call, as } = event;
+        const { callId, name } = call;
+        work.set(callId, isAsyncCall(call) ? { name, as, isOver: false } : undefined);
+      }
+      for (const [callId, call] of work) if (!this.#work.has(callId)) this.#work.set(callId, call);
+    }
   }
 
   async joins(other: ResponseChain): Promise<boolean> {

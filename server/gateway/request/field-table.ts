@@ -107,7 +107,6 @@ const openai = {
 };
 
 const callers = refused('programs of OpenAI run only functions here', [['direct']]);
-const async = refused('results come before the next turn', [false]);
 const cacheMark = hint('this API has no marks; the server sets its own');
 
 export const RESPONSES_FIELDS = {
@@ -136,11 +135,10 @@ export const RESPONSES_FIELDS = {
     reasoning_summary_delivery: hint('summaries are streamed as the provider sends them'),
   }),
   tools: usedPerType({
-    function: {
-      ...plain('type name description parameters strict defer_loading allowed_callers output_schema'),
-      async,
-    },
-    custom: { ...plain('type name description format defer_loading'), allowed_callers: callers, async },
+    function: plain(
+      'type name description parameters strict defer_loading async allowed_callers output_schema',
+    ),
+    custom: { ...plain('type name description format defer_loading async'), allowed_callers: callers },
     mcp: {
       ...plain('type server_label server_url authorization headers server_description allowed_tools'),
       ...plain('require_approval defer_loading connector_id'),

@@ -27,6 +27,7 @@ const functionTool = openFields({
   description: maybe(z.string()),
   parameters: maybe(object),
   strict: maybe(z.boolean()),
+  async: maybe(z.boolean()),
   allowed_callers: maybe(z.array(z.enum(['direct', 'programmatic'])).max(2)),
   defer_loading: maybe(z.boolean()),
   output_schema: maybe(object),
@@ -50,6 +51,7 @@ const customTool = openFields({
       'expected { "type": "text" } or { "type": "grammar", "syntax", "definition" }',
     ),
   ),
+  async: maybe(z.boolean()),
   defer_loading: maybe(z.boolean()),
 });
 export type CustomTool = z.infer<typeof customTool>;
@@ -201,7 +203,8 @@ export function assertTools(
       const message = `The built-in tool "${kind}" is declared twice.`;
       if (isTwice) throw invalid(named(at, 'type'), 'duplicate_tool', message);
     } else
-      for (const { name, namespace } of clientTools(tool)) {
+      for (const { name, namespace, tool: declared } of clientTools(tool)) {
+        assertAsync(declared, member => named(at, member));
         const key = JSON.stringify([namespace, name]);
         const message = `Two functions, custom tools or tools of the model have the name "${name}".`;
         if (names.has(key)) throw invalid(named(at, 'name'), 'duplicate_function', message);
@@ -209,6 +212,19 @@ export function assertTools(
       }
   }
   assertChoice(choice, tools);
+}
+
+/** A program of OpenAI's waits for the output of each call. */
+function assertAsync(tool: ClientTool['tool'], named: (member: string) => string): void {
+  if (tool.type !== 'function' || !isAsync(tool)) return;
+  if (tool.allowed_callers?.includes('programmatic') !== true) return;
+  const message = `'${named('async')}' is not supported for a tool that programs call: the function "${tool.name}".`;
+  throw invalid(named('async'), 'unsupported_parameter', message);
+}
+
+/** Whether the model goes on after a call of the tool, whose output the client may send with any later request. */
+export function isAsync(tool: ClientTool['tool']): boolean {
+  return (tool.type === 'function' || tool.type === 'custom') && tool.async === true;
 }
 
 export type ClientTool = { name: string; namespace?: string } & (
@@ -332,13 +348,14 @@ export function describeTool(tool: RequestTool): RequestTool {
   switch (tool.type) {
     case 'function': {
       const { type, name, description = null, parameters = null, strict = null } = tool;
-      const { allowed_callers, defer_loading, output_schema } = tool;
-      const more = omitNull({ allowed_callers, defer_loading, output_schema });
+      const { async, allowed_callers, defer_loading, output_schema } = tool;
+      const more = omitNull({ async, allowed_callers, defer_loading, output_schema });
       return { type, name, description, parameters, strict, ...more };
     }
     case 'custom': {
-      const { type, name, description, format, defer_loading } = tool;
-      return { type, name, ...omitNull({ description, defer_loading }), format: format ?? { type: 'text' } };
+      const { type, name, description, format, async, defer_loading } = tool;
+      const more = omitNull({ description, async, defer_loading });
+      return { type, name, ...more, format: format ?? { type: 'text' } };
     }
     case 'mcp':
       return describeServer(tool);

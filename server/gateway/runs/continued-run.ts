@@ -22,8 +22,9 @@ import { omitUndefined, toJson } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { oncePer } from '../../../protocol/once-per.ts';
 import { remember } from '../../remember.ts';
-import { isSameCall } from '../answer/answer-event.ts';
+import { isAsyncCall, isSameCall } from '../answer/answer-event.ts';
 import { readItemId, readResponseId } from '../answer/wire-ids.ts';
+import { isReceiptItem } from '../plan/client-work.ts';
 import { isOfModel } from '../plan/input-items.ts';
 import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-request.ts';
 import { eventsOf, type FoundResponse, type VisibleResponses } from './response-library.ts';
@@ -209,7 +210,7 @@ function saidIn(asked: readonly SentItem[]): string {
 
 function callsIn({ items, tool, ranHere }: SentItem): ClientCall[] {
   const isCustom = isCustomTool(tool);
-  return ranHere === true
+  return ranHere === true || items.some(isReceiptItem)
     ? []
     : items.flatMap(item => (item.type === 'tool_call' ? [{ ...item, isCustom }] : []));
 }
@@ -221,7 +222,9 @@ function givenIn(found: FoundResponse): { text: string; calls: ClientCall[] } {
       .map(event => (event.type === 'closed' && event.kind === 'message' ? event.text : ''))
       .join(''),
     calls: events.flatMap(event =>
-      event.type === 'call.given' ? [{ ...event.call, isCustom: event.as === 'custom_tool_call' }] : [],
+      event.type === 'call.given' && !isAsyncCall(event.call)
+        ? [{ ...event.call, isCustom: event.as === 'custom_tool_call' }]
+        : [],
     ),
   };
 }

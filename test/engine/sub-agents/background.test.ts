@@ -55,6 +55,36 @@ test('the model reads a receipt, goes on, and reads the outcomes of its backgrou
   expect(await replayRun(store, run.id)).toMatchObject({ equal: true });
 });
 
+test('a call of a client tool in the background has a receipt once it is allowed, and nothing waits for it', async () => {
+  const store = memory();
+  const agent = createAgent({
+    name: 'desk',
+    store,
+    model: scripted([calls('fetch', 'print'), { text: 'On their way.' }]),
+    tools: [
+      { ...clientTool('fetch'), background: true },
+      { ...clientTool('print', { approval: true }), background: true },
+    ],
+  });
+  const run = await agent.start('Print it.');
+  expect(await run.settled()).toMatchObject({ status: 'waiting', approvals: [{ name: 'print' }] });
+  expect(run.context.calls).toMatchObject([
+    { name: 'fetch', status: 'settled', result: { output: { status: 'started' } } },
+    { name: 'print', status: 'gated' },
+  ]);
+  await run.approve('call_0_1');
+  expect(await run.settled()).toMatchObject({
+    status: 'finished',
+    text: 'On their way.',
+    results: [
+      { callId: 'call_0_0', output: { status: 'started' }, isError: false },
+      { callId: 'call_0_1', output: { status: 'started' }, isError: false },
+    ],
+  });
+  expect(run.context.background).toEqual([]);
+  expect(await replayRun(store, run.id)).toMatchObject({ equal: true });
+});
+
 test('the work of a tool in the background is a run of its one call', async () => {
   const store = memory();
   const ran: string[] = [];
