@@ -206,12 +206,16 @@ async function isThere({ store, host, isDead, beside }: MigrateParts, runId: str
   return false;
 }
 
-/** Steps between agent versions apply only to the parent. A child of the current version only gets its new parent. */
+/**
+ * Steps between agent versions apply only to the parent, and to runs of one call, which are of its agent. A child of the
+ * current version only gets its new parent.
+ */
 async function stepsOfChild({ store, migrations }: MigrateParts, runId: string, start: JsonObject) {
   const report = await checkRun(store, runId);
-  if (report.opens) return [];
-  const general = migrations.filter(({ from }) => from.agent === undefined);
+  const isOwn = start.onlyCall !== undefined;
+  const general = migrations.filter(({ from }) => isOwn || from.agent === undefined);
   const steps = report.verdict === 'refused' ? null : findSteps(versionsOf(start), general);
+  if (report.opens) return isOwn ? (steps ?? []) : [];
   if (steps === null) throw versionMismatch(report);
   return steps;
 }

@@ -121,6 +121,8 @@ function renewDigests(events: readonly RunEvent[]): RunEvent[] {
   };
   return events.map(event => {
     switch (event.type) {
+      case 'run.started':
+        return event.onlyCall === undefined ? event : { ...event, onlyCall: renew(event.onlyCall) };
       case 'turn.completed':
       case 'turn.edited':
       case 'transcript.edited':

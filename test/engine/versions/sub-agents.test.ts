@@ -3,7 +3,10 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
 import { statusOf } from '../../../machines/status.ts';
+import { digestCall } from '../../../protocol/content/digest.ts';
+import { InDoubt } from '../../../protocol/error.ts';
 import type { RunEvent, RunStarted } from '../../../protocol/event.ts';
+import { textOf } from '../../../protocol/message.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -129,5 +132,87 @@ describe('a run that waits for a sub-agent', () => {
       details: { runId: childId, verdict: 'refused' },
     });
     expect((await older.list()).runs).toHaveLength(2);
+  });
+});
+
+describe('a run with work in the background', () => {
+  /** A shop that ships in the background, and whose clerk pays there behind an approval. */
+  function makeShop(store: Store, keys: string[], options: Partial<AgentOptions> = {}) {
+    const host = new ManualHost();
+    const clerk = createAgent({
+      name: 'clerk',
+      model: scripted([calls('pay'), { text: 'paid' }]),
+      tools: [makeTracedTool('pay', keys, { approval: true })],
+    });
+    const ship = makeTracedTool('ship', keys, {
+      background: true,
+      run: () => {
+        keys.push('ship');
+        throw new InDoubt('Perhaps.');
+      },
+    });
+    const agent = createAgent({
+      name: 'writer',
+      version: '1',
+      host,
+      store,
+      model: scripted([
+        calls(['ship', { to: 'Ann' }], ['clerk', { input: 'pay' }]),
+        ...['Started.', 'Told.', 'Told.', 'Told.'].map(text => ({ text })),
+      ]),
+      tools: [ship, clerk.asTool({ name: 'clerk', description: 'Pays.', background: true })],
+      migrations: [FROM_OLDER],
+      ...options,
+    });
+    return { agent, host };
+  }
+
+  /** The shop waits for an approval of its clerk, and for someone who knows whether it shipped. */
+  async function working() {
+    const store = memory();
+    const keys: string[] = [];
+    const { agent, host } = makeShop(store, keys);
+    const run = await agent.start('go', { runId: 'parent' });
+    expect(await host.settle(run.settled())).toMatchObject({ approvals: [{}], doubts: [{}] });
+    return store;
+  }
+
+  /** A step that gives the parcel another address. */
+  const READDRESSED = {
+    ...NEXT,
+    migrate: (events: readonly object[]) => JSON.parse(JSON.stringify(events).replaceAll('Ann', 'Bob')),
+  };
+
+  test.each<[string, () => Promise<Store>, Partial<AgentOptions>, string]>([
+    ['an older chart', async () => await writtenByOlder(await working()), {}, 'Ann'],
+    ['another version of its agent', working, { migrations: [READDRESSED], version: '2' }, 'Bob'],
+  ])('of %s is migrated with the runs that do it', async (_, makeStore, options, to) => {
+    const store = await makeStore();
+    const keys: string[] = [];
+    const { agent, host } = makeShop(store, keys, options);
+    const run = await agent.migrate('parent');
+    const settled = await host.settle(run.settled());
+    if (settled.status !== 'waiting') throw new Error(settled.status);
+    const [approval] = settled.approvals;
+    const [doubt] = settled.doubts;
+    expect([approval?.runId, doubt?.runId]).toEqual([
+      expect.stringMatching(/_m2$/),
+      expect.stringMatching(/_m2$/),
+    ]);
+    const ship = await store.get(doubt?.runId ?? '');
+    expect(ship?.agentVersion).toBe(options.version ?? '1');
+    expect(doubt).toMatchObject({ input: { to }, digest: digestCall('ship', { to }) });
+    await run.resolve(doubt?.callId ?? '', { happened: true, output: 'shipped' });
+    await run.approve(approval?.callId ?? '');
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'Told.' });
+    expect(keys).toHaveLength(1);
+    const outcomes = run.context.transcript.flatMap(item =>
+      item.type === 'message' && item.outcomeOf !== undefined ? [textOf(item)] : [],
+    );
+    expect(outcomes.toSorted()).toEqual([
+      'The background work of call call_0_0 (ship) has ended. Its result:\nshipped',
+      'The background work of call call_0_1 (clerk) has ended. Its result:\npaid',
+    ]);
+    expect((await store.list()).runs).toHaveLength(6);
   });
 });
