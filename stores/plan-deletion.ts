@@ -75,18 +75,23 @@ function stillNeeded(runId: string, reason: string, by: string[]): EngineError {
   );
 }
 
+/** The child runs that a run waits for, in calls or in the background, according to its journal or the part with `AWAITING`. */
 export function findAwaited(texts: Iterable<string>): ReadonlySet<string> {
   const byCall = new Map<string, string>();
+  const working = new Set<string>();
   for (const text of texts) {
-    const event = RELEVANT.test(text) ? readEvent(text) : undefined;
-    if (event?.type === 'tool.suspended') byCall.set(event.callId, event.childRunId);
+    if (!AWAITING.some(part => text.includes(part))) continue;
+    const event = readEvent(text);
+    if (event?.type === 'tool.suspended' && event.background !== undefined) working.add(event.childRunId);
+    else if (event?.type === 'tool.suspended') byCall.set(event.callId, event.childRunId);
     if (event?.type === 'result.received') byCall.delete(event.callId);
-    if (event?.type === 'message.received' && event.from !== undefined) byCall.delete(event.from.callId);
+    if (event?.type === 'message.received' && event.from !== undefined) working.delete(event.from.runId);
   }
-  return new Set(byCall.values());
+  return new Set([...byCall.values(), ...working]);
 }
 
-const RELEVANT = /"(?:tool\.suspended|result\.received|message\.received)"/;
+/** Of the JSON of events that begin or end such a wait. Messages of people have no "from". */
+export const AWAITING = ['"tool.suspended"', '"result.received"', '"from":{'] as const;
 
 /** How many runs one commit checks: other processes wait for the commit. */
 const BATCH = 50;

@@ -33,6 +33,7 @@ import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text
 import { assertUndriven, leaseOf } from '../../stores/lease.ts';
 import { choose, readListFilter, WHOLE } from '../../stores/list-query.ts';
 import {
+  AWAITING,
   findAwaited,
   type Kinship,
   planDeletion,
@@ -460,7 +461,7 @@ async function readKinship(calls: RestateCalls): Promise<Kinship> {
 async function readAwaited(calls: RestateCalls): Promise<Map<string, ReadonlySet<string>>> {
   const rows = await calls.query(
     `select service_key, key, value_utf8 from state where service_name = '${RUN_OBJECT}' and key like 'entry %'
-     and (value_utf8 like '%"tool.suspended"%' or value_utf8 like '%"result.received"%')`,
+     and (${AWAITING.map(part => `value_utf8 like '%${part}%'`).join(' or ')})`,
   );
   const entries = rows.map(({ service_key, key, value_utf8 }) => ({
     runId: String(service_key),

@@ -108,6 +108,21 @@ export const removalChecks: Checks = {
       assert.deepEqual(await store.delete('x', { now: 5000 }), ['x', 'y']);
       assert.ok(await hasRun(store, 'fork of x'));
     },
+  'a run whose background work a fork waits for is deleted once the fork has the outcome': async store => {
+    const work = (childRunId: string) => ({ ...suspend('call', childRunId), background: {} });
+    const outcome = (runId: string) => ({ ...receive('done'), from: { callId: 'call', runId } });
+    const events = [work('b'), work('c')];
+    await store.create(begin('a'), undefined, { events, status: 'waiting' });
+    for (const child of ['b', 'c']) await store.create(beginChild(child, 'a'));
+    const fork = begin('fork', { forkOf: { runId: 'a', at: 3 } });
+    await store.create(fork, undefined, { events, status: 'waiting' });
+    await rejectsWith('refused', store.delete('a', { now: 5000 }));
+    await store.append('fork', { after: 3, input: true }, [outcome('c')], WAITING);
+    await rejectsWith('refused', store.delete('a', { now: 5000 }));
+    await store.append('fork', { after: 4, input: true }, [outcome('b')], WAITING);
+    assert.deepEqual((await store.delete('a', { now: 5000 })).toSorted(), ['a', 'b', 'c']);
+    assert.ok(await hasRun(store, 'fork'));
+  },
   'a redaction replaces entries, appends its own event, and keeps the other entries': async store => {
     const events = [receive('two'), receive('three'), settleAll('c', 'four')];
     const rest = { events, status: 'waiting' } as const;

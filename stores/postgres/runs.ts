@@ -1,7 +1,7 @@
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
 import { type ListQuery, threadKeyIn } from '../list-query.ts';
-import type { Kinship, Waiting } from '../plan-deletion.ts';
+import { AWAITING, type Kinship, type Waiting } from '../plan-deletion.ts';
 import { missingRun } from '../run-record.ts';
 import { sumOfSnapshot } from '../sql/checksum.ts';
 import {
@@ -134,7 +134,7 @@ async function readWaiting(query: Transaction): Promise<Waiting[]> {
   const rows = await query(
     `SELECT r.run_id, a.json FROM @runs r JOIN @appends a USING (run)
      WHERE r.status IN ('running', 'waiting')
-       AND (position('"tool.suspended"' IN a.json) > 0 OR position('"result.received"' IN a.json) > 0)
+       AND (${AWAITING.map(part => `position('${part}' IN a.json) > 0`).join(' OR ')})
      ORDER BY a.run, a.seq`,
   );
   return toWaiting(rows);

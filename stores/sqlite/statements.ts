@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { AWAITING } from '../plan-deletion.ts';
 
 /** The number through the index of ids, then the row: a damaged index is detected, because `run_id` is read from the row. */
 const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)';
@@ -98,7 +99,7 @@ const SQL = {
   suspensions: `SELECT run_id, json FROM runs JOIN appends
       ON appends.place > (runs.run << 32) AND appends.place < (runs.run + 1) << 32
     WHERE status IN ('running', 'waiting')
-      AND (instr(json, '"tool.suspended"') > 0 OR instr(json, '"result.received"') > 0)
+      AND (${AWAITING.map(part => `instr(json, '${part}') > 0`).join(' OR ')})
     ORDER BY appends.place`,
   blobsOfRun: 'SELECT digest FROM run_blobs WHERE run = ?',
   unreferBlob: 'DELETE FROM run_blobs WHERE run = ? AND digest = ?',

@@ -99,7 +99,7 @@ export class RestateStandIn {
               ];
               const rows = [...state].map(([key, value_utf8]) => ({ service_key, key, value_utf8 }));
               const isWanted = (key: string) =>
-                sql.includes("key = 'meta'") ? key === 'meta' : key !== 'meta';
+                sql.includes("key = 'meta'") ? key === 'meta' : key.startsWith('entry ');
               return service === RUN_OBJECT ? rows.filter(({ key }) => isWanted(key)) : [];
             }),
     };
