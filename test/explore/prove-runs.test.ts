@@ -467,3 +467,28 @@ describe('what becomes of a group', () => {
     ]);
   });
 });
+
+it('runs whose work goes on in the background are one group, and the runs that do it another', async () => {
+  const store = memory();
+  const ship = tool({
+    name: 'ship',
+    description: 'Ships.',
+    input: z.object({ cents: z.number() }),
+    background: true,
+    run: () => {
+      throw new InDoubt('perhaps');
+    },
+  });
+  const turns = [{ toolCalls: [{ name: 'ship', arguments: { cents: 1 } }] }, { text: 'On its way.' }];
+  for (let runs = 0; runs < 3; runs += 1) await add(store, turns, { tools: [lookup, ship] });
+  const groups = await prove(store, { tools: [lookup, ship] }, {}, { maxStates: 3_000 });
+  expect(groups).toMatchObject([
+    { count: 3, state: 'resting.inDoubt', calls: ['doubted ship'], verdict: 'continues', complete: true },
+    { count: 3, state: 'resting.awaitingResults', calls: [], verdict: 'continues' },
+  ]);
+  const without = await prove(store, { tools: [lookup] });
+  expect(without.map(({ state, verdict, why }) => [state, verdict, why])).toEqual([
+    ['resting.inDoubt', 'stops', 'an open call of ship cannot run: the agent has no such tool'],
+    ['resting.awaitingResults', 'continues', undefined],
+  ]);
+});

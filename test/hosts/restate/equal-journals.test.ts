@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Run, type Settled } from '../../../agent/index.ts';
@@ -20,6 +21,12 @@ const approveAll = async (run: Run, settled: Settled) => {
   if (settled.status !== 'waiting') return;
   for (const call of settled.approvals) await run.approve(call, { by: 'ann' });
 };
+/** After the turn that follows the receipt. */
+async function later<Value>(value: Value): Promise<Value> {
+  await sleep(300);
+  return value;
+}
+
 const tools = () => [
   makeTool('read', { sideEffect: 'none' }),
   makeTool('pay', { approval: true }),
@@ -86,6 +93,19 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
           }),
         ],
       }),
+  },
+  'work in the background': {
+    make: () =>
+      agentOf([calls('ship'), { text: 'On its way.' }, { text: 'Done.' }], {
+        tools: [makeTool('ship', { background: true, run: async () => await later('shipped') })],
+      }),
+  },
+  'work of a sub-agent in the background that waits for a person': {
+    make: () =>
+      agentOf([calls(['delegate', { input: 'pay' }]), { text: 'On its way.' }, { text: 'Done.' }], {
+        tools: [payer().asTool({ name: 'delegate', description: 'Pays.', background: true })],
+      }),
+    act: approveAll,
   },
 };
 
