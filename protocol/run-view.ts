@@ -203,6 +203,8 @@ export type RunView = RunSummary & {
   open: (JsonOpenItem | OpenPause)[];
   /** This run's own calls without a result. */
   calls: JsonCall[];
+  /** What its calls have started and whose outcome is not there yet, each with the run that works. */
+  background: { callId: string; name: string; runId: string }[];
   /** The process that drives the run, and the end of its lease (ms since the epoch). */
   driver: { host: string; pid: number; until: number } | null;
   /** This run's own transcript, after the text filters. */

@@ -255,7 +255,7 @@ export function progressOf(state: ChartState): Progress {
   if (usage !== null && usage.cachedInputTokens !== null)
     progress.cached = { tokens: usage.cachedInputTokens, of: usage.inputTokens };
   if (next !== null) progress.why = next.why.slice(0, LONGEST_WHY);
-  if (state.hasTag('rest') && (context.open > 0 || context.review !== null))
+  if (state.hasTag('rest') && (context.open > 0 || context.review !== null || next?.type === 'awaitResults'))
     progress.waitsFor = listAwaited(context);
   if (state.status === 'active') return progress;
   progress.endedAt = context.now;
@@ -264,7 +264,11 @@ export function progressOf(state: ChartState): Progress {
   return progress;
 }
 
-function listAwaited({ calls, review }: Context): NonNullable<Progress['waitsFor']> {
+function listAwaited({ calls, review, background, open }: Context): NonNullable<Progress['waitsFor']> {
+  if (open === 0 && review === null)
+    return background
+      .map(({ callId, name, childRunId: runId }) => ({ type: 'result' as const, callId, name, runId }))
+      .slice(0, MOST_AWAITED);
   if (review !== null) return [{ type: 'review', callId: review.id, name: 'answer' }];
   const awaited = calls.flatMap(({ callId, name, childRunId, status }) => {
     const type = OPEN_KINDS[status];

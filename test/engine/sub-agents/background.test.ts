@@ -166,6 +166,10 @@ test('what the work waits for is open in the run, and decided there', async () =
   const run = await agent.start('Pay.');
   const waiting = await run.settled();
   expect(waiting.status === 'waiting' && waiting.approvals).toMatchObject([{ name: 'pay' }]);
+  const [work] = run.context.background;
+  expect((await agent.store.get(run.id))?.waitsFor).toEqual([
+    { type: 'result', callId: 'call_0_0', name: 'clerk', runId: work?.childRunId },
+  ]);
   expect(run.context.next).toMatchObject({
     type: 'awaitResults',
     why: 'waiting for the background work of 1 call of clerk',
