@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Run, type Settled } from '../../../agent/index.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
@@ -163,4 +163,22 @@ describe('a run on Restate has the journal of the durable engine', () => {
       expect(await journalOf(found.run)).toEqual(await journalOf(expected.run));
     },
   );
+});
+
+it('work in the background on Restate is cancelled with its run', async () => {
+  const make = () =>
+    agentOf([calls(['delegate', { input: 'pay' }]), { text: 'On its way.' }], {
+      tools: [payer().asTool({ name: 'delegate', description: 'Pays.', background: true })],
+    });
+  const restate = new RestateStandIn();
+  serveOn(restate, [make()]);
+  const run = await hostedOn(restate, make()).start('Go.');
+  expect((await run.settled()).status).toBe('waiting');
+  await run.cancel({ reason: 'no more' });
+  expect((await run.settled()).status).toBe('cancelled');
+  const { store } = run.source;
+  const [child] = (await store.list({ parent: run.id })).runs;
+  expect(child?.agent).toBe('payer');
+  await vi.waitFor(async () => expect((await store.get(child?.runId ?? ''))?.status).toBe('cancelled'));
+  expect(restate.faults).toEqual([]);
 });
