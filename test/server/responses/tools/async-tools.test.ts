@@ -1,10 +1,13 @@
 import type OpenAI from 'openai';
 import type { ResponseInput } from 'openai/resources/responses/responses';
 import { describe, expect, it } from 'vitest';
+import { readJournal } from '../../../../engine/journal/read-journal.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
+import { serveRuns } from '../../../../server/serve.ts';
 import { memory } from '../../../../stores/memory.ts';
+import { ClientSocket } from '../../../support/responses/client-socket.ts';
 import { DIALECTS, DialectProvider } from '../../../support/responses/dialect-provider.ts';
-import { Gateway } from '../../../support/responses/gateway.ts';
+import { endOf, Gateway, runOf } from '../../../support/responses/gateway.ts';
 import { gatewayOn } from '../../../support/responses/gateway-on.ts';
 
 type Tool = OpenAI.Responses.FunctionTool | OpenAI.Responses.CustomTool;
@@ -258,6 +261,117 @@ it('takes async custom tools', async () => {
     { type: 'message' },
   ]);
 });
+
+it('is told of its output over a WebSocket, with store: false', async () => {
+  const model = DIALECTS.chat;
+  provider.play(PRINTING, { text: 'Printing.' }, { text: 'Yes.' }, { text: 'Printed.' });
+  const served = new Gateway({}, { store: memory() });
+  const serving = await serveRuns(served.app, { host: '127.0.0.1', port: 0 });
+  const socket = await ClientSocket.open(`${serving.url}/v1/responses`);
+  const create = async (input: object[], after?: { id: string }) => {
+    const previous = after === undefined ? {} : { previous_response_id: after.id };
+    return endOf(await socket.create({ model, store: false, tools: [PRINT], input, ...previous }));
+  };
+  const first = await create([ASKED]);
+  const [call] = first.output;
+  const answer = { type: 'function_call_output', call_id: call?.call_id, output: 'ok, 1 page' };
+  const second = await create([{ role: 'user', content: 'Are you there?' }], first);
+  const third = await create([answer], second);
+  expect(third.output).toMatchObject([{ content: [{ text: 'Printed.' }] }]);
+  expect(told()).toContain('The background work of call');
+  const again = await socket.create({
+    ...{ model, store: false, tools: [PRINT], input: [answer], previous_response_id: third.id },
+  });
+  expect(again.at(-1)).toMatchObject({ type: 'error', error: { code: 'tool_call_not_found' } });
+  socket.close();
+  await serving.close();
+  await served.close();
+});
+
+it.each(dialects)('takes async members of a namespace, with a provider of the dialect %s', async dialect => {
+  const own = dialect === 'responses' ? 'print' : 'press__print';
+  const namespace = dialect === 'responses' ? { namespace: 'press' } : {};
+  const made = { type: 'function_call', call_id: 'call_n', name: own, arguments: '{}', ...namespace };
+  const turn =
+    dialect === 'responses'
+      ? { items: [{ ...made, id: 'fc_1' }] }
+      : { calls: [{ name: own, arguments: {} }] };
+  provider.play(turn, { text: 'Printing.' }, { text: 'Printed.' });
+  const tools = [{ type: 'namespace' as const, name: 'press', description: 'The press.', tools: [PRINT] }];
+  const asked = { model: DIALECTS[dialect], tools: tools as OpenAI.Responses.Tool[] };
+  const first = await client.responses.create({ ...asked, input: [ASKED] });
+  expect(first.output).toMatchObject([
+    { type: 'function_call', name: 'print', namespace: 'press', async: true },
+    { type: 'message' },
+  ]);
+  expect(JSON.stringify(provider.requests)).not.toContain('async');
+  const [call] = callsIn(first);
+  if (call === undefined) throw new Error('no call');
+  const answered = { previous_response_id: first.id, input: [outputFor(call, 'ok, 1 page')] };
+  expect((await client.responses.create({ ...asked, ...answered })).output_text).toBe('Printed.');
+  expect(told()).toContain('ok, 1 page');
+  const history = [ASKED, ...returned(first), outputFor(call, 'ok, 1 page')];
+  expect((await client.responses.create({ ...asked, input: history })).status).toBe('completed');
+  expect(told()).toContain('ok, 1 page');
+});
+
+it('refuses an async function that an item declares, by name', async () => {
+  const added = { type: 'additional_tools', role: 'developer', tools: [PRINT] };
+  const refused = await gateway.refused({ model: DIALECTS.chat, input: [ASKED, added] });
+  expect(refused).toMatchObject({ status: 400, param: 'input[1].tools[0].async' });
+});
+
+it('has its output after a compaction of the responses before', async () => {
+  const model = DIALECTS.chat;
+  provider.play(PRINTING, { text: 'Printing.' }, { text: 'A summary.' }, { text: 'Yes.' });
+  const usual = provider.usageOf;
+  provider.usageOf = () => ({ input: 5000, output: 5, cached: 0, reasoning: 0 });
+  const context_management = [{ type: 'compaction' as const, compact_threshold: 1000 }];
+  const asked = { model, tools: [PRINT], context_management };
+  const first = await client.responses.create({ ...asked, input: [ASKED] });
+  const [call] = callsIn(first);
+  if (call === undefined) throw new Error('no call');
+  const input = [{ role: 'user' as const, content: 'Are you there?' }];
+  const second = await client.responses.create({ ...asked, input, previous_response_id: first.id });
+  expect(second.output.map(({ type }) => type)).toContain('compaction');
+  const output = [outputFor(call, 'ok, 1 page')];
+  await client.responses.create({ ...asked, input: output, previous_response_id: second.id });
+  expect(told()).toContain(outcome(call));
+  expect(told()).toContain('<conversation-summary>');
+  expect(told()).not.toContain('tool_calls');
+  provider.usageOf = usual;
+});
+
+it.each([true, false])(
+  'has its output beside an approval that waits, with a decision: %s',
+  async isDecided => {
+    const served = new Gateway(
+      {
+        m: [
+          { toolCalls: [{ name: 'print' }, { name: 'echo', arguments: { text: 'hi' } }] },
+          { text: 'Done.' },
+        ],
+      },
+      { config: folder => ({ mcp_servers: { desk: folder.server({ require_approval: 'always' }) } }) },
+    );
+    const tools = [PRINT, { type: 'mcp', server_label: 'desk' }];
+    const first = await served.create({ model: 'm', input: [ASKED], tools });
+    expect(first.output.slice(1)).toMatchObject([
+      { type: 'function_call', name: 'print', async: true },
+      { type: 'mcp_approval_request', name: 'echo' },
+    ]);
+    const [, call, asked] = first.output;
+    const answer = { type: 'function_call_output', call_id: call?.call_id, output: 'ok, 1 page' };
+    const approval = { type: 'mcp_approval_response', approval_request_id: asked?.id, approve: true };
+    const input = isDecided ? [answer, approval] : [answer];
+    const second = await served.create({ model: 'm', input, tools, previous_response_id: first.id });
+    expect(second.output.at(-1)).toMatchObject({ content: [{ text: 'Done.' }] });
+    expect(served.folder.calls()).toEqual(isDecided ? ['echo'] : []);
+    const items = JSON.stringify(await readJournal(served.store, runOf(first)));
+    expect(items).toContain('The background work of call');
+    await served.close();
+  },
+);
 
 it('refuses an async function that programs call, by name', async () => {
   const tool: Tool = { ...PRINT, allowed_callers: ['direct', 'programmatic'] };
