@@ -143,11 +143,9 @@ export const runViewSchema = runSummaryFields.extend({
     description: 'What the run waits for: its own calls or answer, then those of the runs of its sub-agents.',
   }),
   calls: z.array(unsettledCallSchema).meta({ description: "This run's own calls without a result." }),
-  background: z
-    .array(z.object({ callId: z.string(), name: z.string(), runId: z.string() }))
-    .meta({
-      description: 'Work in the background without an outcome so far, each with the run that does it.',
-    }),
+  background: z.array(z.object({ callId: z.string(), name: z.string(), runId: z.string() })).meta({
+    description: 'Work in the background without an outcome so far, each with the run that does it.',
+  }),
   driver: z
     .object({ host: z.string(), pid: z.number().int(), until: z.number() })
     .nullable()

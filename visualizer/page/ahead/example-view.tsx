@@ -63,6 +63,7 @@ export function runOf({ past, path, of: title }: Example): EmbeddedRun {
     settled: null,
     open: [],
     calls: [],
+    background: [],
     driver: null,
     transcript: [],
     createdAt: context?.startedAt ?? 0,
