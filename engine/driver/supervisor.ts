@@ -25,6 +25,10 @@ type Stage =
   | { type: 'driving'; driver: Driver; done: Promise<DriveOutcome> }
   | { type: 'failed'; error: unknown };
 
+/** When the end of a run is delivered again to a parent that does not wait for it yet, in ms: first, and at last. */
+const EARLY_MS = 20;
+const LATEST_MS = 1280;
+
 /** Decides when this process drives a run: claims it, drives it until it rests, and wakes it when a timer is due. */
 export class Supervisor implements RunSupervisor {
   readonly #options: RunOptions;
@@ -323,7 +327,13 @@ export class Supervisor implements RunSupervisor {
     if (parent === null || !hasEnded(state) || isAwaited?.() === true) return;
     const settled = describeNow(state, this.#options);
     if (settled === null || settled.status === 'waiting') return;
-    if (!(await deliverToParent({ store, host }, state.context, settled))) return;
+    let outcome = await deliverToParent({ store, host }, state.context, settled);
+    // Later still, the parent looks itself, once it rests.
+    for (let waitMs = EARLY_MS; outcome === 'early' && waitMs <= LATEST_MS; waitMs *= 4) {
+      await sleep(host, waitMs);
+      outcome = await deliverToParent({ store, host }, state.context, settled);
+    }
+    if (outcome !== 'delivered') return;
     const waiting = this.#drives.waiting(parent.runId);
     if (waiting !== undefined) return await waiting.goOn();
     await (await openParent?.(parent.runId))?.settled();

@@ -171,20 +171,21 @@ function ignoreUnknown(error: unknown): undefined {
   return undefined;
 }
 
-/** Delivers the result of a child to its parent's journal. Returns false if the parent does not wait for it (yet). */
+/** Delivers the result of a child to its parent's journal. `early`: the parent is about to say that it waits for it. */
 export async function deliverToParent(
   where: Stored,
   child: Context,
   settled: Exclude<Settled, { status: 'waiting' }>,
-): Promise<boolean> {
+): Promise<'delivered' | 'early' | 'unwanted'> {
   const { parent } = child;
-  if (parent === null) return false;
+  if (parent === null) return 'unwanted';
   const log = await loadLog(where, parent.runId);
   const { context } = log.state;
-  const call = suspendedCalls(context).find(({ callId }) => callId === parent.callId);
-  if (call?.childRunId !== child.runId || hasEnded(log.state)) return false;
+  if (hasEnded(log.state)) return 'unwanted';
+  const call = suspendedCalls(context).find(({ childRunId }) => childRunId === child.runId);
+  if (call === undefined) return isAwaitedBy(context, parent.callId) ? 'early' : 'unwanted';
   const command = await resultOf(where, context, call, child, settled);
-  return (await log.put([() => command])).accepted;
+  return (await log.put([() => command])).accepted ? 'delivered' : 'unwanted';
 }
 
 /** Returns the command that cancels a run: a request, if another process drives it and has time left to handle it. */

@@ -23,7 +23,7 @@ import { readInbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
 import { sendNotes } from './reading/read-notes.ts';
-import { deleteThread, listThreads, showThread } from './reading/read-threads.ts';
+import { answerThread, deleteThread, listThreads } from './reading/read-threads.ts';
 import { readRegressions } from './regressions/read-regressions.ts';
 import { type RouteParts, type RunRequest, viewHeld, viewStored } from './route-parts.ts';
 import { findRecord, whileHeld } from './run-registry.ts';
@@ -90,7 +90,7 @@ export function runsHandlers(
     'GET /runs/:id/export': ofRun((c, record, { query }) => sendExport(c, record, query, parts)),
     'GET /runs/:id/share': ofRun((c, record, { query }) => sendShared(c, record, query, parts)),
     'GET /threads': (c, { query }) => listThreads(c, query, parts),
-    'GET /threads/:id': (c, { params, query }) => showThread(c, params.id, query, parts),
+    'GET /threads/:id': (c, { params, query }) => answerThread(c, params.id, query, parts),
     'DELETE /threads/:id': (c, { params, query }) => deleteThread(c, params.id, query, parts),
     'GET /inbox': (c, { query }) => readInbox(c, query, parts.inbox),
     'GET /notes': (c, { query }) => sendNotes(c, store, query),

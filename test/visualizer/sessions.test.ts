@@ -100,7 +100,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     const messages = await conversation.locator('.block').allInnerTexts();
     expect(messages).toEqual(['Hi there', 'Hello, ada.', AGAIN, 'Still here.']);
     expect((await page.locator('main .facts').innerText()).replaceAll(/\s+/g, ' ')).toMatch(
-      /Thread c1 Labels user=ada Turns 2/,
+      /Thread c1 Turns 2/,
     );
     const runs = page.getByRole('region', { name: 'Runs' }).getByRole('link');
     expect(await runs.count()).toBe(2);

@@ -23,7 +23,10 @@ function commandOf(run: Run, event: Exclude<RecordedInput, { type: 'transcript.e
 }
 
 /** What became of a call in the run itself: its result, its doubt, or that its work has begun in the background. */
-export type Outcome = Extract<RecordedEvent, { type: 'tool.settled' | 'tool.doubted' | 'tool.suspended' }>;
+export type CallOutcome = Extract<
+  RecordedEvent,
+  { type: 'tool.settled' | 'tool.doubted' | 'tool.suspended' }
+>;
 
 /** What a person or a client gave a recorded run, or work in the background. */
 export type RecordedInput = Extract<RecordedEvent, { type: InputEvent['type'] }>;

@@ -75,7 +75,7 @@ export async function listThreads(
   return c.json({ threads, ...omitUndefined({ next }) });
 }
 
-export async function showThread(
+export async function answerThread(
   c: Context<RunsEnv>,
   id: string,
   query: z.output<typeof threadQuery>,

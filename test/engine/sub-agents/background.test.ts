@@ -329,3 +329,24 @@ test('results have the type of the receipt', async () => {
   expectTypeOf(result.output).toEqualTypeOf<BackgroundReceipt>();
   expect(result.output.status).toBe('started');
 });
+
+test.each([0, 60])(
+  'a run that goes on reads an outcome with its next turn, after %i ms of work',
+  async ms => {
+    const wait = (time: number) => new Promise(resolve => setTimeout(resolve, time));
+    const slow = makeTool('look', { sideEffect: 'none', run: () => wait(150) });
+    const { agent } = shopWith(
+      { run: () => (ms === 0 ? 'shipped' : wait(ms)) },
+      {
+        model: scripted([calls('ship'), calls('look'), calls('look'), { text: 'Done.' }, { text: 'Done.' }]),
+      },
+    );
+    const ship = makeTool('ship', { background: true, run: () => (ms === 0 ? 'shipped' : wait(ms)) });
+    const run = await createAgent({ ...agent.options, tools: [ship, slow] }).start('Ship it.');
+    await run.settled();
+    const kinds = run.context.transcript.map(item =>
+      item.type === 'message' ? (item.outcomeOf ? 'outcome' : item.role) : item.type,
+    );
+    expect(kinds.indexOf('outcome')).toBeLessThan(kinds.lastIndexOf('tool_call'));
+  },
+);

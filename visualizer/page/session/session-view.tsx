@@ -116,7 +116,7 @@ async function readCopy(source: PageSource, { runId, at }: NonNullable<RunSummar
   return { turns, tokens: of + outputTokens, cost, activeMs, ...cached };
 }
 
-function listFacts(all: readonly Used[], shown: RunView | null): Fact[] {
+export function listFacts(all: readonly Used[], shown: RunView | null): Fact[] {
   const sum = (of: (run: Used) => number) => all.reduce((total, run) => total + of(run), 0);
   const tools = Map.groupBy(shown?.transcript.filter(isCall) ?? [], ({ name }) => name);
   const used = [...tools].map(([name, calls]) => `${name} ×${calls.length}`);

@@ -1,23 +1,17 @@
 // A thread: its conversation, and the runs that it is made of.
 
 import type { Item } from '../../../protocol/item.ts';
-import { formatCost } from '../../../protocol/listing/cost.ts';
 import { useTitle } from '../app/router.ts';
 import { type RunSummary, requestServer } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
-import { formatDuration, formatNumber, showSafe } from '../render/format.ts';
+import { showSafe } from '../render/format.ts';
 import { StatusBadge } from '../ui/button.tsx';
-import { type Fact, Facts, ProblemText, Safe } from '../ui/text.tsx';
-import { Conversation, RunLinks } from './session-view.tsx';
+import { Facts, ProblemText, Safe } from '../ui/text.tsx';
+import { Conversation, listFacts, RunLinks } from './session-view.tsx';
 
 /** As `GET /threads/ID` answers. */
-type ThreadAnswer = {
-  labels: Record<string, string>;
-  messages: Item[];
-  runs: RunSummary[];
-  totals: { turns: number; tokens: number; cost: number; activeMs: number };
-};
+type ThreadAnswer = { messages: Item[]; runs: RunSummary[] };
 
 export function ThreadView({ source, path, id }: { source: PageSource; path: string; id: string }) {
   const { answer, problem, again } = useRead(() => requestServer<ThreadAnswer>(path), [path]);
@@ -35,21 +29,9 @@ export function ThreadView({ source, path, id }: { source: PageSource; path: str
         <Safe text={title} /> {latest && <StatusBadge status={latest.status} />}
       </h1>
       <ProblemText text={problem} />
-      {answer && <Facts class="facts" of={listFacts(id, answer)} />}
+      {answer && <Facts class="facts" of={[['Thread', showSafe(id)], ...listFacts(runs, null)]} />}
       {answer && <Conversation key={path} items={messages} />}
       {runs.length > 0 && <RunLinks title="Runs" runs={runs.toReversed()} />}
     </main>
   );
-}
-
-function listFacts(id: string, { labels, totals }: ThreadAnswer): Fact[] {
-  const named = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
-  return [
-    ['Thread', showSafe(id)],
-    named.length > 0 && ['Labels', showSafe(named.join(', '))],
-    ['Turns', formatNumber(totals.turns)],
-    ['Tokens', formatNumber(totals.tokens)],
-    totals.cost > 0 && ['Cost', formatCost(totals.cost)],
-    ['At work', formatDuration(totals.activeMs)],
-  ];
 }
