@@ -24,7 +24,7 @@ import type { SideEffect, Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { SEARCH_TOOL } from '../../tools/search-tools.ts';
 import { asOutcome, HAND_OFF, handOffTool } from './hand-off-tool.ts';
 import { backgroundTool, PlayedWork } from './played-work.ts';
-import { type CallOutcome, type RecordedInput, repeatInput } from './repeat-input.ts';
+import { type OutcomeEvent, type RecordedInput, repeatInput } from './repeat-input.ts';
 import { MODEL, Stage, StageHost, sourceOf } from './stage.ts';
 
 /** What plays a recorded run, and as which run. */
@@ -157,7 +157,7 @@ export function limitsToPlay(
 }
 
 /** `go`: a model may answer, and a tool may execute. */
-type Fulfilment = 'go' | CallOutcome;
+type Fulfilment = 'go' | OutcomeEvent;
 
 function notifyOfEntries(stage: Stage<Fulfilment>): DriveWatcher {
   const receive = (happening: RunHappening) => {
@@ -210,7 +210,7 @@ export function playedTool(
 }
 
 /** Returns the recorded output of a call. Throws what it threw. */
-export function repeatOutcome(event: Exclude<CallOutcome, { type: 'tool.suspended' }>): unknown {
+export function repeatOutcome(event: Exclude<OutcomeEvent, { type: 'tool.suspended' }>): unknown {
   if (event.type === 'tool.doubted') throw new InDoubt(event.reason);
   if (!event.isError) return event.output;
   throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
@@ -229,12 +229,12 @@ function callIdIn(event: RecordedEvent): string | undefined {
   return 'callId' in event ? event.callId : undefined;
 }
 
-function isOfCall(event: RecordedEvent): event is CallOutcome | CallInput {
+function isOfCall(event: RecordedEvent): event is OutcomeEvent | CallInput {
   return callIdIn(event) !== undefined;
 }
 
 /** What was recorded of a call, in order, or what is left of it for an equal call. */
-type Due = { outcomes: CallOutcome[]; inputs: CallInput[] };
+type Due = { outcomes: OutcomeEvent[]; inputs: CallInput[] };
 
 /** What equal calls give once more. */
 function lastOf(equal: readonly Due[]): Due {
@@ -250,7 +250,7 @@ type RecordedCall = Due & { sideEffect: SideEffect; isTaken: boolean };
 
 type ScriptEvent =
   | RecordedInput
-  | CallOutcome
+  | OutcomeEvent
   | Extract<RecordedEvent, { type: 'turn.completed' | 'timer.fired' }>;
 
 /** The played run decides the rest itself. */
@@ -292,7 +292,7 @@ class Player {
   readonly #events: readonly RecordedEvent[];
   readonly #script: ScriptEvent[];
   /** The answers of sub-agents to messages that were handed on to them. */
-  readonly #handedOn: CallOutcome[] = [];
+  readonly #handedOn: OutcomeEvent[] = [];
   /** The events of the script that were taken; what belongs to a call may still be due. */
   readonly #passed = new Set<ScriptEvent>();
   /** The calls that wait for an outcome which the recording does not have. */
@@ -363,7 +363,7 @@ class Player {
   /** Does what comes next, if it can be done now. */
   async #act(isBusy: boolean): Promise<boolean> {
     for (const call of this.#parts.run.context.calls) await this.#assign(call);
-    const canCome = (event: CallOutcome | CallInput) => !isBusy || event.type !== 'message.received';
+    const canCome = (event: OutcomeEvent | CallInput) => !isBusy || event.type !== 'message.received';
     if (await this.#giveDues(event => this.#passed.has(event) && canCome(event))) return true;
     const [event] = this.#script;
     if (event !== undefined && (await this.#take(event, isBusy))) {
@@ -389,7 +389,7 @@ class Player {
     const equal = [...(this.#byKey.get(key) ?? [])];
     const free = equal.find(({ isTaken }) => !isTaken);
     if (free !== undefined) free.isTaken = true;
-    const fits = ({ type }: CallOutcome | CallInput) =>
+    const fits = ({ type }: OutcomeEvent | CallInput) =>
       background === true
         ? type !== 'tool.settled'
         : type !== 'tool.suspended' && type !== 'message.received';
@@ -469,7 +469,7 @@ class Player {
   }
 
   /** What is recorded of a call and was not given yet: its next outcome, and the next that people or clients gave. */
-  #nextOf({ callId }: OpenCall): (CallOutcome | CallInput)[] {
+  #nextOf({ callId }: OpenCall): (OutcomeEvent | CallInput)[] {
     const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
     return [...outcomes.slice(0, 1), ...inputs.slice(0, 1)];
   }
@@ -481,13 +481,13 @@ class Player {
     return [...calls, ...earlier.map(({ callId }) => ({ callId, status: 'settled' as const }))];
   }
 
-  #isReadyFor(call: OpenCall, event: CallOutcome | CallInput): boolean {
+  #isReadyFor(call: OpenCall, event: OutcomeEvent | CallInput): boolean {
     if (event.type === 'message.received') return this.#parts.work.isOpen(call.callId);
     return isOutcome(event) ? this.#isHeld(call) : isReadyFor(call, event);
   }
 
   /** Returns whether a call took what is due to it. A decision that the agent now refuses from this person leaves it open. */
-  async #give(call: OpenCall, event: CallOutcome | CallInput): Promise<boolean> {
+  async #give(call: OpenCall, event: OutcomeEvent | CallInput): Promise<boolean> {
     if (!this.#isReadyFor(call, event)) return false;
     const { callId } = call;
     const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
@@ -502,7 +502,7 @@ class Player {
     return true;
   }
 
-  async #giveDues(isWanted: (event: CallOutcome | CallInput) => boolean = () => true): Promise<boolean> {
+  async #giveDues(isWanted: (event: OutcomeEvent | CallInput) => boolean = () => true): Promise<boolean> {
     for (const call of this.#calls())
       for (const event of this.#nextOf(call))
         if (isWanted(event) && (await this.#give(call, event))) return true;
@@ -578,7 +578,7 @@ function outcomeIn({
   at,
   callId,
   resolution,
-}: Extract<CallInput, { type: 'doubt.resolved' }>): CallOutcome[] {
+}: Extract<CallInput, { type: 'doubt.resolved' }>): OutcomeEvent[] {
   if (resolution.type === 'retry') return [];
   const isError = resolution.type === 'failed';
   const output = isError ? resolution.reason : resolution.output;
@@ -593,7 +593,7 @@ export function isPaused(value: ChartState['value']): boolean {
   return isResting(value) && value.resting === 'paused';
 }
 
-function isOutcome(event: RecordedEvent): event is CallOutcome {
+function isOutcome(event: RecordedEvent): event is OutcomeEvent {
   return event.type === 'tool.settled' || event.type === 'tool.doubted' || event.type === 'tool.suspended';
 }
 

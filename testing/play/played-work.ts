@@ -13,7 +13,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { standInModel } from './hand-off-tool.ts';
-import type { CallOutcome, RecordedInput } from './repeat-input.ts';
+import type { OutcomeEvent, RecordedInput } from './repeat-input.ts';
 
 type Message = Extract<RecordedInput, { type: 'message.received' }>;
 
@@ -33,7 +33,7 @@ export class PlayedWork {
   constructor(
     store: Store,
     runId: string,
-    begins: (callId: string, signal: AbortSignal) => Promise<CallOutcome | 'go'>,
+    begins: (callId: string, signal: AbortSignal) => Promise<OutcomeEvent | 'go'>,
   ) {
     const hold = async ({ runId: heldId, parent }: RunStarted) => {
       const isOwn = parent?.runId === runId;

@@ -23,7 +23,7 @@ function commandOf(run: Run, event: Exclude<RecordedInput, { type: 'transcript.e
 }
 
 /** What became of a call in the run itself: its result, its doubt, or that its work has begun in the background. */
-export type CallOutcome = Extract<
+export type OutcomeEvent = Extract<
   RecordedEvent,
   { type: 'tool.settled' | 'tool.doubted' | 'tool.suspended' }
 >;

@@ -46,8 +46,7 @@ function Children({ of, depth }: { of: string; depth: number }) {
     });
     void Promise.all(children.map(read)).then(found => (nodes.value = found));
   });
-  if (nodes.value.length === 0)
-    return depth === 0 ? <p class="muted">This run has no sub-agents and no background work.</p> : null;
+  if (nodes.value.length === 0) return depth === 0 ? <p class="muted">This run started no others.</p> : null;
   return (
     <ul>
       {nodes.value.map(({ callId, name, view }) => (
