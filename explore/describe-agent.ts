@@ -45,7 +45,7 @@ export type ExploredTool = {
   outputs: readonly JsonValue[];
 };
 
-/** Up to so many works in the background are explored at a time. */
+/** Up to so many calls with background work are explored at a time. */
 export const MOST_WORK = 2;
 
 export type ExploredAgent = {
@@ -114,7 +114,7 @@ export function describeAgent(
       `The approval function gives one answer for all explored inputs of ${decided.join(', ')}. Use \`samples\` to explore inputs with another one.`,
     );
   if (explored.some(({ background, executedBy }) => background === true && executedBy === 'engine'))
-    notes.push(`At most ${MOST_WORK} works in the background are explored at a time.`);
+    notes.push(`At most ${MOST_WORK} calls with background work are explored at a time.`);
   if (definition.prepareTurn !== undefined)
     notes.push('prepareTurn is not called: every turn may call every tool.');
   // An exploration follows the automata of the rules, so its runs keep no history.

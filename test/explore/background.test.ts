@@ -13,7 +13,7 @@ test('background work breaks no invariant: its outcome may come at any time, and
   });
   const report = await explore(agent, { maxStates: 12_000 });
   expect(report.breaches).toEqual([]);
-  expect(report.notes).toContain('At most 2 works in the background are explored at a time.');
+  expect(report.notes).toContain('At most 2 calls with background work are explored at a time.');
 });
 
 test('a client tool in the background breaks no invariant: its calls have their receipts once they are allowed', async () => {
@@ -29,5 +29,5 @@ test('a client tool in the background breaks no invariant: its calls have their 
   });
   const report = await explore(agent, { maxStates: 12_000 });
   expect(report.breaches).toEqual([]);
-  expect(report.notes).not.toContain('At most 2 works in the background are explored at a time.');
+  expect(report.notes).not.toContain('At most 2 calls with background work are explored at a time.');
 });
