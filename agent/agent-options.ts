@@ -131,7 +131,7 @@ export type AgentOptions<
    * 1 MiB each, for the debugger. Only of adapters over HTTP, and in no export. Default: nothing is kept.
    */
   capture?: 'requests';
-  /** How many tool calls may run at the same time. Default 64. */
+  /** How many tool calls of a turn may run at the same time. Background work does not count. Default 64. */
   toolConcurrency?: number;
   /** Changes the request of a turn. Called before each attempt. */
   prepareTurn?: PrepareTurn<RunContext>;
