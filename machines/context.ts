@@ -169,7 +169,7 @@ export type Context = {
   stoppedBy?: string;
   /** The calls of the current round, in the model's order; empty once all have results. */
   calls: Call[];
-  /** Work in the background, in the order in which it started. */
+  /** Background work, in the order in which it started. */
   background: BackgroundWork[];
   /** All that the run does is this call, which its parent made. */
   onlyCall?: string;

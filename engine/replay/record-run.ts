@@ -26,7 +26,7 @@ import { describeOutcome, type Outcome } from './describe-outcome.ts';
  * L2 A call settles on its first attempt with its final result: retries and crashes are not recorded.
  * L3 A call of a sub-agent is recorded as a client tool, and the child's answer as the client's result.
  * L4 What guardrails changed before a model read it is recorded as changed, without what they spent on it.
- * L5 Of work in the background, its beginning and its outcome are recorded: a model may be called between them. Its receipt
+ * L5 Of background work, its beginning and its outcome are recorded: a model may be called between them. Its receipt
  *    is recorded as the engine wrote it, also if a guardrail changed that.
  */
 
@@ -52,7 +52,7 @@ type RecordedReport = Extract<ReportEvent, { type: (typeof REPORTS)[number] }>;
 /** An event of a recording. */
 export type RecordedEvent = Unmarked<RecordedReport | Exclude<InputEvent, { type: LeftOut }>>;
 
-/** A tool of a recorded run. `background`: what does its work in the background, a run of the call or of a sub-agent. */
+/** A tool of a recorded run. `background`: what does its background work, a run of the call or of a sub-agent. */
 export type RecordedTool = {
   name: string;
   sideEffect: SideEffect;

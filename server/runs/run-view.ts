@@ -144,7 +144,7 @@ export const runViewSchema = runSummaryFields.extend({
   }),
   calls: z.array(unsettledCallSchema).meta({ description: "This run's own calls without a result." }),
   background: z.array(z.object({ callId: z.string(), name: z.string(), runId: z.string() })).meta({
-    description: 'Work in the background without an outcome so far, each with the run that does it.',
+    description: 'Background work without an outcome so far, each with the run that does it.',
   }),
   driver: z
     .object({ host: z.string(), pid: z.number().int(), until: z.number() })
