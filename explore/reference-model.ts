@@ -634,7 +634,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       endActivity(model, at);
       if (background === undefined) return change(model, callId, { stage: 'waiting', childRunId: runId });
       model.background = [...model.background, { callId, runId, turns: background.turns ?? 0 }];
-      settle(model, callId, { output: { runId, status: 'started' }, isError: false });
+      settle(model, callId, { output: { runId, status: 'started' }, isError: false, receipt: 'run' });
     },
   },
   'timer.fired': {
@@ -744,14 +744,14 @@ function change(model: ReferenceModel, callId: string, by: Partial<ReferenceCall
 
 /** Records the result of a call, unless it is settled. */
 function settle(model: ReferenceModel, callId: string, outcome: CallResult): void {
-  const { output, isError, shown, blob } = outcome;
+  const { output, isError, shown, blob, receipt } = outcome;
   const entry = find(model, callId);
   const isBegun = entry?.stage !== 'gated' && entry?.stage !== 'ready' && entry?.stage !== 'queued';
   if (entry?.call.sideEffect === 'once' && entry.stage !== 'settled' && (isBegun || !isError)) {
     const { call, digest } = entry;
     model.deeds = [...model.deeds, { callId, name: call.name, digest, failed: isError, isPast: false }];
   }
-  const result = { output, isError, ...omitUndefined({ shown, blob }) };
+  const result = { output, isError, ...omitUndefined({ shown, blob, receipt }) };
   change(model, callId, { stage: 'settled', result });
 }
 
@@ -909,7 +909,7 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
 function giveReceipts(model: ReferenceModel): void {
   for (const { call, stage } of model.calls)
     if (stage === 'waiting' && call.executedBy === 'client' && call.background === true)
-      settle(model, call.callId, { output: { status: 'started' }, isError: false });
+      settle(model, call.callId, { output: { status: 'started' }, isError: false, receipt: 'client' });
 }
 
 /** The rules that say this, and not only in the shadow. */

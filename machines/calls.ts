@@ -1,6 +1,6 @@
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { oncePer } from '../protocol/once-per.ts';
 import type { Call, CallResult, CallStatus, Context, LastTurn } from './context.ts';
 import { recordCall, recordDeed } from './ledger.ts';
@@ -98,51 +98,33 @@ function answerOfCall(call: Call | undefined): Context['answer'] {
   return typeof output === 'string' ? { text: output } : { text: JSON.stringify(output), output };
 }
 
-const STARTED = 'started';
-
 /** The result of a call whose work goes on in the background, in this run; without one, the client has the work. */
-export function receiptOf(runId?: string): JsonObject {
-  return { ...omitUndefined({ runId }), status: STARTED };
-}
-
-/** Whether it is the receipt of work that the client has. */
-export function isClientsReceipt(output: JsonValue): boolean {
-  return isJsonObject(output) && output.status === STARTED && Object.keys(output).length === 1;
+export function receiptOf(runId?: string): CallResult {
+  const output = { ...omitUndefined({ runId }), status: 'started' };
+  return { output, isError: false, receipt: runId === undefined ? 'client' : 'run' };
 }
 
 /** Settles calls of client tools in the background: each has its receipt once it is allowed. */
 export function giveReceipts(context: Context): Context {
-  const given = callsWith(context, 'waiting').filter(isClientsWork);
-  return given.reduce(
-    (state, { callId }) => settleCall(state, callId, resultOf({ output: receiptOf() })),
-    context,
+  const given = callsWith(context, 'waiting').filter(
+    ({ executedBy, background }) => executedBy === 'client' && background === true,
   );
+  return given.reduce((state, { callId }) => settleCall(state, callId, receiptOf()), context);
 }
 
-/** Whether the client does the work of the call in the background. */
-export function isClientsWork({ executedBy, background }: QualifiedCall): boolean {
-  return executedBy === 'client' && background === true;
-}
-
-export function resultOf({ output, isError = false, shown, blob }: Outcome): CallResult {
+export function resultOf({ output, isError = false, shown, blob, receipt }: Outcome): CallResult {
   return {
     output,
     isError,
-    ...omitUndefined({ shown, blob }),
+    ...omitUndefined({ shown, blob, receipt }),
   };
 }
 
 type Outcome = Omit<CallResult, 'isError'> & { isError?: boolean };
 
 function resultItem(call: Call): Item {
-  const { output = null, isError = true, shown, blob } = call.result ?? {};
-  return {
-    type: 'tool_result',
-    callId: call.callId,
-    output,
-    isError,
-    ...omitUndefined({ shown, blob }),
-  };
+  const { callId, result = { output: null, isError: true } } = call;
+  return { type: 'tool_result', callId, ...result };
 }
 
 function owed(call: Call): number {

@@ -36,7 +36,14 @@ export type CallStatus =
   | 'doubted'
   | 'settled';
 
-export type CallResult = { output: JsonValue; isError: boolean; shown?: string; blob?: BlobReference };
+/** The members of a `tool_result` item that say what became of its call. */
+export type CallResult = {
+  output: JsonValue;
+  isError: boolean;
+  shown?: string;
+  blob?: BlobReference;
+  receipt?: 'run' | 'client';
+};
 
 /** A call of the current round. */
 export type Call = QualifiedCall & {

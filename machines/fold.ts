@@ -303,7 +303,7 @@ function suspendTool(before: Context, event: Of<'tool.suspended'>): Context {
   if (held === undefined) return changeCall(context, callId, { status: 'waiting', childRunId });
   const { name = '', key = '' } = findCall(context, callId) ?? {};
   const background = [...context.background, { callId, name, key, childRunId, held }];
-  const receipt = resultOf({ output: receiptOf(childRunId), ...omitUndefined({ shown }) });
+  const receipt = { ...receiptOf(childRunId), ...omitUndefined({ shown }) };
   return settleCall({ ...context, background }, callId, receipt);
 }
 

@@ -2,7 +2,7 @@ import { en } from 'zod/locales';
 import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
 import { breakpointsSchema, matchedSchema } from './debugger/breakpoint.ts';
-import { type BlobReference, blobSchema, itemSchema } from './item.ts';
+import { type BlobReference, blobSchema, itemSchema, receiptSchema } from './item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { labelsSchema, threadSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
@@ -362,7 +362,14 @@ export const inputEventSchema = lazyUnion(() => [
     calls: z.array(qualifiedCallSchema),
     results: z.exactOptional(
       z.array(
-        z.object({ callId: text, output: contentJson, isError: z.boolean(), shown: optionalContent, blob }),
+        z.object({
+          callId: text,
+          output: contentJson,
+          isError: z.boolean(),
+          shown: optionalContent,
+          blob,
+          receipt: z.exactOptional(receiptSchema),
+        }),
       ),
     ),
     ...decider,

@@ -69,9 +69,13 @@ export const blobSchema = lazyObject(() => ({
 }));
 export type BlobReference = z.infer<typeof blobSchema>;
 
+/** What does the work of a call in the background: another run, or the client. */
+export const receiptSchema = lazySchema(() => z.enum(['run', 'client']));
+
 /**
  * The result of a tool call. The model reads `shown`, if present, instead of an `output` that is too long for it. With
- * `blob`, `output` holds only the head and the tail of a larger result, with a note between them.
+ * `blob`, `output` holds only the head and the tail of a larger result, with a note between them. With `receipt`, `output` says
+ * only that the work has begun.
  */
 const toolResultItemSchema = lazyObject(() => ({
   type: z.literal('tool_result'),
@@ -81,6 +85,7 @@ const toolResultItemSchema = lazyObject(() => ({
   isError: z.boolean(),
   shown: z.exactOptional(contentText),
   blob: z.exactOptional(blobSchema),
+  receipt: z.exactOptional(receiptSchema),
 }));
 export type ToolResultItem = z.infer<typeof toolResultItemSchema>;
 

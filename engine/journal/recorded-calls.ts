@@ -89,8 +89,7 @@ function resultIn(event: RunEvent): Omit<RecordedResult, 'seq' | 'at'> | undefin
     case 'tool.suspended': {
       const { childRunId, background: held, shown } = event;
       if (held === undefined) return undefined;
-      const receipt = resultOf({ output: receiptOf(childRunId), ...omitUndefined({ shown }) });
-      return { ...receipt, work: { childRunId, held } };
+      return { ...receiptOf(childRunId), ...omitUndefined({ shown }), work: { childRunId, held } };
     }
     case 'tool.settled':
     case 'result.received':

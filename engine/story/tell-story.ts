@@ -1,4 +1,4 @@
-import { findCall, isClientsReceipt, isClientsWork, resultOf } from '../../machines/calls.ts';
+import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { isOfChart } from '../../machines/fold.ts';
 import { endsReview } from '../../machines/review.ts';
@@ -543,8 +543,8 @@ function resultIn({ transcript }: Context, callId: string): CallResult | undefin
   );
 }
 
-function settledBy(event: RunEvent, call: Call, { output }: CallResult): SettledBy {
-  if (isClientsWork(call) && isClientsReceipt(output)) return 'receipt';
+function settledBy(event: RunEvent, call: Call, { receipt }: CallResult): SettledBy {
+  if (receipt === 'client') return 'receipt';
   const isOwn = 'callId' in event && event.callId === call.callId;
   switch (event.type) {
     case 'turn.completed':

@@ -303,7 +303,7 @@ function opaqueOf(data: JsonObject): { opaque?: Opaque } {
 /** The output of an `async` call is another item, maybe much later. */
 function receiptFor(call: { call_id: string; async?: boolean | null | undefined }): Item[] {
   const { call_id: callId, async } = call;
-  return async === true ? [{ type: 'tool_result', callId, output: receiptOf(), isError: false }] : [];
+  return async === true ? [{ type: 'tool_result', callId, ...receiptOf() }] : [];
 }
 
 function readItem(wire: WireItem, place: string): InputItem {

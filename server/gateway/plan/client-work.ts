@@ -1,6 +1,5 @@
 /** Calls whose work the client does while the conversation goes on: those of `async` tools of OpenAI's Responses API. */
 import { objectOf } from '../../../adapters/turn/json-access.ts';
-import { isClientsReceipt } from '../../../machines/calls.ts';
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
@@ -14,7 +13,7 @@ export type WorkCall = { name: string; as: string; isOver: boolean };
 
 /** Whether the item is the result that such a call has at once. */
 export function isReceiptItem(item: Item): item is ToolResultItem {
-  return item.type === 'tool_result' && isClientsReceipt(item.output);
+  return item.type === 'tool_result' && item.receipt === 'client';
 }
 
 /** The calls among the items, by id; `undefined` for one that is none of the client's work. */
@@ -78,8 +77,9 @@ export class OutcomesInInput {
     return [...read, ...held];
   }
 
-  async #outcomeIn({ id, callId, output, isError }: ToolResultItem): Promise<Item | undefined> {
-    if (isClientsReceipt(output)) return undefined;
+  async #outcomeIn(item: ToolResultItem): Promise<Item | undefined> {
+    if (isReceiptItem(item)) return undefined;
+    const { id, callId, output, isError } = item;
     const call = this.#work.has(callId) ? this.#work.get(callId) : await this.#find(callId);
     if (call === undefined) return undefined;
     if (call.isOver) throw unknownCallError(callId);

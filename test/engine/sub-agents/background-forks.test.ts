@@ -184,6 +184,8 @@ describe('an edit while work goes on', () => {
     expect(await run.editTranscript(calls)).toMatchObject({ accepted: true });
     end();
     await run.settled();
+    const results = run.context.transcript.filter(({ type }) => type === 'tool_result');
+    expect(results).toMatchObject([{ receipt: 'run' }, { receipt: 'run' }]);
     expect(reached).toHaveLength(2);
     expect(outcomes(run.context.transcript)).toEqual([SENT, FOUND]);
   });

@@ -47,6 +47,10 @@ test('the model reads a receipt, goes on, and reads the outcomes of its backgrou
   ]);
   const { transcript, background } = run.context;
   expect(background).toEqual([]);
+  expect(transcript.filter(({ type }) => type === 'tool_result')).toMatchObject([
+    { callId: 'call_0_0', receipt: 'run' },
+    { callId: 'call_0_1', receipt: 'run' },
+  ]);
   expect(outcomes(transcript).toSorted()).toEqual([
     'The background work of call call_0_0 (research) has ended. Its result:\nFound it.',
     'The background work of call call_0_1 (research) has ended. Its result:\nFound it.',
@@ -69,7 +73,7 @@ test('a call of a client tool in the background has a receipt once it is allowed
   const run = await agent.start('Print it.');
   expect(await run.settled()).toMatchObject({ status: 'waiting', approvals: [{ name: 'print' }] });
   expect(run.context.calls).toMatchObject([
-    { name: 'fetch', status: 'settled', result: { output: { status: 'started' } } },
+    { name: 'fetch', status: 'settled', result: { output: { status: 'started' }, receipt: 'client' } },
     { name: 'print', status: 'gated' },
   ]);
   await run.approve('call_0_1');

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { content } from '../../../../protocol/content/content.ts';
+import type { Item } from '../../../../protocol/item.ts';
+import { workIn } from '../../../../server/gateway/plan/client-work.ts';
 import { shapeOf } from '../../../../server/responses/response-writer.ts';
 import { wireInputs } from '../../../../server/responses/wire-input.ts';
 
@@ -36,4 +38,17 @@ test('the output of a function has the parts of content in the format of the API
     ],
   });
   expect(JSON.stringify(item)).not.toContain('programs');
+});
+
+test('the output of a tool that looks like a receipt is the output of its call', () => {
+  const looks = { type: 'tool_result', callId: 'c', output: { status: 'started' }, isError: false } as const;
+  const items: Item[] = [{ type: 'tool_call', callId: 'c', name: 'deploy', arguments: '{}' }, looks];
+  const [call, result] = wireInputs(items, {});
+  expect(call).toMatchObject({ type: 'function_call', call_id: 'c' });
+  expect(call).not.toHaveProperty('async');
+  expect(result).toMatchObject({ type: 'function_call_output', output: '{"status":"started"}' });
+  expect(workIn(items, () => undefined).get('c')).toBeUndefined();
+  const [work, ...others] = wireInputs([items[0] as Item, { ...looks, receipt: 'client' }], {});
+  expect(work).toMatchObject({ call_id: 'c', async: true });
+  expect(others).toEqual([]);
 });
