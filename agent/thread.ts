@@ -7,7 +7,14 @@ import type { Item, MessageItem } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { latestIn, listAll, type RunRecord, type Store, type ThreadPlace } from '../protocol/store.ts';
+import {
+  isOpen,
+  latestIn,
+  listAll,
+  type RunRecord,
+  type Store,
+  type ThreadPlace,
+} from '../protocol/store.ts';
 import type { TextFilter } from '../text/text-filter.ts';
 import type { StartOptions } from './begin-journal.ts';
 
@@ -177,10 +184,6 @@ async function findLatest(
   { id, labels }: { id: string; labels: Labels },
 ): Promise<RunRecord | undefined> {
   return (await store.list({ thread: { id, labels }, latest: true })).runs[0];
-}
-
-function isOpen({ status }: RunRecord): boolean {
-  return status === 'running' || status === 'waiting';
 }
 
 function stillOpen(thread: string, runId: string): EngineError {

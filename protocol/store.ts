@@ -585,6 +585,11 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** Whether the run has not ended. */
+export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {
+  return status === 'running' || status === 'waiting';
+}
+
 /** Whether a process that may be alive holds the run's lease. `now`: ms since the epoch. */
 export function isDriven<Leased extends Pick<RunRecord, 'owner' | 'leaseUntil'>>(
   record: Leased,

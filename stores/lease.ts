@@ -1,8 +1,14 @@
 import { EngineError } from '../protocol/error.ts';
 import type { BookkeepingEvent } from '../protocol/event.ts';
 import { nameOwner } from '../protocol/owner-name.ts';
-import type { ClaimRequest, ClaimResult, Owner, RunRecord, WorkRequest } from '../protocol/store.ts';
-import { isOpen } from './run-record.ts';
+import {
+  type ClaimRequest,
+  type ClaimResult,
+  isOpen,
+  type Owner,
+  type RunRecord,
+  type WorkRequest,
+} from '../protocol/store.ts';
 
 export type StoredLease = { owner: Owner; until: number };
 

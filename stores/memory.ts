@@ -4,6 +4,7 @@ import { titleOf } from '../protocol/listing/label.ts';
 import {
   type ClaimRequest,
   changedRun,
+  isOpen,
   type Progress,
   type RunLink,
   type RunRecord,
@@ -43,7 +44,6 @@ import {
   describeStart,
   existingRun,
   followChain,
-  isOpen,
   missingInEmpty,
   missingRun,
   NO_REST,

@@ -1,10 +1,17 @@
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { DeleteOptions, ListFilter, PruneOptions, RunRecord, Store } from '../protocol/store.ts';
+import {
+  type DeleteOptions,
+  isOpen,
+  type ListFilter,
+  type PruneOptions,
+  type RunRecord,
+  type Store,
+} from '../protocol/store.ts';
 import { readEvent } from './journal-text.ts';
 import { assertUndriven, leaseOf } from './lease.ts';
-import { isOpen, missingRun } from './run-record.ts';
+import { missingRun } from './run-record.ts';
 
 export type Kinship = {
   find(runId: string): RunRecord | undefined;

@@ -3,7 +3,7 @@ import type { RunEvent } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { changedThread, type RunRecord, type Store } from '../protocol/store.ts';
+import { changedThread, isOpen, type RunRecord, type Store } from '../protocol/store.ts';
 import { decodeJson } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter, WHOLE } from './list-query.ts';
@@ -34,7 +34,6 @@ import {
   countByStatus,
   existingRun,
   followChain,
-  isOpen,
   NO_REST,
   redactIn,
   refuseAppend,

@@ -9,6 +9,7 @@ import {
   type CopySource,
   changedRun,
   changedThread,
+  isOpen,
   type JournalRest,
   type Progress,
   type Redacted,
@@ -23,10 +24,6 @@ import {
 import { describeDamage, lostEntries } from './journal-text.ts';
 
 export const NO_REST: JournalRest = { events: [], status: 'running' };
-
-export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {
-  return status === 'running' || status === 'waiting';
-}
 
 export function missingRun(runId: string): EngineError {
   return new EngineError('run-unknown', `This store has no run with the id "${runId}". List its runs.`, {

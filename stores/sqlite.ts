@@ -6,7 +6,7 @@
 import { resolve } from 'node:path';
 import type { RunEvent } from '../protocol/event.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { AppendResult, ClaimResult, Store } from '../protocol/store.ts';
+import { type AppendResult, type ClaimResult, isOpen, type Store } from '../protocol/store.ts';
 import { decodeJson, encodeEvent } from './journal-text.ts';
 import { assertUndriven, recordClaim, refuseClaim } from './lease.ts';
 import { foldText, readListFilter, WHOLE } from './list-query.ts';
@@ -14,7 +14,6 @@ import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
 import {
   assertUnredacted,
   countByStatus,
-  isOpen,
   NO_REST,
   redactIn,
   refuseAppend,

@@ -1,5 +1,12 @@
 import { EngineError } from '../../protocol/error.ts';
-import { isChangedRun, listAll, type Owner, type RunRecord, type Store } from '../../protocol/store.ts';
+import {
+  isChangedRun,
+  isOpen,
+  listAll,
+  type Owner,
+  type RunRecord,
+  type Store,
+} from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
 import type { JournalMigration } from '../versions/migrate-journal.ts';
 import { migrateRun, successorOf } from './migrate-run.ts';
@@ -52,10 +59,7 @@ export async function takeOverRun(parts: TakeOverParts, runId: string): Promise<
 
 async function openBelow(store: Store, parent: string): Promise<string[]> {
   const below: RunRecord[] = [];
-  for await (const record of listAll(store, { parent })) {
-    const { status } = record;
-    if (status === 'running' || status === 'waiting') below.push(record);
-  }
+  for await (const record of listAll(store, { parent })) if (isOpen(record)) below.push(record);
   const further = await Promise.all(below.map(({ runId }) => openBelow(store, runId)));
   return [...below.map(({ runId }) => runId), ...further.flat()];
 }

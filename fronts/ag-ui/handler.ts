@@ -15,7 +15,7 @@ import { readThreadId } from '../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import type { RunRecord, Store } from '../../protocol/store.ts';
+import { isOpen, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { AgentTool, Tool } from '../../protocol/tool.ts';
 import { type Agents, byPlainName, listAgents, partFor, pathBelow } from '../../server/agent-names.ts';
 import { ApiError } from '../../server/error-envelope.ts';
@@ -219,10 +219,6 @@ class Endpoint {
     };
     run.settled().then(release, release);
   }
-}
-
-function isOpen({ status }: RunRecord): boolean {
-  return status === 'running' || status === 'waiting';
 }
 
 /** A new thread takes all messages of the client. Later requests add only messages of the user. */

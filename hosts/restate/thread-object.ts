@@ -1,6 +1,5 @@
 import type { ObjectContext } from '@restatedev/restate-sdk';
-import type { RunStatus } from '../../protocol/store.ts';
-import { isOpen } from '../../stores/run-record.ts';
+import { isOpen, type RunStatus } from '../../protocol/store.ts';
 import { json, RUN_OBJECT, type RunMeta, type RunRequests, type ThreadRequests } from './requests.ts';
 
 type ThreadContext = Pick<ObjectContext, 'get' | 'set' | 'clear' | 'genericCall'>;

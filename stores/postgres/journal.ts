@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { JournalEntry } from '../../protocol/event.ts';
-import type { AppendResult, Page, Redaction } from '../../protocol/store.ts';
+import { type AppendResult, isOpen, type Page, type Redaction } from '../../protocol/store.ts';
 import { decodeEntry, describeChange, describeDamage } from '../journal-text.ts';
 import { assertUndriven } from '../lease.ts';
 import { foldText, takePage, WHOLE } from '../list-query.ts';
-import { assertUnredacted, isOpen, missingRun } from '../run-record.ts';
+import { assertUnredacted, missingRun } from '../run-record.ts';
 import { sumOfEntry } from '../sql/checksum.ts';
 import {
   escapeText,

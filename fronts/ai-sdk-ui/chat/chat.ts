@@ -18,7 +18,7 @@ import { DEEPEST_JSON, isJsonObject, omitUndefined, toJson } from '../../../prot
 import { threadSchema } from '../../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import type { Person } from '../../../protocol/run-command.ts';
-import { listAll, type RunLink, type RunRecord, type Store } from '../../../protocol/store.ts';
+import { isOpen, listAll, type RunLink, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
 import { type BodyLimits, parseBounded, readText } from '../../../server/read-body.ts';
 import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
@@ -283,10 +283,6 @@ function drive(run: Run): Run {
 function itemsOf({ event }: JournalEntry): readonly Item[] | undefined {
   if (event.type === 'run.started') return event.input;
   return event.type === 'message.received' && event.from === undefined ? event.items : undefined;
-}
-
-function isOpen({ status }: RunRecord): boolean {
-  return status === 'running' || status === 'waiting';
 }
 
 function decisionOf(part: PostedPart & { toolCallId: string }, messageIds: readonly string[]): Answer | null {

@@ -5,7 +5,7 @@ import type { Thread } from '../../../agent/thread.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { type Labels, parseLabels } from '../../../protocol/listing/label.ts';
-import { listAll, MOST_LISTED, type RunRecord } from '../../../protocol/store.ts';
+import { isOpen, listAll, MOST_LISTED, type RunRecord } from '../../../protocol/store.ts';
 import { withLabelsOf } from '../../access/authorize.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields, optional } from '../../fields.ts';
@@ -86,13 +86,12 @@ export async function answerThread(
   const latest = runs.at(-1);
   if (latest === undefined) throw new ApiError('not-found', 'There is no thread with this id and labels.');
   const { labels: own } = thread;
-  const isOpen = latest.status === 'running' || latest.status === 'waiting';
   return c.json({
     id,
     labels: own,
     messages: await thread.messages(),
     runs: runs.map(summarizeRun),
-    open: isOpen ? latest.runId : null,
+    open: isOpen(latest) ? latest.runId : null,
     totals: await thread.totals(),
   });
 }
