@@ -1,14 +1,14 @@
-import { type Host, POLL_MS, sleep } from '../engine/host/host.ts';
-import { isOwnerDead } from '../engine/host/owner.ts';
+import type { Host } from '../engine/host/host.ts';
 import type { Run } from '../engine/run/run.ts';
 import { readConversation } from '../engine/story/read-conversation.ts';
-import { EngineError, isThrown } from '../protocol/error.ts';
+import { EngineError } from '../protocol/error.ts';
 import type { Item, MessageItem } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   isOpen,
+  type ListFilter,
   latestIn,
   listAll,
   type RunRecord,
@@ -17,6 +17,7 @@ import {
 } from '../protocol/store.ts';
 import type { TextFilter } from '../text/text-filter.ts';
 import type { StartOptions } from './begin-journal.ts';
+import { deleteListed, tryDelete } from './delete-listed.ts';
 
 /** What the runs of a thread spent together, without those of its forks. `cost` is in the unit of `prices`. */
 export type ThreadTotals = { runs: number } & Pick<RunRecord, 'turns' | 'tokens' | 'cost' | 'activeMs'>;
@@ -34,9 +35,6 @@ type ThreadParts<Handle> = {
 export type DeleteThreadOptions = { by?: string };
 
 const DELETE_NAMES = optionNames<DeleteThreadOptions>()('by');
-
-/** How long it waits for what is driven, in ms. */
-const PATIENCE_MS = 60_000;
 
 /**
  * A conversation: runs of which each begins after the one before has ended. It is its id with the labels of its runs, and
@@ -101,34 +99,32 @@ export class Thread<Handle = Run> {
 
   /**
    * Deletes all runs of the thread in one commit: with their forks, the runs of sub-agents, the runs that continue one of
-   * them, and all that belongs to these. Cancels what a process drives, and waits for it. Returns the ids. Rejects with
-   * `refused`, and deletes nothing, if a run is still driven a minute later. Notes that a model keeps for a user belong to no
-   * thread, and stay.
+   * them, and all that belongs to these. Cancels what a process drives, and waits for it. Returns the ids. On SQLite the file
+   * is then written again. Rejects with `refused`, and deletes nothing, if a run is still driven a minute later. Notes that a
+   * model keeps for a user belong to no thread, and stay.
    */
   async delete(options: DeleteThreadOptions = {}): Promise<string[]> {
     refuseUnknownOptions('thread.delete', options, DELETE_NAMES, 'input-invalid');
     const { store, host, cancel } = this.#parts;
-    const gone: string[] = [];
-    for (const until = host.now() + PATIENCE_MS; ; ) {
-      const records: RunRecord[] = [];
-      for await (const record of this.#listAll()) records.push(record);
-      if (records.length === 0) return gone;
-      const runIds = records.map(({ runId }) => runId);
-      try {
-        gone.push(...(await store.delete(runIds, { cascade: true, now: host.now(), isDead: isOwnerDead })));
-      } catch (error) {
-        if (!isThrown(error, EngineError)) throw error;
-        if (error.code === 'run-unknown') continue;
-        const open = records.filter(isOpen);
-        if (error.code !== 'refused' || host.now() > until || open.length === 0) throw error;
-        await Promise.all(open.map(record => cancel(record, options.by)));
-        await sleep(host, POLL_MS);
-      }
-    }
+    return await deleteListed(this.#filter, {
+      store,
+      host,
+      cancel: record => cancel(record, options.by),
+      remove: async (records, gone) =>
+        await tryDelete(
+          { store, host },
+          records.map(({ runId }) => runId),
+          gone,
+        ),
+    });
+  }
+
+  get #filter(): ListFilter {
+    return { thread: { id: this.id, labels: this.labels } };
   }
 
   #listAll(): AsyncGenerator<RunRecord, void> {
-    return listAll(this.#parts.store, { thread: { id: this.id, labels: this.labels } });
+    return listAll(this.#parts.store, this.#filter);
   }
 }
 

@@ -144,6 +144,16 @@ test('deleteRuns cancels a run that rests with its work in the background, which
   expect(asked).toBe(2);
 });
 
+test('deleteRuns cancels a run of other labels that continues one of them', async () => {
+  const store = memory();
+  const model = scripted([{ text: 'One.' }, { text: 'Two.', delayMs: 600_000 }]);
+  const agent = createAgent({ name: 'desk', model, store });
+  await (await agent.start('one', { ...SEVEN, runId: 'first' })).settled();
+  await agent.start('two', { continues: 'first', labels: { user: '8' }, runId: 'second' });
+  expect(await deleteRuns(store, SEVEN)).toEqual(['first', 'second']);
+  expect(await idsIn(store)).toEqual([]);
+});
+
 test('deleteRuns deletes what begins while it deletes', async () => {
   const store = memory();
   await (await makeAsker(store).start('go', { ...SEVEN, runId: 'first' })).settled();

@@ -3,11 +3,13 @@ import { describe, expect, it, test } from 'vitest';
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { type AgentOptions, createAgent } from '../../agent/index.ts';
+import { systemHost } from '../../engine/host/host.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { textOf } from '../../protocol/message.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { calls, makeTool } from '../support/engine/agents.ts';
+import { calls, makeGate, makeTool } from '../support/engine/agents.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
 const PAY = makeTool('pay', { approval: true });
@@ -269,9 +271,47 @@ describe('the deletion of a thread', () => {
     const gone = await agent.thread(thread, { labels }).delete();
     expect(gone).toHaveLength(6);
     expect((await store.list()).runs.map(({ runId }) => runId)).toEqual([kept.id]);
+    expect(textOfFile(file)).not.toContain('SECRET');
     expect(await agent.thread(thread, { labels }).delete()).toEqual([]);
     await store.close();
-    expect(textOfFile(file)).not.toContain('SECRET');
+  });
+
+  test('waits for background work that takes a while to end after it was cancelled', async () => {
+    const begun = makeGate();
+    const slow = makeTool('slow', {
+      sideEffect: 'none',
+      background: true,
+      run: (_: unknown, { signal }: { signal: AbortSignal }) => {
+        begun.open();
+        return new Promise((_, reject) =>
+          signal.addEventListener('abort', () => setTimeout(reject, 600, signal.reason)),
+        );
+      },
+    });
+    const agent = makeAgent({ turns: [calls('slow'), { text: 'It works.' }], tools: [slow] });
+    const run = await agent.start('go', { thread, labels });
+    await begun.promise;
+    await expect.poll(async () => (await agent.store.get(run.id))?.status).toBe('waiting');
+    expect(await agent.thread(thread, { labels }).delete()).toHaveLength(2);
+    expect((await agent.store.list()).runs).toEqual([]);
+  });
+
+  test('cancels a run of other labels that continues it', async () => {
+    const agent = makeAgent({ turns: [{ text: 'One.' }, { text: 'Two.', delayMs: 600_000 }] });
+    const first = await say(agent, 'one');
+    const beside = await agent.start('two', { continues: first, labels: { user: '8' } });
+    expect(await agent.thread(thread, { labels }).delete()).toEqual([first, beside.id]);
+    expect((await agent.store.list()).runs).toEqual([]);
+  });
+
+  test('gives up on a run that the store lists and does not have', async () => {
+    let now = Date.now();
+    const agent = makeAgent({ host: { ...systemHost, now: () => (now += 10_000) } });
+    const first = await say(agent, 'one');
+    agent.store.delete = async () => {
+      throw new EngineError('run-unknown', 'It is gone.', { runId: first });
+    };
+    await expect(agent.thread(thread, { labels }).delete()).rejects.toMatchObject({ code: 'run-unknown' });
   });
 
   test('cancels what is driven, here and in other processes, and the thread can begin anew', async () => {
