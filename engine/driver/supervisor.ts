@@ -303,7 +303,8 @@ export class Supervisor implements RunSupervisor {
     this.#parts.events.wakeReaders();
     const { context } = this.#log.state;
     const endsWork = context.background.length > 0 && hasEnded(this.#log.state);
-    if (context.cancelling !== null || endsWork) void this.#parts.children.cancel(context).catch(() => {});
+    if (context.cancelling !== null || endsWork)
+      void this.#parts.children.cancel(this.#log.state).catch(() => {});
     void this.#deliverToParent().catch(() => {});
   }
 

@@ -444,7 +444,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   async #cancel(options: CancelOptions): Promise<CommandResult> {
     const result = await this.#requestCancel(options);
-    if (result.accepted && hasEnded(this.#log.state)) await this.#children.cancel(this.context);
+    if (result.accepted && hasEnded(this.#log.state)) await this.#children.cancel(this.#log.state);
     return result;
   }
 

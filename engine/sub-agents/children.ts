@@ -84,9 +84,10 @@ export class Children {
     }
   }
 
-  /** Cancels the children of a cancelled run, at any depth. Needs no agent. */
-  async cancel(context: Context): Promise<void> {
-    const reason = `its parent run ${context.runId} was cancelled`;
+  /** Cancels the children of a run that has ended or is being cancelled, at any depth. Needs no agent. */
+  async cancel({ value, context }: ChartState): Promise<void> {
+    const hasEndedItself = value === 'finished' || value === 'failed';
+    const reason = `its parent run ${context.runId} ${hasEndedItself ? 'has ended' : 'was cancelled'}`;
     for (const childId of childIdsOf(context))
       await cancelStored(this.#environment, childId, context.runId, reason);
   }
@@ -149,8 +150,9 @@ function outcomeOf(
   settled: Exclude<Settled, { status: 'waiting' }>,
 ): Command {
   const result = child.onlyCall === undefined ? undefined : findResult(child, child.onlyCall);
+  const worker = child.onlyCall === undefined ? child.agent.name : `The call of ${name}`;
   const { output, isError } =
-    result === undefined || settled.status !== 'finished' ? answerOfChild(child.agent.name, settled) : result;
+    result === undefined || settled.status !== 'finished' ? answerOfChild(worker, settled) : result;
   const content = readContent(output)?.parts;
   const whole = typeof output === 'string' ? output : JSON.stringify(output);
   const isWhole =

@@ -8,6 +8,7 @@ import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { takes } from '../../../machines/fold.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { isOutcome, textOf } from '../../../protocol/message.ts';
+import type { Store } from '../../../protocol/store.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type BackgroundReceipt, tool } from '../../../tools/tool.ts';
@@ -226,6 +227,7 @@ test('the work is cancelled with its run', async () => {
   expect((await run.settled()).status).toBe('cancelled');
   const [child] = (await store.list({ parent: run.id })).runs;
   await vi.waitFor(async () => expect((await store.get(child?.runId ?? ''))?.status).toBe('cancelled'));
+  expect(await reasonIn(store, child?.runId)).toBe(`its parent run ${run.id} was cancelled`);
 });
 
 test('the work of a run that fails is cancelled', async () => {
@@ -236,6 +238,28 @@ test('the work of a run that fails is cancelled', async () => {
   const [child] = (await store.list({ parent: run.id })).runs;
   await vi.waitFor(async () => expect((await store.get(child?.runId ?? ''))?.status).not.toBe('running'));
   expect((await store.get(child?.runId ?? ''))?.status).toBe('cancelled');
+  expect(await reasonIn(store, child?.runId)).toBe(`its parent run ${run.id} has ended`);
+});
+
+/** Why the run was cancelled. */
+async function reasonIn(store: Store, runId = ''): Promise<unknown> {
+  const events = await eventsOf(store, runId);
+  return events.find(event => event.type === 'run.cancelled')?.reason;
+}
+
+test('the outcome of work that a person cancels names the call', async () => {
+  const { agent, store } = shopWith({ run: untilAborted });
+  const run = await agent.start('Ship it.');
+  const child = await vi.waitFor(async () => {
+    const [found] = (await store.list({ parent: run.id })).runs;
+    if (found === undefined) throw new Error('no work');
+    return found;
+  });
+  await (await agent.open(child.runId)).cancel();
+  expect((await run.settled()).status).toBe('finished');
+  expect(outcomes(run.context.transcript)).toEqual([
+    expect.stringMatching(/has failed.*\nThe call of ship was cancelled before it answered\.$/),
+  ]);
 });
 
 test('the work gets a share of the limits, which the run cannot spend meanwhile', async () => {
