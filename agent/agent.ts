@@ -60,6 +60,7 @@ import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
 import {
   ASSERT_BOUND,
+  agentNamed,
   BEGIN_CHILD,
   foreignRun,
   namesOf,
@@ -305,7 +306,11 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   #threadOf(id: string, { labels = {} }: OpenOptions): Thread<Run<Tools, Output>> {
     const { store } = this;
     const cancel = (record: RunRecord, by: string | undefined) => cancelToDelete(store, record, by);
-    const parts = { store, host: this.#host, filters: this.#definition.textFilters, cancel };
+    const filtersOf = (name: string) => {
+      const named = agentNamed(this, name);
+      return named && (named.options.textFilters ?? []);
+    };
+    const parts = { store, host: this.#host, filtersOf, cancel };
     return new Thread(readThreadId(id), readLabels(labels), {
       ...parts,
       open: runId => this.#attach(runId),

@@ -22,10 +22,13 @@ import { deleteListed, tryDelete } from './delete-listed.ts';
 /** What the runs of a thread spent together, without those of its forks. `cost` is in the unit of `prices`. */
 export type ThreadTotals = { runs: number } & Pick<RunRecord, 'turns' | 'tokens' | 'cost' | 'activeMs'>;
 
+/** The text filters of the agent with this name, if that is known. */
+type FiltersOf = (agent: string) => readonly (() => TextFilter)[] | undefined;
+
 type ThreadParts<Handle> = {
   store: Store;
   host: Host;
-  filters: readonly (() => TextFilter)[];
+  filtersOf: FiltersOf;
   open(runId: string): Promise<Handle>;
   /** Resolves once the run has ended, or cannot be cancelled. */
   cancel(record: RunRecord, by: string | undefined): Promise<void>;
@@ -54,15 +57,12 @@ export class Thread<Handle = Run> {
 
   /**
    * The messages of the conversation as readers see them, oldest first: those of the user and of the agents, as the latest
-   * run and those that it continues have them. Compactions shorten nothing here. Without what is not in the journal yet.
+   * run and those that it continues have them. Compactions shorten nothing here. Without what is not in the journal yet, and
+   * without the texts of agents that are neither this one nor its sub-agents: their text filters are not known.
    */
   async messages(): Promise<MessageItem[]> {
-    const { store, filters } = this.#parts;
-    const latest = await this.latest();
-    const messages: MessageItem[] = [];
-    for (const { runId } of latest === undefined ? [] : await store.chain(latest.runId))
-      messages.push(...(await readConversation(store, { runId, filters })));
-    return messages;
+    const { store, filtersOf } = this.#parts;
+    return await readMessages(store, await this.latest(), filtersOf);
   }
 
   /** The runs of the thread, oldest first, without its forks and the runs of sub-agents. */
@@ -126,6 +126,22 @@ export class Thread<Handle = Run> {
   #listAll(): AsyncGenerator<RunRecord, void> {
     return listAll(this.#parts.store, this.#filter);
   }
+}
+
+/** See `thread.messages`. A run of an agent without known filters shows only what the user wrote. */
+export async function readMessages(
+  store: Store,
+  latest: RunRecord | undefined,
+  filtersOf: FiltersOf,
+): Promise<MessageItem[]> {
+  const messages: MessageItem[] = [];
+  for (const { runId } of latest === undefined ? [] : await store.chain(latest.runId)) {
+    const agent = latest?.runId === runId ? latest.agent : (await store.get(runId))?.agent;
+    const filters = agent === undefined ? undefined : filtersOf(agent);
+    const shown = await readConversation(store, { runId, ...omitUndefined({ filters }) });
+    messages.push(...(filters === undefined ? shown.filter(({ role }) => role === 'user') : shown));
+  }
+  return messages;
 }
 
 type StartParts<Handle> = {

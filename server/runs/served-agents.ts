@@ -1,4 +1,5 @@
 import { type Agent, createAgent } from '../../agent/agent.ts';
+import type { AgentOptions } from '../../agent/agent-options.ts';
 import { agentNamed, namesOf } from '../../agent/sub-agents.ts';
 import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
@@ -125,8 +126,14 @@ export class ServedAgents {
   }
 
   showText(name: string, text: string): string {
+    return filterText(text, this.filtersOf(name) ?? []);
+  }
+
+  /** The text filters of the agent with this name; `undefined` if it is not served. */
+  filtersOf(name: string): AgentOptions['textFilters'] {
     const agent = this.#find(name);
-    return filterText(text, (agent && agentNamed(agent, name))?.options.textFilters ?? []);
+    if (agent === undefined) return this.has(name) ? [] : undefined;
+    return (agentNamed(agent, name) ?? agent).options.textFilters ?? [];
   }
 
   #find(name: string): Agent | undefined {

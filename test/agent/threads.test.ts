@@ -93,7 +93,7 @@ describe('start in a thread', () => {
     await run.settled();
     const second = await say(other, 'and?');
     expect(await store.get(second)).toMatchObject({ agent: 'other', continues: first, place: 2 });
-    expect(await textsOf(other)).toContain('assistant: Paid.');
+    expect(await textsOf(desk)).toContain('assistant: Paid.');
   });
 
   it('begins with another run, or anew, if continues says so, unless a run is open', async () => {
@@ -196,6 +196,18 @@ describe('a thread', () => {
     expect(await textsOf(agent)).toEqual(['user: one', 'assistant: A ….']);
     await say(agent, 'two');
     expect((await textsOf(agent)).slice(2)).toEqual(['user: two', 'assistant: Polite.']);
+  });
+
+  it('filters the texts of each agent with its own filters, and shows none of an agent that it does not know', async () => {
+    const store = memory();
+    const textFilters = [() => ({ push: (text: string) => text.replace('secret', '…'), end: () => '' })];
+    const turns = [{ text: 'A secret.' }, { text: 'A secret.' }];
+    const desk = makeAgent({ store, turns, textFilters });
+    const other = makeAgent({ store, turns, name: 'other' });
+    await say(desk, 'one');
+    await say(other, 'two');
+    expect(await textsOf(desk)).toEqual(['user: one', 'assistant: A ….', 'user: two']);
+    expect(await textsOf(other)).toEqual(['user: one', 'user: two', 'assistant: A secret.']);
   });
 
   it('adds up what its runs spent', async () => {

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { byOf } from '../../../access/caller.ts';
-import type { Thread } from '../../../agent/thread.ts';
+import { readMessages, type Thread } from '../../../agent/thread.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { type Labels, parseLabels } from '../../../protocol/listing/label.ts';
@@ -86,10 +86,11 @@ export async function answerThread(
   const latest = runs.at(-1);
   if (latest === undefined) throw new ApiError('not-found', 'There is no thread with this id and labels.');
   const { labels: own } = thread;
+  const { store, agents } = parts;
   return c.json({
     id,
     labels: own,
-    messages: await thread.messages(),
+    messages: await readMessages(store, latest, name => agents.filtersOf(name)),
     runs: runs.map(summarizeRun),
     open: isOpen(latest) ? latest.runId : null,
     totals: await thread.totals(),

@@ -82,6 +82,23 @@ test('GET /threads lists each thread once, by its latest run, and GET /threads/I
   expect((await json<{ runs: unknown[] }>(app, '/runs?thread=a')).runs).toHaveLength(3);
 });
 
+test('GET /threads/ID filters the texts of each agent with its own filters', async () => {
+  const on = store();
+  const textFilters = [() => ({ push: (text: string) => text.replace('secret', '…'), end: () => '' })];
+  const model = scripted([{ text: 'A secret.' }, { text: 'A secret.' }]);
+  const desk = createAgent({ name: 'desk', model, store: on, textFilters });
+  const other = createAgent({ name: 'other', model, store: on });
+  await desk.run('one', { thread: 'a' });
+  await other.run('two', { thread: 'a' });
+  const textsIn = async (agents: (typeof desk)[]) => {
+    const app = makeApp({ store: on, agents: new Map(agents.map(agent => [agent.name, agent])) });
+    const { messages } = await json<Read>(app, '/threads/a');
+    return JSON.stringify(messages).match(/A [^"]*/g);
+  };
+  expect(await textsIn([desk, other])).toEqual(['A ….', 'A secret.']);
+  expect(await textsIn([other])).toEqual(['A secret.']);
+});
+
 test('a token with labels reads and deletes only its own threads, and a viewer deletes none', async () => {
   const agent = talker();
   await agent.run('one', { thread: 'a', labels: { user: '7' } });
