@@ -14,9 +14,9 @@ const NAMES = optionNames<DeleteRunsOptions>()('labels by');
 
 /**
  * Deletes all runs with these labels, such as all data of a user: their journals, large results, the runs of their
- * sub-agents, the runs that continue them, and the notes of the label. Cancels what a process drives, and waits for it.
- * Returns the ids of what was deleted. On SQLite the file is written again, so that neither it nor its log has the bytes; it
- * is also if there are no such runs.
+ * sub-agents, and the runs that continue them. Notes are kept by one label: exactly that label deletes them too; other
+ * labels, or more, do not. Cancels what a process drives, and waits for it. Returns the ids of what was deleted. On SQLite
+ * the file is written again, so that neither it nor its log has the bytes; it is also if there are no such runs.
  *
  * Throws `input-invalid` without labels; `refused` if a run still cannot be deleted a minute after the last; errors of the
  * store. What was deleted before stays deleted: call it again.

@@ -526,7 +526,7 @@ export const COMMANDS = {
     heading: 'Back up and delete data:',
     summary: 'delete a run, or all runs with a label',
     description:
-      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it. With --label, delete all runs with the labels, such as all data of a user, with the runs that continue them and the notes of the label. With --thread, delete a conversation. Runs that a process drives are cancelled first. A SQLite file is then written again, so that nothing of them is left in it.',
+      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it. With --label, delete all runs with the labels, such as all data of a user, with the runs that continue them. Notes are kept by one label: exactly that label deletes them too; other labels, or more, do not. With --thread, delete a conversation. Runs that a process drives are cancelled first. A SQLite file is then written again, so that nothing of them is left in it.',
     '[run]': RUN,
     ...STORE,
     '--cascade': 'also delete runs that continue it or wait for one of its sub-agents',

@@ -133,7 +133,7 @@ export const RUNS_ROUTES = {
   },
   'DELETE /runs': {
     summary:
-      'Delete all runs with some labels, such as all data of a user: with what continues them and the notes of the label. What is driven is cancelled first.',
+      'Delete all runs with some labels, such as all data of a user, with what continues them. Notes are kept by one label: exactly that label deletes them too; other labels, or more, do not, and those of a token count. What is driven is cancelled first.',
     query: deletedQuery,
     answer: deletedSchema,
   },

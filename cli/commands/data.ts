@@ -3,7 +3,10 @@ import { deleteRuns } from '../../agent/delete-runs.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
+import type { Store } from '../../protocol/store.ts';
 import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
+import { readNotes } from '../../tools/notes/folder.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { storeFile, userName } from '../options.ts';
@@ -34,9 +37,17 @@ export const deleteRun: Action<'delete'> = ({
   if (run === undefined) {
     if (labels === undefined || cascade)
       throw invalidInput('Give a RUN, --thread, or --label without --cascade.');
-    return withExistingStore(options, async ({ store, output }) =>
-      tellDeleted(output, { labels }, await deleteRuns(store, { labels, by: by ?? userName() })),
-    );
+    return withExistingStore(options, async ({ store, output, commands }) => {
+      const deleted = await deleteRuns(store, { labels, by: by ?? userName() });
+      const notesOf = await findNotes(store, labels);
+      tellDeleted(output, { labels, ...(notesOf.length > 0 && { notesOf }) }, deleted);
+      if (output.json) return EXIT.done;
+      for (const label of notesOf) {
+        const how = commands.of('delete', '--label', label);
+        output.line(`The notes of ${label} stay. To delete them, with all runs of that label: ${how}`);
+      }
+      return EXIT.done;
+    });
   }
   if (labels !== undefined || by !== undefined)
     throw invalidInput('Give --label and --by only without a RUN.');
@@ -44,6 +55,14 @@ export const deleteRun: Action<'delete'> = ({
     tellDeleted(output, { runId }, await store.delete(runId, { cascade, isDead: isOwnerDead })),
   );
 };
+
+/** The labels whose notes the store has, each alone, as NAME=VALUE. */
+async function findNotes(store: Store, labels: Labels): Promise<string[]> {
+  const found: string[] = [];
+  for (const [name, value] of Object.entries(labels))
+    if ((await readNotes(store, { [name]: value })) !== undefined) found.push(`${name}=${value}`);
+  return found;
+}
 
 function tellDeleted(output: Output, what: object, deleted: readonly string[]): number {
   if (output.json) output.data({ ...what, deleted });

@@ -45,6 +45,28 @@ test('notes lists what is noted under a label, and says how to delete it, which 
   expect([none.code, none.stdout]).toEqual([0, 'There are no notes of user=7.\n']);
 });
 
+test('delete with more labels than that of the notes leaves them, and names them', async () => {
+  const desk = await noted();
+  const more = ['delete', '--label', 'tenant=a', '--label', 'user=7'];
+  const { code, stdout } = await desk.run(more);
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      /^No runs match\.\nThe notes of user=7 stay\. To delete them, with all runs of that label: .*agentchart.* delete --label user=7\n$/,
+    ),
+  ]);
+  const json = await desk.run([...more, '--json']);
+  expect(JSON.parse(json.stdout)).toEqual({
+    labels: { tenant: 'a', user: '7' },
+    deleted: [],
+    notesOf: ['user=7'],
+  });
+  expect((await desk.run(['delete', '--label', 'user=7'])).stdout).toMatch(
+    /^Deleted run_\w+\nDeleted notes_\w+\n$|^Deleted notes_\w+\nDeleted run_\w+\n$/,
+  );
+  expect((await desk.run(more)).stdout).toBe('No runs match.\n');
+});
+
 test('notes --json prints a line for each note, and --path one note', async () => {
   const desk = await noted();
   const { stdout } = await desk.run(['notes', '--label', 'user=7', '--json']);
