@@ -24,7 +24,7 @@ import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { hasLabels, type Labels, readLabels, readThreadId } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { RunRecord, Store, ThreadPlace } from '../protocol/store.ts';
+import { latestIn, type RunRecord, type Store, type ThreadPlace } from '../protocol/store.ts';
 import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
 import { memory } from '../stores/memory.ts';
 import { nonDrivingStore } from '../stores/non-driving-store.ts';
@@ -152,7 +152,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     if (typeof continues === 'string') await this.#inherited.assertEnded(continues);
     const run =
       thread === undefined || placeless === true
-        ? await this.#begin(input, options)
+        ? await this.#beginBeside(input, options)
         : await startInThread<Run<Tools, Output>>(this.#threadOf(thread, options), options, {
             begin: (older, place) => this.#begin(input, { ...options, continues: older, place }),
             open: runId => this.#attach(runId),
@@ -183,6 +183,16 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     checkPrices(limits, this.#definition.prices, this.#definition.models);
     checkUsage(limits, this.#definition);
     this.#subAgents.assertBoundBy(limits);
+  }
+
+  /** Begins a run, outside the thread that it would go on with if another run does that at the same time. */
+  async #beginBeside(input: string | readonly Item[], options: StartOptions): Promise<Run<Tools, Output>> {
+    try {
+      return await this.#begin(input, options);
+    } catch (error) {
+      if (latestIn(error) === undefined) throw error;
+      return await this.#begin(input, options);
+    }
   }
 
   async #begin(

@@ -15,6 +15,7 @@ import {
   type Store,
   type ThreadPlace,
 } from '../protocol/store.ts';
+import { existingRun } from '../stores/run-record.ts';
 import type { TextFilter } from '../text/text-filter.ts';
 import type { StartOptions } from './begin-journal.ts';
 import { deleteListed, tryDelete } from './delete-listed.ts';
@@ -154,29 +155,35 @@ type StartParts<Handle> = {
 /** See `StartOptions.thread`. The store refuses a run that is not the next one: then it decides again. */
 export async function startInThread<Handle extends Pick<Run, 'id' | 'send'>>(
   thread: Thread<Handle>,
-  { continues, by }: StartOptions,
+  { continues, runId, by }: StartOptions,
   { input, store, begin, open }: StartParts<Handle>,
 ): Promise<Handle> {
   let latest = await thread.latest();
   for (;;) {
-    if (latest !== undefined && isOpen(latest)) {
+    const after: string | null = latest?.runId ?? null;
+    try {
+      if (latest === undefined || !isOpen(latest))
+        return await begin(continues === undefined ? after : continues, { after });
       if (continues !== undefined) throw stillOpen(thread.id, latest.runId);
+      if (runId !== undefined && (await store.get(runId)) !== undefined) throw existingRun(runId);
       const run = await open(latest.runId);
       const sent = await run.send(input, omitUndefined({ by }));
       if (sent.accepted) return run;
       if (sent.code !== 'run-ended') throw new EngineError(sent.code, sent.message, { runId: run.id });
       latest = (await store.get(latest.runId)) ?? (await thread.latest());
-      continue;
-    }
-    const after: string | null = latest?.runId ?? null;
-    try {
-      return await begin(continues === undefined ? after : continues, { after });
     } catch (error) {
       const now = latestIn(error);
-      if (now === undefined) throw error;
-      latest = (now.latest === null ? undefined : await store.get(now.latest)) ?? (await thread.latest());
+      if (now === undefined && !(await isDeleted(store, latest))) throw error;
+      const known = typeof now?.latest === 'string' ? await store.get(now.latest) : undefined;
+      const next: RunRecord | undefined = known ?? (await thread.latest());
+      if (now === undefined && next?.runId === latest?.runId) throw error;
+      latest = next;
     }
   }
+}
+
+async function isDeleted(store: Store, run: RunRecord | undefined): Promise<boolean> {
+  return run !== undefined && (await store.get(run.runId)) === undefined;
 }
 
 /** A run without labels of its own that continues the latest run of a thread is the next one of it. */

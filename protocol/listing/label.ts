@@ -64,14 +64,13 @@ export function hasLabels(labels: Labels, wanted: Labels): boolean {
 
 /** The id of a thread: 1 to 256 characters without control characters. */
 export const threadSchema = lazySchema(() =>
-  z
-    .string()
-    .check(
-      z.refine(
-        id => isLine(id, LONGEST_VALUE),
-        `expected 1 to ${LONGEST_VALUE} characters without control characters`,
-      ),
+  z.string().check(
+    z.refine(
+      // Addresses cannot have a part that is "." or "..".
+      id => isLine(id, LONGEST_VALUE) && id !== '.' && id !== '..',
+      `expected 1 to ${LONGEST_VALUE} characters without control characters, and neither "." nor ".."`,
     ),
+  ),
 );
 
 /** Returns the id of a thread from outside. Throws `input-invalid` for a value that is none. */

@@ -133,9 +133,40 @@ describe('start in a thread', () => {
     expect((await agent.thread(thread, { labels }).latest())?.runId).toBe(latest.id);
   });
 
+  it('refuses the id of a run that exists, and sends its open run nothing', async () => {
+    const agent = makeAgent({ turns: [calls('pay'), ...ANSWERS] });
+    const first = await say(agent, 'pay', { runId: 'given' });
+    const seq = (await agent.store.get(first))?.seq;
+    await expect(say(agent, 'pay', { runId: 'given' })).rejects.toMatchObject({ code: 'run-exists' });
+    expect((await agent.store.get(first))?.seq).toBe(seq);
+  });
+
+  it('begins anew if the thread is deleted while it starts', async () => {
+    const agent = makeAgent();
+    await say(agent, 'one');
+    const { list } = agent.store;
+    agent.store.list = async (...given) => {
+      const found = await list(...given);
+      agent.store.list = list;
+      await agent.thread(thread, { labels }).delete();
+      return found;
+    };
+    await say(agent, 'anew');
+    expect(await textsOf(agent)).toEqual(['user: anew', 'assistant: Answer 1.']);
+  });
+
+  it('is left by the second of two runs that continue its latest run at once', async () => {
+    const agent = makeAgent();
+    const continues = await say(agent, 'one');
+    const runs = await Promise.all(['two', 'beside'].map(input => agent.start(input, { continues })));
+    await Promise.all(runs.map(run => run.settled()));
+    const places = await Promise.all(runs.map(async ({ id }) => (await agent.store.get(id))?.place));
+    expect(places.toSorted()).toEqual([2, undefined]);
+  });
+
   it('is refused for an id that no thread can have', async () => {
     const agent = makeAgent();
-    for (const id of ['', 'a\nb', 'x'.repeat(257)]) {
+    for (const id of ['', '.', '..', 'a\nb', 'x'.repeat(257)]) {
       await expect(agent.start('go', { thread: id })).rejects.toMatchObject({ code: 'input-invalid' });
       expect(() => agent.thread(id)).toThrow(expect.objectContaining({ code: 'input-invalid' }));
     }
