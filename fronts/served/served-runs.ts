@@ -61,7 +61,10 @@ export class ServedRuns {
   ): Promise<Hold> {
     const { labels } = caller;
     this.#held.assertOpen();
-    const run = await this.#begin(caller, agent, more => agent.start(input, { labels, ...start, ...more }));
+    const options = { labels, ...start };
+    const thread =
+      start.thread === undefined ? undefined : agent.thread(start.thread, { labels: options.labels });
+    const run = await this.#begin(caller, agent, more => agent.start(input, { ...options, ...more }), thread);
     return await this.#held.keep(run);
   }
 

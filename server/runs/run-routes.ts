@@ -151,14 +151,13 @@ export async function beginRun(
       throw invalidInput(
         'thread: cannot be sent with a requestId. Read the thread to see whether it has the message.',
       );
-    const told = omitUndefined({ launch, continues, by: byOf(caller, by) });
-    const run = await beginWithin(parts)(caller, agent, async () =>
-      agent.start(input, {
-        ...start,
-        ...told,
-        thread,
-        labels: withLabelsOf(caller, readLabels(labels ?? {})),
-      }),
+    const more = omitUndefined({ launch, continues, by: byOf(caller, by) });
+    const wanted = withLabelsOf(caller, readLabels(labels ?? {}));
+    const run = await beginWithin(parts)(
+      caller,
+      agent,
+      async () => agent.start(input, { ...start, ...more, thread, labels: wanted }),
+      agent.thread(thread, { labels: wanted }),
     );
     return await whileHeld(held.keep(run), async hold => hold.run);
   }

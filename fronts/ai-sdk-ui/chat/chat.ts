@@ -268,8 +268,11 @@ export class Chat {
   async #start(item: Item, start: ChatStart & Pick<StartOptions, 'continues'>): Promise<Run> {
     const { id: thread, labels } = this.#thread;
     const options = { ...start, labels, thread };
-    return await this.#begin(this.#caller, this.#agent, more =>
-      this.#agent.start([item], { ...options, ...more }),
+    return await this.#begin(
+      this.#caller,
+      this.#agent,
+      more => this.#agent.start([item], { ...options, ...more }),
+      this.#thread,
     );
   }
 }

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/index.ts';
+import { systemHost } from '../../../engine/host/host.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
+import { Admission } from '../../../server/access/admission.ts';
 import { memory } from '../../../stores/memory.ts';
 import { DONE, errorOf, makeApp, REFUND, type TestApp } from '../../support/server/runs-app.ts';
 
@@ -43,6 +45,20 @@ test('POST /runs begins a run in a thread, continues it, and sends to its open r
   expect((await json<Read>(app, '/threads/t')).open).toBe(second.runId);
   const refused = await app.send('POST', '/runs', { input: 'x', thread: 't', requestId: 'r' });
   expect(await errorOf(refused)).toMatchObject({ status: 400, code: 'input-invalid' });
+});
+
+test('a message to the open run of a thread begins no run, so it needs no free place of its token', async () => {
+  const token = 'e'.repeat(32);
+  const tokens = { ann: { token, role: 'operator', limits: { concurrentRuns: 1 } } } as const;
+  const admission = new Admission({ host: systemHost, tokens });
+  const app = makeApp({ turns: [{ text: 'One.', delayMs: 2_000 }, DONE], tokens, admission });
+  const say = (thread: string) =>
+    app.send('POST', '/runs', { input: 'go', thread }, { authorization: `Bearer ${token}` });
+  const first = (await (await say('t')).json()) as { runId: string };
+  const again = await say('t');
+  expect(again.status).toBe(201);
+  expect(await again.json()).toMatchObject({ runId: first.runId });
+  expect(await errorOf(await say('other'))).toMatchObject({ status: 429 });
 });
 
 test('GET /threads lists each thread once, by its latest run, and GET /threads/ID reads one', async () => {
