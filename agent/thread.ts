@@ -86,16 +86,7 @@ export class Thread<Handle = Run> {
   }
 
   async totals(): Promise<ThreadTotals> {
-    const totals = { runs: 0, turns: 0, tokens: 0, cost: 0, activeMs: 0 };
-    for await (const { place, turns, tokens, cost, activeMs } of this.#listAll()) {
-      if (place === undefined) continue;
-      totals.runs += 1;
-      totals.turns += turns;
-      totals.tokens += tokens;
-      totals.cost += cost;
-      totals.activeMs += activeMs;
-    }
-    return totals;
+    return totalsOf(await this.runs());
   }
 
   /**
@@ -127,6 +118,17 @@ export class Thread<Handle = Run> {
   #listAll(): AsyncGenerator<RunRecord, void> {
     return listAll(this.#parts.store, this.#filter);
   }
+}
+
+export function totalsOf(runs: readonly RunRecord[]): ThreadTotals {
+  const totals = { runs: runs.length, turns: 0, tokens: 0, cost: 0, activeMs: 0 };
+  for (const { turns, tokens, cost, activeMs } of runs) {
+    totals.turns += turns;
+    totals.tokens += tokens;
+    totals.cost += cost;
+    totals.activeMs += activeMs;
+  }
+  return totals;
 }
 
 /** See `thread.messages`. A run of an agent without known filters shows only what the user wrote. */

@@ -1,4 +1,4 @@
-import { readMessages } from '../../agent/thread.ts';
+import { readMessages, totalsOf } from '../../agent/thread.ts';
 import { systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
@@ -54,7 +54,8 @@ function labelTexts(labels: Labels): string[] {
 export const showThread: Action<'thread'> = ({ thread: id, label, ...options }) =>
   withExistingStore(options, async ({ store, output, commands }) => {
     const thread = await openThread(store, id, label);
-    const [runs, totals] = [await thread.runs(), await thread.totals()];
+    const runs = await thread.runs();
+    const totals = totalsOf(runs);
     const messages = await readMessages(store, runs.at(-1), () => []);
     if (output.json) {
       output.data({ id, labels: thread.labels, messages, runs, totals });

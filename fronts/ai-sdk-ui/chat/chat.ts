@@ -205,15 +205,22 @@ export class Chat {
     if (!result.accepted && result.code === 'input-invalid') throw new ApiError(result.code, result.message);
   }
 
-  async send(item: Item, start: ChatStart): Promise<Run> {
-    return await this.#start(item, start);
+  async send(item: Item, start: ChatStart & Pick<StartOptions, 'continues'>): Promise<Run> {
+    const { id: thread, labels } = this.#thread;
+    const options = { ...start, labels, thread };
+    return await this.#begin(
+      this.#caller,
+      this.#agent,
+      more => this.#agent.start([item], { ...options, ...more }),
+      this.#thread,
+    );
   }
 
   /** Replaces an earlier message, in a new run. The messages after it remain in the old runs. */
   async replace({ record, entry }: Place, item: Item, start: ChatStart): Promise<Run> {
     await this.#leave();
     if (entry.event.type === 'run.started')
-      return await this.#start(item, { ...start, continues: record.continues ?? null });
+      return await this.send(item, { ...start, continues: record.continues ?? null });
     return await this.#fork(record, { at: entry.seq - 1, message: [item] });
   }
 
@@ -263,17 +270,6 @@ export class Chat {
     const run = await this.open(record);
     const how = { ...options, inThread: true, ...this.#by };
     return drive(await this.#begin(this.#caller, this.#agent, () => run.fork(how)));
-  }
-
-  async #start(item: Item, start: ChatStart & Pick<StartOptions, 'continues'>): Promise<Run> {
-    const { id: thread, labels } = this.#thread;
-    const options = { ...start, labels, thread };
-    return await this.#begin(
-      this.#caller,
-      this.#agent,
-      more => this.#agent.start([item], { ...options, ...more }),
-      this.#thread,
-    );
   }
 }
 
