@@ -73,7 +73,11 @@ it('is a thread: its responses are the runs of one order, and it is deleted with
   const [journal, ...others] = runs.map(({ runId, place }) => [runId, place]);
   expect(journal?.[1]).toBeUndefined();
   expect(others).toEqual(created.map((runId, index) => [runId, index + 1]));
-  const agent = createAgent({ name: 'any', model: scripted([]), store: gateway.store });
+  const agent = createAgent({
+    name: runs.at(-1)?.agent ?? '',
+    model: scripted([]),
+    store: gateway.store,
+  });
   const said = await agent.thread(id).messages();
   expect(said.map(message.textOf)).toEqual(['Before.', 'One', 'One.', 'Two', 'Two.']);
   expect(await agent.thread(id).delete()).toHaveLength(3);
