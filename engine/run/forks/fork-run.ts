@@ -55,7 +55,8 @@ export type ForkOptions = {
 };
 
 /** `checkCommands` is needed for a fork with commands. */
-type ForkParts = { store: Store; host: Host; checkCommands?: CheckCommands };
+/** `takesPlace`: the fork takes the place of the run in its thread, if that has one, also while the run has not ended. */
+type ForkParts = { store: Store; host: Host; checkCommands?: CheckCommands; takesPlace?: boolean };
 
 /**
  * Creates a run, in one commit, that starts with a copy of the journal of `runId` up to entry `at`, without its
@@ -112,7 +113,8 @@ async function forkAsRead(
       ? { ...begun, blobs: [] }
       : await applyCommands(begun, commands, parts, { paused, by });
   const wake = waitsForOriginal(state.context) ? { wakeAt: host.now() } : {};
-  const place = inThread ? { after: await findLatestBeside(store, runId) } : undefined;
+  const beside = inThread ? { after: await findLatestBeside(store, runId) } : undefined;
+  const place = parts.takesPlace === true ? { of: runId } : beside;
   host.reach?.('create.before');
   const { seq } = await store.create(copy.started, undefined, {
     events,

@@ -215,7 +215,10 @@ export class RequestRuns {
     const runId = forkAt === undefined ? known.runId : (asked.once?.runId ?? host.newId('run'));
     if (isStored && request.store !== false) await asked.joined?.join(runId);
     const fork = { runId: known.runId, at: forkAt ?? 0 };
-    const state = forkAt === undefined ? known.state : await this.#fork(source, fork, runId);
+    const state =
+      forkAt === undefined
+        ? known.state
+        : await this.#fork(source, { ...fork, takesPlace: asked.joined !== undefined }, runId);
     const { toolCalls, turns } = state.context;
     const { limited, overBudget, left } = limitApprovals(callAnswers, mostToolCalls(request));
     const onlyApproves = messages.length === 0 && callAnswers.every(({ open }) => open.kind === 'approval');
@@ -271,9 +274,15 @@ export class RequestRuns {
     return await this.#findAsked(store, runId, note);
   }
 
-  async #fork(store: Store, source: { runId: string; at: number }, runId: string): Promise<ChartState> {
+  /** In a conversation, the fork is what goes on: the run that it is a copy of may wait for ever. */
+  async #fork(
+    store: Store,
+    source: { runId: string; at: number; takesPlace: boolean },
+    runId: string,
+  ): Promise<ChartState> {
     const { host, library } = this.#options;
-    const { loaded } = await forkRun({ store, host }, source.runId, source.at, { runId });
+    const { takesPlace } = source;
+    const { loaded } = await forkRun({ store, host, takesPlace }, source.runId, source.at, { runId });
     if (!library.isStored(source.runId)) library.rememberUnstored(runId, store);
     return loaded.state;
   }

@@ -11,6 +11,12 @@ const SCRIPTS = {
   one: [calling('echo', { text: 'hi' }), { text: 'Said.' }, { text: 'Bye.' }],
   two: [{ toolCalls: [say('a'), say('b')] }, { text: 'Both said.' }],
   mixed: [{ toolCalls: [say('a'), { name: 'ask' }] }, { text: 'Said and asked.' }],
+  again: [
+    calling('echo', { text: 'a' }),
+    calling('echo', { text: 'b' }),
+    { text: 'Both.' },
+    { text: 'Bye.' },
+  ],
   talk: [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }],
   late: [{ text: 'One.' }, calling('echo', { text: 'late' }), { text: 'Late.' }],
 };
@@ -219,6 +225,18 @@ describe('an approval', () => {
       });
       expect(refused.code).toBe('approval_continuation_invalid');
     }
+  });
+
+  it('outside its conversation, which asks again, leaves the conversation usable', async () => {
+    const { id: conversation } = await gateway.client().conversations.create();
+    const inIt = { model: 'again', tools: [TOOL], conversation };
+    const asked = await gateway.create({ ...inIt, input: [USER] });
+    const [request] = requestsIn(asked);
+    const outside = { model: 'again', tools: [TOOL], previous_response_id: asked.id };
+    const again = await gateway.create({ ...outside, input: [answer(request, true)] });
+    expect(requestsIn(again)).toHaveLength(1);
+    for (const input of ['Never mind.', 'And now?', 'Bye.'])
+      expect((await gateway.create({ ...inIt, input })).status).toBe('completed');
   });
 
   it('after a response of another conversation is an orphan, even with its request', async () => {
