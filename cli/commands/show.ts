@@ -17,7 +17,7 @@ import { callsOf, type JournalEntry, type RunEvent } from '../../protocol/event.
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type BreakCost, BreakCosts } from '../../protocol/listing/cost.ts';
-import { textOf } from '../../protocol/message.ts';
+import { isOutcome, textOf } from '../../protocol/message.ts';
 import { NOTES_ID } from '../../protocol/notes.ts';
 import type { Broken } from '../../protocol/sent.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
@@ -299,7 +299,7 @@ function describeItem(item: Item): string {
   switch (item.type) {
     case 'message': {
       const others = item.content.filter(part => part.type !== 'text').map(part => `[${part.type}]`);
-      return `${item.role}: ${[shortenCell(textOf(item), MAX_LINE), ...others].join(' ')}`;
+      return `${isOutcome(item) ? 'outcome' : item.role}: ${[shortenCell(textOf(item), MAX_LINE), ...others].join(' ')}`;
     }
     case 'reasoning':
       return `reasoning: ${shortenCell(item.text, MAX_LINE)}`;
