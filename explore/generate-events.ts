@@ -166,22 +166,35 @@ function compactionFailing(startedAt: number): UntimedOf<'compaction.failed'> {
 
 /** The call has its result, and what it started goes on. */
 export function startingWork(callId: string): UntimedOf<'tool.suspended'> {
-  return { type: 'tool.suspended', callId, childRunId: `child_${callId}`, background: { turns: 1 } };
+  return {
+    type: 'tool.suspended',
+    callId,
+    childRunId: `child_${callId}`,
+    background: { turns: 1, toolCalls: 1 },
+  };
 }
 
 /** The outcome of each work in the background; what no such work gives is invalid. */
 function listOutcomes({ background }: Context, environment: Environment): UntimedEvent[] {
-  const outcomes = background.map(({ callId, childRunId }) => ({
-    ...receivingOutcome(callId, childRunId),
-    spent: spentBelow(environment),
-  }));
   const [first] = background;
+  const outcomes = background.flatMap(({ callId, childRunId }) => {
+    const outcome = (isError: boolean) => ({
+      ...receivingOutcome(callId, childRunId, isError),
+      spent: spentBelow(environment),
+    });
+    return callId === first?.callId ? [outcome(false), outcome(true)] : outcome(false);
+  });
   const strange = receivingOutcome(first?.callId ?? 'unknown', 'unknown');
   return [...outcomes, ...when(environment.invalidEvents, strange)];
 }
 
-export function receivingOutcome(callId: string, runId: string): UntimedOf<'message.received'> {
-  const item = { ...userMessage(`outcome of ${callId}`), outcomeOf: { callId } };
+export function receivingOutcome(
+  callId: string,
+  runId: string,
+  isError = false,
+): UntimedOf<'message.received'> {
+  const outcomeOf = { callId, ...(isError && { isError: true as const }) };
+  const item = { ...userMessage(`outcome of ${callId}`), outcomeOf };
   return { type: 'message.received', items: [item], from: { callId, runId } };
 }
 

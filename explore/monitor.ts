@@ -191,7 +191,8 @@ export class Monitor {
       const { callId, call } = one;
       const entry = find(after, callId) ?? after.done.findLast(done => done.call.callId === callId);
       if (entry !== undefined && entry.stage !== 'settled') continue;
-      const succeeded = entry?.result?.isError === false;
+      if (after.background.some(work => work.callId === callId)) continue;
+      const succeeded = entry?.result?.isError === false && !hasFailed(event, callId);
       settled = settled.map((states, rule) =>
         takeAll(this.rules[rule]?.condition.automata ?? [], states, [{ call }], succeeded),
       );
@@ -296,6 +297,12 @@ function hold(condition: Condition, worlds: Parameters<Condition['holds']>[0], c
   } catch {
     return 'unknown';
   }
+}
+
+/** Whether the event is the outcome of work that the call started, and it is an error. */
+function hasFailed(event: ChartEvent, callId: string): boolean {
+  if (event.type !== 'message.received' || event.from?.callId !== callId) return false;
+  return event.items.some(item => item.type === 'message' && item.outcomeOf?.isError === true);
 }
 
 /** Which calls the event begins. */

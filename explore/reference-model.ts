@@ -8,6 +8,7 @@ import type { ChartEvent, Duties, QualifiedCall, RunStarted, Spent } from '../pr
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
+import { isOutcome } from '../protocol/message.ts';
 import type { Usage } from '../protocol/turn.ts';
 import { exploredRequest } from './explored-request.ts';
 
@@ -42,7 +43,7 @@ export type ReferenceModel = {
   messages: readonly Item[];
   calls: ReferenceCall[];
   /** The calls that started work in the background, with its run and the turns that it may take, until its outcome. */
-  background: readonly { callId: string; runId: string; turns: number }[];
+  background: readonly { callId: string; runId: string; digest: string; turns: number; toolCalls: number }[];
   /** The position in the transcript for the results of an edited round; `null` for the end. */
   resultsAt: number | null;
   done: readonly ReferenceCall[];
@@ -395,8 +396,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       model.inbox = [...model.inbox, ...items];
       model.messages = [...model.messages, ...items];
       addSpent(model, event);
-      model.background = model.background.filter(({ runId }) => runId !== from?.runId);
-      if (from !== undefined) return;
+      if (from !== undefined) return followOutcome(model, event, from);
       if (model.config.onMessage !== 'supersede') return;
       refuseCalls(model, ({ stage }) => stage === 'gated');
       if (model.review !== null) note(model, '');
@@ -633,7 +633,9 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     follow(model, { at, callId, childRunId: runId, background }) {
       endActivity(model, at);
       if (background === undefined) return change(model, callId, { stage: 'waiting', childRunId: runId });
-      model.background = [...model.background, { callId, runId, turns: background.turns ?? 0 }];
+      const { digest = '' } = find(model, callId) ?? {};
+      const { turns = 0, toolCalls = 0 } = background;
+      model.background = [...model.background, { callId, runId, digest, turns, toolCalls }];
       settle(model, callId, { output: { runId, status: 'started' }, isError: false, receipt: 'run' });
     },
   },
@@ -695,6 +697,18 @@ function followReview(model: ReferenceModel, event: Of<'review.decided'>): void 
     model.review = isEnough ? null : { ...review, digest, approvals, ...omitUndefined({ text }) };
     if (isEnough && text !== undefined) note(model, text);
   }
+}
+
+function followOutcome(
+  model: ReferenceModel,
+  { items }: Of<'message.received'>,
+  { callId, runId }: { callId: string; runId: string },
+): void {
+  const work = model.background.find(one => one.runId === runId);
+  const failed = items.some(item => item.type === 'message' && item.outcomeOf?.isError === true);
+  model.background = model.background.filter(one => one !== work);
+  if (work !== undefined) countOutcome(model, work.digest, failed);
+  model.deeds = model.deeds.map(deed => (deed.callId === callId && failed ? { ...deed, failed } : deed));
 }
 
 function expectationOf(event: ChartEvent): Expectation<ChartEvent> {
@@ -771,6 +785,7 @@ function followAnswer(model: ReferenceModel, { state: { context } }: Step): void
   const { answeredBy, inbox, cancelling, calls, transcript } = model;
   if (answeredBy === null || answeredBy === 'back' || model.review !== null || model.isSentBack) return;
   if (inbox.length === 0 || cancelling || calls.length > 0) return;
+  if (inbox.some(isOutcome)) return;
   const callId = context.calls[0]?.callId ?? 'none';
   const { gate: _, by, not, quorum, expiresAt, reason, ...call } = answeredBy;
   const { name, input } = call;
@@ -886,7 +901,8 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
     if (refusesAll || call.error !== undefined) return refused;
     if (call.answers !== undefined && calls.length > 1) return refused;
     if (call.executedBy === 'engine') {
-      if (spending.toolCalls >= config.limits.toolCalls) {
+      const held = model.background.reduce((sum, work) => sum + work.toolCalls, 0);
+      if (spending.toolCalls + held >= config.limits.toolCalls) {
         spending.denied += 1;
         return { ...refused, deniedFor: 'toolCalls' };
       }
@@ -1151,7 +1167,7 @@ function beginTurn(model: ReferenceModel, decided: NextAction): void {
   else if (reached !== null && config.onLimit === 'stop')
     model.overruns.push(`a closing call was made although ${reached} and onLimit is "stop"`);
   else if (closing === 'begun' && !unfinished) model.overruns.push('a second closing call was started');
-  if (model.answeredBy !== null && !model.isSentBack) model.spokeOver = true;
+  if (model.answeredBy !== null && !model.isSentBack && !model.inbox.some(isOutcome)) model.spokeOver = true;
   model.answeredBy = null;
   model.isSentBack = false;
   model.transcript = [...model.transcript, ...model.inbox];

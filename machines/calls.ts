@@ -76,6 +76,11 @@ export function settleCall(context: Context, callId: string, result: CallResult)
   return closeRound(changeCall(recorded, callId, { status: 'settled', result }));
 }
 
+/** Settles a call whose outcome is not known yet. */
+export function giveReceipt(context: Context, callId: string, receipt: CallResult): Context {
+  return closeRound(changeCall(context, callId, { status: 'settled', result: receipt }));
+}
+
 /** Starts a round and its counters. A round whose calls are all settled is closed immediately. */
 export function openRound(context: Context, calls: Call[]): Context {
   const open = calls.reduce((count, call) => count + (call.status === 'settled' ? 0 : 1), 0);

@@ -64,9 +64,10 @@ export type Call = QualifiedCall & {
 };
 
 /** Work that a call has started and whose outcome is not there yet. `held`: what it may spend of the run's limits. */
-type BackgroundWork = {
-  callId: string;
-  name: string;
+export type BackgroundWork = Pick<
+  QualifiedCall,
+  'callId' | 'name' | 'input' | 'digest' | 'readDigest' | 'tags'
+> & {
   key: string;
   childRunId: string;
   held: HeldLimits;

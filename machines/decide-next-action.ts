@@ -1,6 +1,7 @@
 import type { NextAction } from '../protocol/effect.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import { isOutcome } from '../protocol/message.ts';
 import { findBreakpoint, spends } from './breakpoints.ts';
 import { callsWith, isOwed } from './calls.ts';
 import { reasonToCompact } from './compaction.ts';
@@ -136,7 +137,7 @@ function betweenRounds(context: Context): NextAction {
     };
   if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
   const { answeredBy } = context;
-  const readsOutcome = answeredBy?.type === 'back' && inbox.length > 0;
+  const readsOutcome = inbox.some(isOutcome);
   if (answeredBy !== null && context.sentBack === null && !readsOutcome)
     return finishAnswered(context, answeredBy);
   const reason = reasonToCall(context);
@@ -188,6 +189,8 @@ function callWithinLimits(
   if (hasUncheckedLimit(context)) return finish(context, 'usage-unknown');
   const reached = findReachedLimit(context);
   const held = reached === null && context.failure === null ? findHeldLimit(context) : undefined;
+  if (reached !== null && context.background.length > 0 && context.closing === null)
+    return awaitBackground(context, `, before the last call at the limit ${reached.limit}`);
   if (held !== undefined) return awaitBackground(context, `, which may spend the rest of the limit ${held}`);
   if (reached === null) {
     const size = type === 'callModel' && context.failure === null ? reasonToCompact(context) : null;

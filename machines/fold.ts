@@ -9,6 +9,7 @@ import {
   callsWith,
   changeCall,
   findCall,
+  giveReceipt,
   giveReceipts,
   isAskedByRule,
   isBusy,
@@ -24,8 +25,8 @@ import type { Call, CallStatus, Context, LastTurn } from './context.ts';
 import { chooseAction, isAnswer } from './decide-next-action.ts';
 import { type Bar, countApproval, findBar, fitsGate, hasDuties, isApprovedBy, withSender } from './duties.ts';
 import { forwardMessages, takeAnswer } from './hand-off.ts';
-import { gateRepetition, recordItems } from './ledger.ts';
-import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
+import { gateRepetition, recordBegun, recordItems, recordOutcome } from './ledger.ts';
+import { addSpent, addUsage, heldOf, limitsOf, modelOf } from './limits.ts';
 import {
   blockAnswer,
   canReview,
@@ -192,13 +193,18 @@ function receiveMessage(context: Context, event: Of<'message.received'>): Contex
   return forwardMessages(withdrawReview(refused));
 }
 
+/** The run's own model reads the outcome, also while the conversation is with a sub-agent. */
 function receiveOutcome(
   context: Context,
   { items, spent }: Of<'message.received'>,
   from: { runId: string },
 ): Context {
-  const background = context.background.filter(({ childRunId }) => childRunId !== from.runId);
-  return forwardMessages(addSpent({ ...context, background, inbox: [...context.inbox, ...items] }, spent));
+  const work = context.background.find(({ childRunId }) => childRunId === from.runId);
+  if (work === undefined) return context;
+  const isError = items.some(item => item.type === 'message' && item.outcomeOf?.isError === true);
+  const background = context.background.filter(one => one !== work);
+  const received = { ...context, background, inbox: [...context.inbox, ...items] };
+  return recordOutcome(countOutcome(addSpent(received, spent), work.digest, isError), work, isError);
 }
 
 function wroteIn(context: Context, { by }: { by?: string }): Context {
@@ -301,10 +307,13 @@ function suspendTool(before: Context, event: Of<'tool.suspended'>): Context {
   const { at, callId, childRunId, shown, background: held } = event;
   const context = endActivity(before, at);
   if (held === undefined) return changeCall(context, callId, { status: 'waiting', childRunId });
-  const { name = '', key = '' } = findCall(context, callId) ?? {};
-  const background = [...context.background, { callId, name, key, childRunId, held }];
+  const call = findCall(context, callId);
+  if (call === undefined) return context;
+  const { name, input, digest, readDigest, tags, key = '' } = call;
+  const work = { callId, name, input, digest, key, childRunId, held, ...omitUndefined({ readDigest, tags }) };
   const receipt = { ...receiptOf(childRunId), ...omitUndefined({ shown }) };
-  return settleCall({ ...context, background }, callId, receipt);
+  const begun = recordBegun({ ...context, background: [...context.background, work] }, call);
+  return giveReceipt(begun, callId, receipt);
 }
 
 /** A call without a recorded outcome runs again with the same key, is reconciled, or becomes in doubt. */
@@ -387,6 +396,7 @@ export function latestReply({ lastTurn, transcript, calls }: Context): {
 function admitCalls(context: Context, qualified: QualifiedCall[], refusal: string | null): Context {
   let { toolCalls, deniedCalls } = context;
   const limits = limitsOf(context);
+  const held = heldOf(context).toolCalls;
   const calls = qualified.map((call): Call => {
     const known = findCall(context, call.callId);
     if (known !== undefined) return known;
@@ -400,7 +410,7 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
     if (call.error !== undefined) return refusedCall(call.error);
     if (call.answers !== undefined && qualified.length > 1) return refusedCall(NOT_ALONE);
     const counts = call.executedBy === 'engine';
-    if (counts && toolCalls >= limits.toolCalls) {
+    if (counts && toolCalls + held >= limits.toolCalls) {
       deniedCalls += 1;
       return refusedCall(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
     }

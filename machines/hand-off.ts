@@ -1,6 +1,7 @@
 import type { Answered, HandedTo, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { Item, ToolCallItem } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import { isOutcome } from '../protocol/message.ts';
 import { findCall, openRound } from './calls.ts';
 import { digestId } from './compaction.ts';
 import { type Call, type Context, createContext, type LastTurn } from './context.ts';
@@ -33,6 +34,8 @@ function forwardTo(context: Context, { runId: forwards, call: known }: HandedTo)
   const { inbox, generation, transcript, lastTurn } = context;
   if (inbox.length === 0 || context.open > 0 || context.cancelling !== null) return context;
   if (context.review !== null || context.sentBack !== null) return context;
+  // The run's own model reads what became of its background work.
+  if (inbox.some(isOutcome)) return context;
   // The same in a fork, whose journal names it too.
   const callId = `transfer_${digestId(forwards)}${digestId(`${generation} ${forwards}`)}`;
   const call: Call = { ...known, callId, status: 'ready', attempt: 0, forwards };

@@ -10,24 +10,31 @@ import { toolResults } from './tool-results.ts';
  * refused call of it counts as begun.
  */
 export function ownHistory(
-  context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits'>,
+  context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits' | 'background'>,
 ): readonly PastCall[] {
   if (context.history !== undefined) return context.history;
+  const isOpen = ({ callId }: PastCall) => context.background.some(work => work.callId === callId);
   const counted = Object.entries(context.ledger.counts).flatMap(([name, count]) =>
     Array.from({ length: count }, (): PastCall => ({ callId: '', name, input: null, outcome: 'done' })),
   );
-  return [...counted, ...historyIn(context.transcript, context.edits)];
+  const shown = historyIn(context.transcript, context.edits);
+  return [...counted, ...(context.background.length === 0 ? shown : shown.filter(one => !isOpen(one)))];
 }
 
 /** The history that a transcript shows. */
 export function historyIn(transcript: readonly Item[], edits: Context['edits'] = []): readonly PastCall[] {
+  const failed = new Set(
+    transcript.flatMap(item =>
+      item.type === 'message' && item.outcomeOf?.isError === true ? item.outcomeOf.callId : [],
+    ),
+  );
   const settled = toolResults({ transcript, edits }).map(
     ({ callId, name, input, isError }): PastCall => ({
       callId,
       name,
       // Read from JSON: from the text of the call, or from an edit of it.
       input: input as JsonValue,
-      outcome: isError ? 'failed' : 'done',
+      outcome: isError || failed.has(callId) ? 'failed' : 'done',
     }),
   );
   return [...providerCalls(transcript), ...settled];
@@ -36,5 +43,6 @@ export function historyIn(transcript: readonly Item[], edits: Context['edits'] =
 /** The history for a run that continues this one: of what has begun and not settled, the outcome is not known. */
 export function closeHistory(context: Context): readonly PastCall[] {
   const open = context.calls.filter(call => call.status !== 'settled' && wasBegun(call));
-  return [...ownHistory(context), ...open.map(call => pastCall(call, 'unknown'))];
+  const begun = [...context.background, ...open];
+  return [...ownHistory(context), ...begun.map(call => pastCall(call, 'unknown'))];
 }

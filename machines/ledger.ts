@@ -2,7 +2,7 @@ import type { Deed, Inheritance, Ledger, QualifiedCall } from '../protocol/event
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { PastCall } from '../protocol/rule.ts';
-import type { Call, CallResult, CallStatus, Context } from './context.ts';
+import type { BackgroundWork, Call, CallResult, CallStatus, Context } from './context.ts';
 
 /**
  * What was done: the `once` calls of a run, and of the runs that it continues; for rules, also every call that was
@@ -30,13 +30,41 @@ export function recordCall(context: Context, call: Call | undefined, { isError }
   return { ...context, history: [...context.history, pastCall(call, isError ? 'failed' : 'done')] };
 }
 
+/** Adds a call whose work goes on in the background to the ledger; to the history only with its outcome. */
+export function recordBegun(context: Context, call: Call): Context {
+  return call.sideEffect === 'once' ? addDeed(context, deedOf(call, 'unknown', context.now)) : context;
+}
+
+/** What became of background work. A failure that a compaction has seen as unknown is no deed any more. */
+export function recordOutcome(context: Context, work: BackgroundWork, isError: boolean): Context {
+  const { callId, name, input, tags, digest, readDigest = digest } = work;
+  const outcome: Deed['outcome'] = isError ? 'failed' : 'done';
+  const { ledger, now, history } = context;
+  const isIt = (deed: Deed) => deed.callId === callId && deed.outcome === 'unknown';
+  const fresh = ledger.fresh.map(deed => (isIt(deed) ? { ...deed, outcome, at: now } : deed));
+  const key = deedKeyOf(readDigest);
+  const isPast = Object.hasOwn(ledger.past, key) && ledger.past[key]?.outcome === 'unknown';
+  const { [key]: _, ...others } = ledger.past;
+  const settled = isError ? others : { ...others, [key]: { outcome: 'done' as const, at: now } };
+  const past = isPast && !ledger.fresh.some(isIt) ? settled : ledger.past;
+  const call = { callId, name, input, outcome, ...omitUndefined({ tags }) } as const;
+  return {
+    ...context,
+    ledger: { ...ledger, fresh, past },
+    ...(history !== undefined && { history: [...history, call] }),
+  };
+}
+
 /** Adds what the provider ran in a turn to the history. */
 export function recordItems(context: Context, items: readonly Item[]): Context {
   const ran = context.history === undefined ? [] : providerCalls(items);
   return ran.length === 0 ? context : { ...context, history: [...(context.history ?? []), ...ran] };
 }
 
-export function pastCall({ callId, name, input, tags }: Call, outcome: PastCall['outcome']): PastCall {
+export function pastCall(
+  { callId, name, input, tags }: Pick<Call, 'callId' | 'name' | 'input' | 'tags'>,
+  outcome: PastCall['outcome'],
+): PastCall {
   return { callId, name, input, outcome, ...omitUndefined({ tags }) };
 }
 

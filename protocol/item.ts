@@ -40,7 +40,12 @@ const messageSchema = lazyObject(() => ({
   content: z.array(partSchema),
   /** Not written by the role: the outcome of background work that this call started. The first part says so in words. */
   outcomeOf: z.exactOptional(
-    z.object({ callId: z.string().check(z.minLength(1)), isError: z.exactOptional(z.literal(true)) }),
+    z.object({
+      callId: z.string().check(z.minLength(1)),
+      /** The run that did the work; absent for work of a client. */
+      runId: z.exactOptional(z.string()),
+      isError: z.exactOptional(z.literal(true)),
+    }),
   ),
   opaque,
 }));

@@ -1,5 +1,5 @@
 import type { Item, MessageItem, Part } from './item.ts';
-import { isJsonObject } from './json.ts';
+import { isJsonObject, omitUndefined } from './json.ts';
 
 /** Returns a user message with one text part, as `start('…')` and `send('…')` create it from a string. */
 export function userMessage(text: string): MessageItem {
@@ -14,11 +14,11 @@ export function textOf(item: Item): string {
   return text;
 }
 
-type Outcome = { callId: string; name: string; isError: boolean; rest?: string };
+type Outcome = { callId: string; name: string; runId?: string; isError: boolean; rest?: string };
 
 /** The outcome of background work as a message. `rest`: words about what the content lacks, if it is cut. */
 export function outcomeMessage(
-  { callId, name, isError, rest }: Outcome,
+  { callId, name, runId, isError, rest }: Outcome,
   content: readonly Part[],
 ): MessageItem {
   const about = `The background work of call ${callId} (${name}) has ${isError ? 'failed' : 'ended'}.`;
@@ -26,12 +26,22 @@ export function outcomeMessage(
   return {
     type: 'message',
     role: 'user',
-    outcomeOf: { callId, ...(isError && { isError }) },
+    outcomeOf: { callId, ...omitUndefined({ runId }), ...(isError && { isError }) },
     content: [
-      { type: 'text', text: `${about}${more} ${isError ? 'The error' : 'Its result'}:\n` },
+      { type: 'text', text: `${about}${more} ${isError ? "The tool's error" : 'The tool returned'}:\n` },
       ...content,
     ],
   };
+}
+
+const AFTER_CALL =
+  /^[\w-]{1,64}\) has (?:ended|failed)\.(?: Run \S{1,200} has all of it\.)? The tool(?: returned|'s error):\n$/;
+
+/** Whether the part has only the words that `outcomeMessage` puts before the outcome of this call. */
+export function isOutcomeWords(part: Part | undefined, callId: string): boolean {
+  const before = `The background work of call ${callId} (`;
+  if (part?.type !== 'text' || !part.text.startsWith(before)) return false;
+  return AFTER_CALL.test(part.text.slice(before.length));
 }
 
 /** Whether the item is the outcome of background work: the model reads it as a message, and nobody wrote it. */

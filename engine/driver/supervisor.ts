@@ -1,3 +1,4 @@
+import type { Context } from '../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../machines/status.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -106,8 +107,9 @@ export class Supervisor implements RunSupervisor {
       const settled = this.driver === null ? describeNow(this.#log.state, this.#options) : null;
       if (settled !== null) {
         const { context } = this.#log.state;
-        const hasChildren = settled.status === 'waiting' && suspendedCalls(context).length > 0;
-        if (hasChildren && (await this.#deliverAnswers())) continue;
+        if (settled.status === 'waiting') {
+          if (await this.#deliverAnswers(context, settled.open.length > 0)) continue;
+        } else if (context.background.length > 0) await this.#parts.children.cancel(context);
         return await addChildren(this.#options.store, this.#log.state, settled);
       }
       if (this.driver !== null || (await this.#endIfOverdue())) continue;
@@ -155,9 +157,16 @@ export class Supervisor implements RunSupervisor {
     return this.#log.state.context.parent?.runId;
   }
 
-  async #deliverAnswers(): Promise<boolean> {
+  /** `isAsking`: the run waits for someone, who is not kept waiting until background work has ended. */
+  async #deliverAnswers(context: Context, isAsking: boolean): Promise<boolean> {
+    const { children } = this.#parts;
+    const all = suspendedCalls(context);
+    const awaited = isAsking ? all.filter(({ inBackground }) => !inBackground) : all;
+    const others = all.filter(call => !awaited.includes(call));
+    if (others.length > 0) void children.settle(context, others).catch(() => {});
+    if (awaited.length === 0) return false;
     const { runId } = this.#log;
-    const settling = this.#parts.children.settle(this.#log.state.context);
+    const settling = children.settle(context, awaited);
     const ended = await this.#drives.waitingFor(runId, this, settling);
     for (const command of ended) await this.put([() => command]);
     return ended.length > 0;

@@ -22,13 +22,13 @@ import { combineApprovals } from './guardrails.ts';
  * Judges calls by the rules of the agent.
  *
  * J1 A call is judged when its turn has made it, when a person changes it, and right before its first attempt.
- * J2 The open calls of the round count as having happened, those that cannot run do not.
+ * J2 The open calls of the round, and background work, count as what may have happened; calls that cannot run do not.
  * J3 A verdict stands with the call: a rule that asked is not asked again about the call as it is.
  */
 export type CallJudge = {
   rules: readonly Rule[];
   tools: ReadonlyMap<string, Pick<Tool, 'tags' | 'subAgent'>>;
-  context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits' | 'runContext'>;
+  context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits' | 'runContext' | 'background'>;
   /** The history of the runs that this one continues. */
   past: readonly PastCall[];
   now: number;
@@ -103,7 +103,10 @@ function surround(
   return {
     past: tagAll(judge.past)(judge.tools),
     own: ownHistory(judge.context).map(tagPast(judge.tools)),
-    earlier: siblings.flatMap(({ isEarlier, view }) => (isEarlier ? view : [])),
+    earlier: [
+      ...judge.context.background.map(work => viewOf(work, judge)),
+      ...siblings.flatMap(({ isEarlier, view }) => (isEarlier ? view : [])),
+    ],
     later: siblings.flatMap(({ isEarlier, view }) => (isEarlier ? [] : view)),
   };
 }

@@ -3,7 +3,9 @@ import { textOfParts } from '../../protocol/content/read-content.ts';
 import type { InputGuardrail, ToolOutputGuardrail } from '../../protocol/guardrail.ts';
 import type { Item, MessageItem, ToolResultItem } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue, toBoundedText, toJson } from '../../protocol/json.ts';
+import { isOutcomeWords } from '../../protocol/message.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
+import { loadOutcome } from '../sub-agents/children.ts';
 import { GuardrailUsage, judge } from './guardrails.ts';
 import type { ServiceScope } from './service.ts';
 
@@ -69,23 +71,33 @@ export async function judgeItems(
     return { ...item, content: [{ type: 'text', text: `[${NOT_SHOWN}${made.reason}]` }] };
   }
 
-  /** The outcome of background work is what a tool gave: its text, after the words that the engine puts before it. */
+  /**
+   * The outcome of background work is what a tool gave: as the run that did the work has it, if that is there. The words
+   * before it are the engine's, or they are judged with it.
+   */
   async function judgeOutcome(
     item: MessageItem,
-    { callId, isError }: NonNullable<MessageItem['outcomeOf']>,
+    { callId, runId: workId, isError }: NonNullable<MessageItem['outcomeOf']>,
   ): Promise<MessageItem> {
-    const [words, ...parts] = item.content;
     const { name = '', input: called = null } = results.get(callId) ?? {};
+    const isOurs = isOutcomeWords(item.content[0], callId);
+    const words = isOurs ? item.content.slice(0, 1) : [];
+    const parts = item.content.slice(words.length);
     const isText = parts.every(part => part.type === 'text');
-    const output = isText ? readJson(textOfParts(parts)) : toJson({ type: 'content', parts });
-    const failed = isError === true;
-    const call = { callId, name, input: called, isError: failed, wholeOutput: async () => output };
+    const shown = isText ? textOfParts(parts) : toJson({ type: 'content', parts });
+    const { store, host } = scope;
+    const stored =
+      isOurs && workId !== undefined && store !== undefined
+        ? await loadOutcome({ store, host }, workId)
+        : undefined;
+    const { output, wholeOutput } = stored ?? { output: shown, wholeOutput: async () => shown };
+    const call = { callId, name, input: called, isError: isError === true, wholeOutput };
     const made = await judge('The result', toolOutput, output, { ...about, ...call }, readValue);
     if (made.type === 'passed' && !made.isReplaced) return item;
     const text = made.type === 'blocked' ? NOT_SHOWN + made.reason : made.value;
-    const shown = typeof text === 'string' ? text : JSON.stringify(text);
-    const rest = { type: 'text', text: cutText(shown, MODEL_READS_BYTES) } as const;
-    return { ...item, content: words === undefined ? [rest] : [words, rest] };
+    const json = typeof text === 'string' ? text : JSON.stringify(text);
+    const rest = { type: 'text', text: cutText(json, MODEL_READS_BYTES) } as const;
+    return { ...item, content: [...words, rest] };
   }
 
   async function judgeResult(item: ToolResultItem): Promise<ToolResultItem> {
@@ -109,16 +121,6 @@ export async function judgeItems(
 
 function idOf({ id }: { id?: string | undefined }): { id?: string } {
   return id === undefined ? {} : { id };
-}
-
-/** The value of a JSON text; another text as it is. */
-function readJson(text: string): JsonValue {
-  if (!/^[[{]/.test(text)) return text;
-  try {
-    return toJson(JSON.parse(text));
-  } catch {
-    return text;
-  }
 }
 
 function readValue(given: unknown): JsonValue {

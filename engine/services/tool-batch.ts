@@ -1,6 +1,7 @@
 import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
 import { forwardedMessages } from '../../machines/hand-off.ts';
+import { limitsOf } from '../../machines/limits.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import { EngineError, InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
@@ -426,7 +427,10 @@ class CallRun {
         isAwaited: () => isAwaited && !signal.aborted,
         ...omitUndefined({ inheritedLabels: parent.labels }),
       });
-      if (inBackground) return { type: 'begun', childRunId: runId, held: heldBy(limits) };
+      if (inBackground) {
+        const held = subAgents.has(name) ? heldBy(limitsOf(child.context)) : {};
+        return { type: 'begun', childRunId: runId, held };
+      }
       endRelay = relayAnswer(child, parent, this.#call, {
         ...this.#parts,
         publish: delta => this.#scope.publish(delta),

@@ -1,16 +1,17 @@
 /* The children of a run that rest: their results, and their end with their parent. */
-import type { Context } from '../../machines/context.ts';
+import type { CallResult, Context } from '../../machines/context.ts';
 import { describeWaiting, partsOf } from '../../machines/settled.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
 import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import type { Part } from '../../protocol/item.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { outcomeMessage } from '../../protocol/message.ts';
 import type { CancelOptions } from '../../protocol/run-command.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
-import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
+import { cutText, MODEL_READS_BYTES, utf8Length } from '../../text/cut-text.ts';
 import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import { loadRun } from '../journal/load-run.ts';
@@ -143,29 +144,54 @@ async function resultOf(
 }
 
 /** The message with the outcome of background work. A long one is cut: the child's journal has all of it. */
-function outcomeOf(
-  host: Host,
-  { callId, name, childRunId }: SuspendedCall,
-  child: Context,
-  settled: Exclude<Settled, { status: 'waiting' }>,
-): Command {
-  const result = child.onlyCall === undefined ? undefined : findResult(child, child.onlyCall);
-  const worker = child.onlyCall === undefined ? child.agent.name : `The call of ${name}`;
-  const { output, isError } =
-    result === undefined || settled.status !== 'finished' ? answerOfChild(worker, settled) : result;
-  const content = readContent(output)?.parts;
+function outcomeOf(host: Host, call: SuspendedCall, child: Context, settled: EndOfRun): Command {
+  const { callId, name, childRunId: runId } = call;
+  const { output, isError, shown, blob } = outputOf(child, settled);
   const whole = typeof output === 'string' ? output : JSON.stringify(output);
-  const isWhole =
-    content !== undefined || (result?.blob === undefined && fitsBytes(whole, MODEL_READS_BYTES));
-  const rest = isWhole ? {} : { rest: `Run ${childRunId} has all of it.` };
-  const item = outcomeMessage(
-    { callId, name, isError, ...rest },
-    content ?? [{ type: 'text', text: cutText(result?.shown ?? whole, MODEL_READS_BYTES) }],
-  );
-  const from = { callId, runId: childRunId };
-  const items = addItemIds([item], host);
-  return { type: 'message.received', items, from, spent: spentBy(child) };
+  const parts = readContent(output)?.parts ?? [{ type: 'text' as const, text: shown ?? whole }];
+  const content = cutParts(parts);
+  const isCut = blob !== undefined || shown !== undefined || content.some((part, at) => part !== parts[at]);
+  const rest = isCut ? { rest: `Run ${runId} has all of it.` } : {};
+  const item = outcomeMessage({ callId, name, runId, isError, ...rest }, content);
+  const from = { callId, runId };
+  return { type: 'message.received', items: addItemIds([item], host), from, spent: spentBy(child) };
 }
+
+/** What the work of a run that has ended gives: the result of its one call, or what an agent answered. */
+function outputOf(child: Context, settled: EndOfRun): CallResult {
+  const result = child.onlyCall === undefined ? undefined : findResult(child, child.onlyCall);
+  const isAnswer = result === undefined || settled.status !== 'finished';
+  if (!isAnswer) return result;
+  const [item] = child.transcript;
+  const tool = item?.type === 'tool_call' ? item.name : '';
+  return answerOfChild(child.onlyCall === undefined ? child.agent.name : `The call of ${tool}`, settled);
+}
+
+/** The parts with as much text as a model reads. */
+function cutParts(parts: readonly Part[]): Part[] {
+  let left = MODEL_READS_BYTES;
+  return parts.map(part => {
+    if (part.type !== 'text') return part;
+    const text = cutText(part.text, left);
+    left = Math.max(0, left - utf8Length(text));
+    return text === part.text ? part : { ...part, text };
+  });
+}
+
+/** What background work gave, as its run has it; `undefined` if the run is gone or has not ended. */
+export async function loadOutcome(where: Stored, runId: string): Promise<FullOutcome | undefined> {
+  const { store } = where;
+  if (!(await isOver(store, runId))) return undefined;
+  const { state } = await loadRun(store, runId);
+  const settled = describeSettled(state, text => text);
+  if (settled === null || settled.status === 'waiting') return undefined;
+  const { output, blob } = outputOf(state.context, settled);
+  const blobs = new RunBlobs({ ...where, runId });
+  return { output, wholeOutput: async () => (blob === undefined ? output : await blobs.load(blob)) };
+}
+
+type EndOfRun = Exclude<Settled, { status: 'waiting' }>;
+type FullOutcome = { output: JsonValue; wholeOutput(): Promise<JsonValue> };
 
 /** Runs of an unknown agent are left to other processes. */
 function ignoreUnknown(error: unknown): undefined {

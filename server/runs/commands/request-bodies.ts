@@ -3,6 +3,7 @@ import { limitsSchema, paramLimitsSchema, runParamsSchema } from '../../../proto
 import { type Breakpoint, breakpointsSchema } from '../../../protocol/debugger/breakpoint.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
+import { isOutcome } from '../../../protocol/message.ts';
 import { listFilterSchema, MOST_LISTED } from '../../../protocol/store.ts';
 import { settingsSchema } from '../../../protocol/turn.ts';
 import { fields, optional } from '../../fields.ts';
@@ -29,7 +30,17 @@ const digest = optional(
 );
 const sticky = optional(z.boolean(), 'Also applies to later calls of the same tool.');
 const input = z.union(
-  [z.string().min(1), z.array(itemSchema).min(1).max(MOST_ITEMS)],
+  [
+    z.string().min(1),
+    z
+      .array(itemSchema)
+      .min(1)
+      .max(MOST_ITEMS)
+      .refine(
+        items => !items.some(isOutcome),
+        'outcomeOf: outcomes of background work come from its run alone',
+      ),
+  ],
   `expected a non-empty string, or 1 to ${MOST_ITEMS} items`,
 );
 

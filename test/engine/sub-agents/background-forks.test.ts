@@ -11,8 +11,8 @@ import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { calls, countEvents, makeGate, makeTool } from '../../support/engine/agents.ts';
 
-const SENT = 'The background work of call call_0_0 (ship) has ended. Its result:\n{"sent":1}';
-const FOUND = 'The background work of call call_0_1 (research) has ended. Its result:\nFound it.';
+const SENT = 'The background work of call call_0_0 (ship) has ended. The tool returned:\n{"sent":1}';
+const FOUND = 'The background work of call call_0_1 (research) has ended. The tool returned:\nFound it.';
 
 /** A run that has begun work of both kinds, which `sent` lets end. */
 async function beginWork() {

@@ -210,8 +210,8 @@ describe('a run with work in the background', () => {
       item.type === 'message' && item.outcomeOf !== undefined ? [textOf(item)] : [],
     );
     expect(outcomes.toSorted()).toEqual([
-      'The background work of call call_0_0 (ship) has ended. Its result:\nshipped',
-      'The background work of call call_0_1 (clerk) has ended. Its result:\npaid',
+      'The background work of call call_0_0 (ship) has ended. The tool returned:\nshipped',
+      'The background work of call call_0_1 (clerk) has ended. The tool returned:\npaid',
     ]);
     expect((await store.list()).runs).toHaveLength(6);
   });

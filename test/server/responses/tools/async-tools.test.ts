@@ -51,7 +51,7 @@ async function inputOf(id: string): Promise<JsonObject[]> {
 }
 
 function outcome({ call_id }: { call_id: string }, name = 'print'): string {
-  return `The background work of call ${call_id} (${name}) has ended. Its result:`;
+  return `The background work of call ${call_id} (${name}) has ended. The tool returned:`;
 }
 
 describe.each(dialects)('an async function, with a provider of the dialect %s', dialect => {
