@@ -109,7 +109,7 @@ export class Supervisor implements RunSupervisor {
         const { context } = this.#log.state;
         if (settled.status === 'waiting') {
           if (await this.#deliverAnswers(context, settled.open.length > 0)) continue;
-        } else if (context.background.length > 0) await this.#parts.children.cancel(context);
+        } else if (context.background.length > 0) await this.#parts.children.cancel(this.#log.state);
         return await addChildren(this.#options.store, this.#log.state, settled);
       }
       if (this.driver !== null || (await this.#endIfOverdue())) continue;
