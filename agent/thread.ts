@@ -63,7 +63,7 @@ export class Thread<Handle = Run> {
    */
   async messages(): Promise<MessageItem[]> {
     const { store, filtersOf } = this.#parts;
-    return await readMessages(store, await this.latest(), filtersOf);
+    return await messagesOfRun(store, await this.latest(), filtersOf);
   }
 
   /** The runs of the thread, oldest first, without its forks and the runs of sub-agents. */
@@ -132,7 +132,7 @@ export function totalsOf(runs: readonly RunRecord[]): ThreadTotals {
 }
 
 /** See `thread.messages`. A run of an agent without known filters shows only what the user wrote. */
-export async function readMessages(
+export async function messagesOfRun(
   store: Store,
   latest: RunRecord | undefined,
   filtersOf: FiltersOf,

@@ -1,4 +1,4 @@
-import { readMessages, totalsOf } from '../../agent/thread.ts';
+import { messagesOfRun, totalsOf } from '../../agent/thread.ts';
 import { systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
@@ -56,7 +56,7 @@ export const showThread: Action<'thread'> = ({ thread: id, label, ...options }) 
     const thread = await openThread(store, id, label);
     const runs = await thread.runs();
     const totals = totalsOf(runs);
-    const messages = await readMessages(store, runs.at(-1), () => []);
+    const messages = await messagesOfRun(store, runs.at(-1), () => []);
     if (output.json) {
       output.data({ id, labels: thread.labels, messages, runs, totals });
       return EXIT.done;

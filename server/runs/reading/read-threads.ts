@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { byOf } from '../../../access/caller.ts';
-import { readMessages, type Thread, totalsOf } from '../../../agent/thread.ts';
+import { messagesOfRun, type Thread, totalsOf } from '../../../agent/thread.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { type Labels, parseLabels } from '../../../protocol/listing/label.ts';
@@ -90,7 +90,7 @@ export async function answerThread(
   return c.json({
     id,
     labels: own,
-    messages: await readMessages(store, latest, name => agents.filtersOf(name)),
+    messages: await messagesOfRun(store, latest, name => agents.filtersOf(name)),
     runs: runs.map(summarizeRun),
     open: isOpen(latest) ? latest.runId : null,
     totals: totalsOf(runs),
