@@ -24,6 +24,7 @@ import type { AppendOutcome } from '../log/refusal.ts';
 import type { RunLog } from '../log/run-log.ts';
 import type { Snapshots } from '../log/snapshots.ts';
 import { Cancelled, type Report, type ServiceScope, Stop, Stopped, Yielding } from '../services/service.ts';
+import { loadOutcome } from '../sub-agents/children.ts';
 import { waitsForOriginal } from '../sub-agents/sub-agent-runs.ts';
 import type { Lease } from './lease.ts';
 import type { RunOptions } from './run-options.ts';
@@ -241,6 +242,7 @@ export class Driver {
       store,
       recordLate: outcome => this.#log.recordLate(outcome),
       play: playFrom(store, host),
+      loadOutcome: workId => loadOutcome({ store, host }, workId),
       findLiveAttempt: call => findLiveAttempt({ store, checkOwner }, runId, call),
     };
   }

@@ -5,7 +5,6 @@ import type { Item, MessageItem, ToolResultItem } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue, toBoundedText, toJson } from '../../protocol/json.ts';
 import { isOutcomeWords } from '../../protocol/message.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
-import { loadOutcome } from '../sub-agents/children.ts';
 import { GuardrailUsage, judge } from './guardrails.ts';
 import type { ServiceScope } from './service.ts';
 
@@ -85,11 +84,7 @@ export async function judgeItems(
     const parts = item.content.slice(words.length);
     const isText = parts.every(part => part.type === 'text');
     const shown = isText ? textOfParts(parts) : toJson({ type: 'content', parts });
-    const { store, host } = scope;
-    const stored =
-      isOurs && workId !== undefined && store !== undefined
-        ? await loadOutcome({ store, host }, workId)
-        : undefined;
+    const stored = isOurs && workId !== undefined ? await scope.loadOutcome?.(workId) : undefined;
     const { output, wholeOutput } = stored ?? { output: shown, wholeOutput: async () => shown };
     const call = { callId, name, input: called, isError: isError === true, wholeOutput };
     const made = await judge('The result', toolOutput, output, { ...about, ...call }, readValue);

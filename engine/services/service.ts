@@ -2,6 +2,7 @@ import type { Context } from '../../machines/context.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { PastCall } from '../../protocol/rule.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
@@ -51,7 +52,12 @@ export interface ServiceScope {
   recordLate(outcome: LateOutcome): void;
   /** Describes, for people, an attempt of the call that may still be running; `null` if none can be. */
   findLiveAttempt(call: { callId: string; attempt: number }): Promise<string | null>;
+  /** What the run of background work gave; `undefined` if it is gone. Without a store, no run can be read. */
+  loadOutcome?(runId: string): Promise<FullOutcome | undefined>;
 }
+
+/** What background work gave; its output is cut if it is large. */
+type FullOutcome = { output: JsonValue; wholeOutput(): Promise<JsonValue> };
 
 /** The longest reason of a doubt or a quarantine, in bytes of UTF-8. */
 export const LONGEST_REASON_BYTES = 10_000;

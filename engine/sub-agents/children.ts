@@ -179,7 +179,10 @@ function cutParts(parts: readonly Part[]): Part[] {
 }
 
 /** What background work gave, as its run has it; `undefined` if the run is gone or has not ended. */
-export async function loadOutcome(where: Stored, runId: string): Promise<FullOutcome | undefined> {
+export async function loadOutcome(
+  where: Stored,
+  runId: string,
+): Promise<{ output: JsonValue; wholeOutput(): Promise<JsonValue> } | undefined> {
   const { store } = where;
   if (!(await isOver(store, runId))) return undefined;
   const { state } = await loadRun(store, runId);
@@ -191,7 +194,6 @@ export async function loadOutcome(where: Stored, runId: string): Promise<FullOut
 }
 
 type EndOfRun = Exclude<Settled, { status: 'waiting' }>;
-type FullOutcome = { output: JsonValue; wholeOutput(): Promise<JsonValue> };
 
 /** Runs of an unknown agent are left to other processes. */
 function ignoreUnknown(error: unknown): undefined {
