@@ -103,6 +103,12 @@ const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
   'name description input inputSchema strict output runContext approval sideEffect retries repeatable tags timeoutMs maxResultBytes deferred background reconcile run',
 );
 
+/** A tool without a schema of its output, whose call waits for it. */
+interface PlainTool {
+  output?: undefined;
+  background?: false;
+}
+
 /** The result of a call whose work goes on in the background. `runId`: of the run that does it. */
 export type BackgroundReceipt = { runId: string; status: 'started' };
 
@@ -149,36 +155,35 @@ export function tool<
   const Returned extends AsReadonly<In<Output>>,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
-  const Background extends boolean = false,
 >(
   options: ToolOptions<Input, Output, Context, Returned | Promise<Returned>, Name> & {
     output: Output;
-    background?: Background;
+    background?: false;
   },
-): Tool<Name, In<Input>, ResultOf<Background, AsResult<Out<Output>>>, In<Context>> & TakesAnswer<Output>;
+): Tool<Name, In<Input>, AsResult<Out<Output>>, In<Context>> & TakesAnswer<Output>;
 export function tool<
   Input extends StandardSchemaV1,
   Returned = unknown,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
-  const Background extends boolean = false,
 >(
-  options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name> & {
-    output?: undefined;
-    background?: Background;
-  },
-): Tool<Name, In<Input>, ResultOf<Background, AsResult<Awaited<Returned>>>, In<Context>>;
+  options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name> & PlainTool,
+): Tool<Name, In<Input>, AsResult<Awaited<Returned>>, In<Context>>;
+export function tool<
+  Input extends StandardSchemaV1,
+  Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+  const Name extends string = string,
+>(
+  options: ToolOptions<Input, StandardSchemaV1, Context, unknown, Name> & { background: true },
+): Tool<Name, In<Input>, BackgroundReceipt, In<Context>>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
-  const Background extends boolean = false,
 >(
-  options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name> & {
-    background?: Background;
-  },
-): Tool<Name, In<Input>, ResultOf<Background, AsResult<Out<Output>>>, In<Context>> & TakesAnswer<Output>;
+  options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name>,
+): Tool<Name, In<Input>, AsResult<Out<Output>>, In<Context>> & TakesAnswer<Output>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,
