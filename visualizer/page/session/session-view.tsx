@@ -9,7 +9,7 @@ import type {
   ToolResultItem,
 } from '../../../protocol/item.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
-import { isAdded } from '../../../protocol/listing/label.ts';
+import { isAdded } from '../../../protocol/listing/words-of-user.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { useTitle } from '../app/router.ts';
 import { type RunSummary, type RunView, runPath } from '../data/request.ts';
