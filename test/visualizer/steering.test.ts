@@ -81,6 +81,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     run.context.transcript.flatMap(item => (item.type === 'tool_result' ? [item.output] : []));
   const journal = async (page: Page): Promise<string> => {
     await page.getByRole('tab', { name: /^Journal/ }).click();
+    await page.locator('#tab-panel .entry').first().waitFor();
     return await page.locator('#tab-panel').innerText();
   };
 

@@ -6,9 +6,9 @@ import { formatNumber } from '../render/format.ts';
 import { AheadPane } from './ahead-pane.tsx';
 import { ConversationPane } from './conversation/conversation-pane.tsx';
 import { TABS, type Tab, useDesk } from './desk.ts';
-import { JournalPane } from './journal-pane.tsx';
-import { WaterfallPane } from './waterfall-pane.tsx';
 
+const WaterfallPane = later(async () => (await import('./waterfall-pane.tsx')).WaterfallPane);
+const JournalPane = later(async () => (await import('./journal-pane.tsx')).JournalPane);
 const TreePane = later(async () => (await import('./tree-pane.tsx')).TreePane);
 
 const PANES: Readonly<Record<Tab, readonly [name: string, Pane: ComponentType]>> = {
