@@ -185,7 +185,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     this.#subAgents.assertBoundBy(limits);
   }
 
-  /** Begins a run, outside the thread that it would go on with if another run does that at the same time. */
+  /** Begins a run, outside the thread that it would continue if another run does that at the same time. */
   async #beginBeside(input: string | readonly Item[], options: StartOptions): Promise<Run<Tools, Output>> {
     try {
       return await this.#begin(input, options);

@@ -22,7 +22,7 @@ export type AsToolOptions<Name extends string = string> = {
   /** Whether the model sees the tool only after a search has found it. Default `false`. */
   deferred?: boolean;
   /**
-   * The call's result says at once that the agent has started; the caller goes on. Its answer arrives as a message, which
+   * The call's result says at once that the agent has started; the caller continues. Its answer arrives as a message, which
    * the model reads next. Not with `answers`. Default `false`.
    */
   background?: boolean;

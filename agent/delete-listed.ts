@@ -13,7 +13,7 @@ export type Deletion = {
   remove(records: readonly RunRecord[], gone: Set<string>): Promise<EngineError[]>;
 };
 
-/** How long it goes on while nothing more can be deleted, in ms. */
+/** How long it keeps trying while nothing more can be deleted, in ms. */
 const PATIENCE_MS = 60_000;
 
 /**
@@ -72,7 +72,7 @@ function runIn({ details }: EngineError): string[] {
   return isJsonObject(details) && typeof details.runId === 'string' ? [details.runId] : [];
 }
 
-/** The run to cancel for one that is driven: it, or the run above that waits for it and would go on without it. */
+/** The run to cancel for one that is driven: it, or the run above that waits for it and would continue without it. */
 async function findTop(store: Store, runId: string): Promise<RunRecord | undefined> {
   const record = await store.get(runId);
   if (record?.parent === undefined) return record;

@@ -103,7 +103,7 @@ export const COMMANDS = {
     '--title <text>': 'title of the run in lists (default: the first line of the input)',
     '--continues <run>': 'start from the transcript of an ended run; uses its agent by default',
     '--thread <id>':
-      'conversation to go on with, which has exactly the labels: continue its latest run, or send the input to it if it has not ended; uses its agent by default',
+      'conversation to continue, which has exactly the labels: continue its latest run, or send the input to it if it has not ended; uses its agent by default',
     '--context <json>': json('run context, for an agent that requires one'),
   },
   resume: {

@@ -36,7 +36,7 @@ export type ExploredTool = {
   tags?: readonly string[];
   /** Its answer is the run's. */
   answers?: 'directly';
-  /** Its work goes on in the background. */
+  /** Its work continues in the background. */
   background?: true;
   attempts: number;
   /** For `function` both answers are explored; `pure` functions are called. */

@@ -164,7 +164,7 @@ function compactionFailing(startedAt: number): UntimedOf<'compaction.failed'> {
   return { type: 'compaction.failed', error, usage: null, startedAt };
 }
 
-/** The call has its result, and what it started goes on. */
+/** The call has its result, and what it started continues. */
 export function startingWork(callId: string): UntimedOf<'tool.suspended'> {
   return {
     type: 'tool.suspended',

@@ -103,7 +103,7 @@ function answerOfCall(call: Call | undefined): Context['answer'] {
   return typeof output === 'string' ? { text: output } : { text: JSON.stringify(output), output };
 }
 
-/** The result of a call whose work goes on in the background, in this run; without one, the client has the work. */
+/** The result of a call whose work continues in the background, in this run; without one, the client has the work. */
 export function receiptOf(runId?: string): CallResult {
   const output = { ...omitUndefined({ runId }), status: 'started' };
   return { output, isError: false, receipt: runId === undefined ? 'client' : 'run' };

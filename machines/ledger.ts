@@ -30,7 +30,7 @@ export function recordCall(context: Context, call: Call | undefined, { isError }
   return { ...context, history: [...context.history, pastCall(call, isError ? 'failed' : 'done')] };
 }
 
-/** Adds a call whose work goes on in the background to the ledger; to the history only with its outcome. */
+/** Adds a call whose work continues in the background to the ledger; to the history only with its outcome. */
 export function recordBegun(context: Context, call: Call): Context {
   return call.sideEffect === 'once' ? addDeed(context, deedOf(call, 'unknown', context.now)) : context;
 }

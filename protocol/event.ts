@@ -120,7 +120,7 @@ const qualifiedCallSchema = lazyObject(() => ({
   answers: z.exactOptional(z.enum(['directly', 'back'])),
   /** Those of its tool, for rules. */
   tags: z.exactOptional(z.array(text)),
-  /** Its result says that its work has started, in a run of its own, which goes on in the background. */
+  /** Its result says that its work has started, in a run of its own, which continues in the background. */
   background: z.exactOptional(z.literal(true)),
   /** Of the rules that do not allow it. */
   verdicts: z.exactOptional(verdictsSchema),
@@ -516,7 +516,7 @@ export const reportEventSchema = lazyUnion(() => [
   report('tool.interrupted', { callId: text }),
   /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
   report('tool.doubted', { callId: text, reason: contentText, returned: z.exactOptional(z.literal(true)) }),
-  /** With `background`, the call has its result: what it started goes on in the child run, within these limits. */
+  /** With `background`, the call has its result: what it started continues in the child run, within these limits. */
   report('tool.suspended', {
     callId: text,
     childRunId: text,

@@ -44,7 +44,7 @@ export function isOutcomeWords(part: Part | undefined, callId: string): boolean 
   return AFTER_CALL.test(part.text.slice(before.length));
 }
 
-/** Whether the item is the outcome of background work: the model reads it as a message, and nobody wrote it. */
+/** Whether the item is the outcome of background work: the model reads it as a message, and no person wrote it. */
 export function isOutcome(item: Item): boolean {
   return item.type === 'message' && item.outcomeOf !== undefined;
 }

@@ -128,7 +128,7 @@ export type RunRecord = Progress & {
   /** The id of the thread that the run belongs to; a thread is its id with the labels of its runs. */
   thread?: string;
   /**
-   * The place of the run in its thread, from 1; the latest run has the highest. Absent for a run that nobody continues
+   * The place of the run in its thread, from 1; the latest run has the highest. Absent for a run that no run continues
    * the thread with: a fork, unless it took a place, and a run whose successor took its place.
    */
   place?: number;

@@ -62,7 +62,7 @@ export type ToolOptions<
   /** Whether the model sees the tool only after a search has found it. Default `false`. */
   deferred?: boolean;
   /**
-   * The call's result says at once that the work has started; the model goes on. The work is a run of its own, and its
+   * The call's result says at once that the work has started; the model continues. The work is a run of its own, and its
    * outcome arrives as a message, which the model reads next. Approvals and rules decide before it starts. Default `false`.
    */
   background?: boolean;
@@ -109,7 +109,7 @@ interface PlainTool {
   background?: false;
 }
 
-/** The result of a call whose work goes on in the background. `runId`: of the run that does it. */
+/** The result of a call whose work continues in the background. `runId`: of the run that does it. */
 export type BackgroundReceipt = { runId: string; status: 'started' };
 
 /** The type of the result of a call: what its tool returned, unless that comes later. */

@@ -142,7 +142,7 @@ export type CommandInput = Exclude<
 
 /**
  * Returns the command that gives the same input again, in a run that has come as far. Throws for the outcome of work in the
- * background: nobody but the run that did it can give it.
+ * background: only the run that did it can give it.
  */
 export function repeatCommand(event: CommandInput): RunCommand {
   const sender = personIn(event);

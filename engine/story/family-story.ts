@@ -174,7 +174,7 @@ export class FamilyStory {
     else this.#followChild(child);
   }
 
-  /** Work in the background has a story of its own: it goes on after the result of its call. */
+  /** Work in the background has a story of its own: it continues after the result of its call. */
   #addChild(parent: Member, { callId, name, key }: Started): Member | undefined {
     const agent = parent.agent.subAgent(name);
     const call = parent.story?.state?.context.calls.find(one => one.callId === callId);

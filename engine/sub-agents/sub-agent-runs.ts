@@ -149,7 +149,7 @@ export type Share = { type: 'share'; limits: Partial<Limits> } | { type: 'spent'
 
 /**
  * Returns the limits of one child run: an equal share of what the parent has left, among the open children of the round. A
- * parent that goes on meanwhile keeps a share too.
+ * parent that continues meanwhile keeps a share too.
  */
 export function shareLimits(context: Context, isChild: (tool: string) => boolean): Share {
   const children = context.calls.filter(call => call.status !== 'settled' && isChild(call.name));

@@ -45,7 +45,7 @@ export type ForkOptions = {
   replayTools?: boolean | undefined;
   /**
    * The fork is the next run of the run's thread. Refused while a run of the thread has not ended. Without it, the thread
-   * goes on without the fork.
+   * continues without the fork.
    */
   inThread?: boolean | undefined;
   /** The model of the fork. Default: that of the run. */

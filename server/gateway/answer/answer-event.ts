@@ -18,7 +18,7 @@ export type PlacedCall = {
   more?: JsonObject;
 };
 
-/** Whether the client does the work of the call while the model goes on. */
+/** Whether the client does the work of the call while the model continues. */
 export function isAsyncCall({ more }: Pick<PlacedCall, 'more'>): boolean {
   return more?.async === true;
 }

@@ -1,4 +1,4 @@
-/** Calls whose work the client does while the conversation goes on: those of `async` tools of OpenAI's Responses API. */
+/** Calls whose work the client does while the conversation continues: those of `async` tools of OpenAI's Responses API. */
 import { objectOf } from '../../../adapters/turn/json-access.ts';
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../../protocol/item.ts';

@@ -222,7 +222,7 @@ function assertAsync(tool: ClientTool['tool'], named: (member: string) => string
   throw invalid(named('async'), 'unsupported_parameter', message);
 }
 
-/** Whether the model goes on after a call of the tool, whose output the client may send with any later request. */
+/** Whether the model continues after a call of the tool, whose output the client may send with any later request. */
 export function isAsync(tool: ClientTool['tool']): boolean {
   return (tool.type === 'function' || tool.type === 'custom') && tool.async === true;
 }

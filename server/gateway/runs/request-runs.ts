@@ -274,7 +274,7 @@ export class RequestRuns {
     return await this.#findAsked(store, runId, note);
   }
 
-  /** In a conversation, the fork is what goes on: the run that it is a copy of may wait for ever. */
+  /** In a conversation, the fork takes over: the run that it is a copy of may wait forever. */
   async #fork(
     store: Store,
     source: { runId: string; at: number; takesPlace: boolean },
