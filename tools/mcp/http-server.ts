@@ -1,8 +1,13 @@
-import type { JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import type {
+  JSONRPCMessage,
+  StreamableHTTPClientTransport,
+  Transport,
+  VersionNegotiationMode,
+} from '@modelcontextprotocol/client';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { maskSecrets, quoteServerText } from './redact-secrets.ts';
-import { CLIENT_INFO, type RequestOutcome, type Start, startSession } from './session.ts';
+import { modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
 
 /** An MCP server that is reached over Streamable HTTP. */
 export type HttpServer = {
@@ -17,21 +22,32 @@ export type HttpServer = {
 const TERMINATE_MS = 1_000;
 
 /**
- * Opens a session with the server. Redirects are followed within the origin only. Errors show the URL without
- * its query. Waits up to 1 s for the server to end the session on close.
+ * Opens a session with the server. A server that does not say which revisions it speaks is tried as an earlier one.
+ * Redirects are followed within the origin only. Errors show the URL without its query. Waits up to 1 s for the server to
+ * end the session on close.
  * @internal
  */
 export async function openHttp(name: string, server: HttpServer, timeoutMs: number): Promise<Start> {
-  const { Client, ProtocolError, StreamableHTTPClientTransport } = await import(
-    '@modelcontextprotocol/client'
-  );
+  const {
+    ProtocolError,
+    SdkError,
+    SdkErrorCode,
+    StreamableHTTPClientTransport,
+    UnsupportedProtocolVersionError,
+  } = await import('@modelcontextprotocol/client');
   const { headers = {}, fetch } = server;
   const url = new URL(server.url);
-  const transport = new StreamableHTTPClientTransport(url, {
-    requestInit: { headers: { ...headers } },
-    fetch: boundAnswers((input, init) => (fetch ?? globalThis.fetch)(input, init), LARGEST_MESSAGE_BYTES),
-  });
-  endRequests(transport);
+  let transport: StreamableHTTPClientTransport | undefined;
+
+  function open(): Transport {
+    transport = new StreamableHTTPClientTransport(url, {
+      requestInit: { headers: { ...headers } },
+      fetch: boundAnswers((input, init) => (fetch ?? globalThis.fetch)(input, init), LARGEST_MESSAGE_BYTES),
+    });
+    endRequests(transport);
+    return transport;
+  }
+
   const shownUrl = showUrl(server.url);
   const secrets = {
     ...listSecrets(headers),
@@ -48,20 +64,30 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
   }
 
   async function leave(): Promise<void> {
-    const terminated = transport.terminateSession().catch(() => {});
+    const terminated = transport?.terminateSession().catch(() => {});
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, TERMINATE_MS);
     await Promise.race([terminated, timedOut]);
     clearTimeout(timer);
   }
 
-  function outcomeOf(error: unknown): RequestOutcome {
-    if (ProtocolError.isInstance(error) && !readFailure(error).isLost) return 'answered';
-    return classifyHttpFailure(error, transport.sessionId !== undefined);
+  function nextMode(error: unknown): VersionNegotiationMode | undefined {
+    if (UnsupportedProtocolVersionError.isInstance(error)) return modeFor(error);
+    if (!SdkError.isInstance(error)) return undefined;
+    const { isNotReached } = readFailure(error);
+    const { EraNegotiationFailed, RequestTimeout } = SdkErrorCode;
+    const isUnclear = error.code === RequestTimeout || error.code === EraNegotiationFailed;
+    return isUnclear && !isNotReached ? 'legacy' : undefined;
   }
 
-  const connector = { transport, reasonOf, explain, redact, outcomeOf, leave };
-  return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
+  function outcomeOf(error: unknown): RequestOutcome {
+    if (UnsupportedProtocolVersionError.isInstance(error)) return 'session-lost';
+    if (ProtocolError.isInstance(error) && !readFailure(error).isLost) return 'answered';
+    return classifyHttpFailure(error);
+  }
+
+  const discoverMs = timeoutMs / 2;
+  return startSession({ open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, leave }, timeoutMs);
 }
 
 /** Returns the URL without credentials, query and fragment, safe to show. */
@@ -84,20 +110,22 @@ function listSecrets(headers: Readonly<Record<string, string>>): Record<string, 
 const MAX_SHOWN = 300;
 const CONNECT_ERROR = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 const REQUEST_TIMEOUT = 408;
+/** A server that names the session, or the code for an unsupported revision. */
+const LOST = /session|not initialized|-32022\b/i;
 
 /**
  * Returns whether a failed HTTP request may have taken effect. A 3xx or 4xx response means that it was not
  * carried out, except for 408, which a proxy may send. A server answers 404 when it has lost the session
  * (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#session-management);
- * older servers answer 400 and name the session.
+ * older servers answer 400 and name the session. One that speaks only another revision by now answers 400 too.
  */
-function classifyHttpFailure(error: unknown, hadSession: boolean): RequestOutcome {
+function classifyHttpFailure(error: unknown): RequestOutcome {
   const { status, text, isNotReached } = readFailure(error);
   const isScopeMissing = error instanceof Error && 'requiredScope' in error;
   if (status === null) return isNotReached || isScopeMissing ? 'not-done' : 'unknown';
   if (status < 300 || status >= 500 || status === REQUEST_TIMEOUT) return 'unknown';
-  const isLost = status === 404 || (status === 400 && /session|not initialized/i.test(text));
-  return hadSession && isLost ? 'session-lost' : 'not-done';
+  const isLost = status === 404 || (status === 400 && LOST.test(text));
+  return isLost ? 'session-lost' : 'not-done';
 }
 
 /** Returns a short reason without the URL; text from the server is redacted and shortened. */
@@ -128,7 +156,8 @@ type Failure = {
 function readFailure(error: unknown): Failure {
   const data = isRecord(error) ? error.data : undefined;
   const { status, text } = isRecord(data) ? data : {};
-  const given = error instanceof Error ? error.cause : undefined;
+  const probed = error instanceof Error ? error.cause : undefined;
+  const given = probed instanceof Error && probed.cause instanceof Error ? probed.cause : probed;
   const first = given instanceof AggregateError && given.errors[0] instanceof Error ? given.errors[0] : given;
   const cause: NodeJS.ErrnoException | null = first instanceof Error ? first : null;
   return {
@@ -152,7 +181,8 @@ const CONNECTION_LOST = 'agentchart: the connection ended before the response ar
  * stream ends without a response, and keeps the stream of a cancelled request open.
  *
  * 1. When a request's stream ends and is not resumed, the client receives an error with `data: CONNECTION_LOST`.
- * 2. The stream of a cancelled request is closed once the cancellation has been sent.
+ * 2. The stream of a cancelled request is closed: at once if that is how it is cancelled, as since revision 2026-07-28,
+ *    or once the cancellation has been sent.
  * 3. Nothing is kept for a request after its response.
  */
 function endRequests(transport: StreamableHTTPClientTransport): void {
@@ -182,12 +212,18 @@ function endRequests(transport: StreamableHTTPClientTransport): void {
     }
     const { id } = message;
     const stream = new AbortController();
+    const { requestSignal: given, onRequestStreamEnd } = options ?? {};
     streams.set(id, stream);
+    given?.addEventListener('abort', () => drop(id), { once: true });
     try {
       await send(message, {
         ...options,
         requestSignal: stream.signal,
-        onRequestStreamEnd: () => lose(id),
+        onRequestStreamEnd: () => {
+          if (onRequestStreamEnd === undefined) return lose(id);
+          streams.delete(id);
+          onRequestStreamEnd();
+        },
       });
     } catch (error) {
       streams.delete(id);

@@ -1,4 +1,9 @@
-import type { CallToolResult, Tool as McpTool, Progress } from '@modelcontextprotocol/client';
+import type {
+  CallToolResult,
+  InputRequiredResult,
+  Tool as McpTool,
+  Progress,
+} from '@modelcontextprotocol/client';
 import { content } from '../../protocol/content/content.ts';
 import { textOfParts } from '../../protocol/content/read-content.ts';
 import { InDoubt, messageOf } from '../../protocol/error.ts';
@@ -30,6 +35,7 @@ import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
 import { createArgumentsCheck } from './check-arguments.ts';
+import { quoteServerText } from './redact-secrets.ts';
 import type { McpSession, ServerConnection } from './session.ts';
 
 /** The application's settings for a server's tool. They take precedence over what the server declares. */
@@ -77,7 +83,7 @@ function nameFor(prefix: string, serverName: string): string {
  * `agent-invalid` for an invalid override.
  *
  * `run` rejects with:
- * - an `Error` when the server reports a failure: an `isError` result or a JSON-RPC error;
+ * - an `Error` when the server reports a failure: an `isError` result or a JSON-RPC error, or asks for input;
  * - `InDoubt` (for a tool that is not `once`: an `Error`) when the server may have acted: the connection ended,
  *   the time limit was reached, or the response is not a result;
  * - an `EngineError` `tool-source-failed` when the server was not reached or refused the request.
@@ -97,7 +103,10 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     for (let isFirst = true; ; isFirst = false) {
       context.signal.throwIfAborted();
       const [outcome] = await Promise.allSettled([callWithin(session, input, context)]);
-      if (outcome.status === 'fulfilled') return readResult(name, outcome.value, session.redact);
+      if (outcome.status === 'fulfilled') {
+        refuseInput(name, outcome.value, session.redact);
+        return readResult(name, outcome.value, session.redact);
+      }
       const { reason: error } = outcome;
       if (!isFirst || session.outcomeOf(error) !== 'session-lost') throw describe(error, session);
       session = await connection.renew(session);
@@ -133,6 +142,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
       resetTimeoutOnProgress: true,
       onprogress: (progress: Progress) => context.progress(JSON.parse(textOrNull(progress))),
       toolDefinition: { name: described.name, inputSchema: described.inputSchema },
+      allowInputRequired: true,
     };
     return session.ask(client => client.callTool(params, requestOptions));
   }
@@ -221,6 +231,22 @@ function textOrNull(value: unknown): string {
   } catch {
     return 'null';
   }
+}
+
+/** Characters of the question of a server that are part of an error. */
+const MAX_QUESTION = 300;
+
+/** Throws for what a server asks in place of a result. */
+function refuseInput(name: string, result: object, redact: (text: string) => string): void {
+  if (!isInputRequired(result)) return;
+  const [first] = Object.values(result.inputRequests ?? {});
+  const { message } = { message: '', ...first?.params };
+  const asked = message === '' ? '' : `: ${quoteServerText(message, MAX_QUESTION, redact)}`;
+  throw new Error(`"${name}" asks for input, which nobody can give to this call${asked}`);
+}
+
+function isInputRequired(result: object): result is InputRequiredResult {
+  return 'resultType' in result && result.resultType === 'input_required';
 }
 
 type Block = CallToolResult['content'][number];

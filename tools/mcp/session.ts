@@ -1,6 +1,11 @@
-import type { Client, Transport } from '@modelcontextprotocol/client';
+import type {
+  Client,
+  Transport,
+  UnsupportedProtocolVersionError,
+  VersionNegotiationMode,
+} from '@modelcontextprotocol/client';
 import type { EngineError } from '../../protocol/error.ts';
-import { cutDeep, type JsonObject } from '../../protocol/json.ts';
+import { cutDeep, isJsonObject, type JsonObject } from '../../protocol/json.ts';
 
 /** Whether a failed request may have acted: `unknown` may have, `answered` has its error, others did not. */
 export type RequestOutcome = 'answered' | 'not-done' | 'session-lost' | 'unknown';
@@ -22,37 +27,65 @@ export type Start = {
   close(): Promise<void>;
 };
 
-type Connector = Omit<McpSession, 'ask'> & {
-  transport: Transport;
+export type Connector = Omit<McpSession, 'ask'> & {
+  /** A new transport for each attempt to connect. */
+  open(): Transport;
+  /** How long the server may take to say which revisions it speaks, in ms. */
+  discoverMs: number;
+  /** How to connect once more after this failure of an attempt; `undefined`: not at all. */
+  nextMode(error: unknown): VersionNegotiationMode | undefined;
   /** Called before the connection is closed, to end the session on the server. */
   leave?(): Promise<void>;
 };
 
 /** Sent to the server when connecting. `version` is this package's. */
-export const CLIENT_INFO = { name: 'agentchart', version: '0.1.0' };
+const CLIENT_INFO = { name: 'agentchart', version: '0.1.0' };
 
-/** Cuts deep results before the client reads them: its recursive schema checks would overflow the stack. */
-function cutMessages(transport: Transport): void {
+const CURRENT_REVISION = '2026-07-28';
+const CURRENT_ONLY: VersionNegotiationMode = { pin: CURRENT_REVISION };
+
+/** For a server that refused an earlier client: how to connect if it speaks the current revision. */
+export function modeFor(refusal: UnsupportedProtocolVersionError): VersionNegotiationMode | undefined {
+  return refusal.supported.includes(CURRENT_REVISION) ? CURRENT_ONLY : undefined;
+}
+
+/**
+ * Changes results before the client reads them. Deep ones are cut: the client's recursive schema checks would overflow the
+ * stack. One without a `resultType` is complete, as the specification has it; the client would refuse it
+ * (https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype).
+ */
+function prepareResults(transport: Transport, client: Client): void {
   const { onmessage } = transport;
   transport.onmessage = (message, extra) => {
-    if ('result' in message) Object.assign(message, { result: cutDeep(message.result as JsonObject) });
+    if ('result' in message) {
+      const result = cutDeep(message.result as JsonObject);
+      const isComplete = client.getProtocolEra() === 'modern' && isJsonObject(result);
+      Object.assign(message, { result: isComplete ? { resultType: 'complete', ...result } : result });
+    }
     onmessage?.(message, extra);
   };
 }
 
-/** Connects the client within `timeoutMs`. On failure `ready` rejects with the error from `explain`. */
-export function startSession(client: Client, connector: Connector, timeoutMs: number): Start {
-  const { transport, leave, ...describing } = connector;
+/** The most attempts to connect: as either kind of client, and again as the first. */
+const MOST_ATTEMPTS = 3;
+
+/**
+ * Connects a client within `timeoutMs`, of the current revision if the server speaks it, else of an earlier one. On failure
+ * `ready` rejects with the error from `explain`.
+ */
+export function startSession(connector: Connector, timeoutMs: number): Start {
+  const { open, discoverMs, nextMode, leave, ...describing } = connector;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  let current: { client: Client; transport: Transport } | undefined;
   let pending = 0;
   let isRetired = false;
-  client.onclose = end;
-  cutMessages(transport);
+  let isOver = false;
 
   async function ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer> {
+    if (current === undefined) throw new Error('not connected');
     pending += 1;
     try {
-      return await request(client);
+      return await request(current.client);
     } finally {
       pending -= 1;
       closeIfRetired();
@@ -60,7 +93,44 @@ export function startSession(client: Client, connector: Connector, timeoutMs: nu
   }
 
   function closeIfRetired(): void {
-    if (isRetired && pending === 0) client.close().catch(() => {});
+    if (isRetired && pending === 0) disconnect().catch(() => {});
+  }
+
+  /** Until an attempt has succeeded, the client does not know its transport. */
+  async function disconnect(): Promise<void> {
+    isOver = true;
+    await current?.client.close();
+    await current?.transport.close();
+  }
+
+  async function attempt(mode: VersionNegotiationMode): Promise<void> {
+    const { Client } = await import('@modelcontextprotocol/client');
+    if (isOver) throw new Error('it was closed while connecting');
+    const client = new Client(CLIENT_INFO, {
+      versionNegotiation: { mode, probe: { timeoutMs: discoverMs } },
+      inputRequired: { autoFulfill: false },
+    });
+    const transport = open();
+    const opened = { client, transport };
+    current = opened;
+    prepareResults(transport, client);
+    await client.connect(transport, { timeout: timeoutMs });
+    client.onclose = end;
+    if (client.transport === undefined) end();
+  }
+
+  async function connectClient(): Promise<void> {
+    let mode: VersionNegotiationMode = 'auto';
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        return await attempt(mode);
+      } catch (error) {
+        const next = isOver || attempts === MOST_ATTEMPTS ? undefined : nextMode(error);
+        if (next === undefined || next === mode) throw error;
+        await current?.transport.close().catch(() => {});
+        mode = next;
+      }
+    }
   }
 
   async function connect(): Promise<McpSession> {
@@ -69,11 +139,11 @@ export function startSession(client: Client, connector: Connector, timeoutMs: nu
       timedOut.reject(new Error(`connecting timed out after ${timeoutMs} ms`));
     }, timeoutMs);
     try {
-      await Promise.race([timedOut.promise, client.connect(transport, { timeout: timeoutMs })]);
+      await Promise.race([timedOut.promise, connectClient()]);
       return { ask, ...describing };
     } catch (error) {
       end();
-      client.close().catch(() => {});
+      disconnect().catch(() => {});
       throw describing.explain(error);
     } finally {
       clearTimeout(timer);
@@ -89,7 +159,7 @@ export function startSession(client: Client, connector: Connector, timeoutMs: nu
     },
     async close() {
       await leave?.();
-      await client.close();
+      await disconnect();
     },
   };
 }

@@ -1,9 +1,10 @@
 import type { Stream } from 'node:stream';
+import type { Transport, VersionNegotiationMode } from '@modelcontextprotocol/client';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { maskSecrets, quoteServerText, showCommand } from './redact-secrets.ts';
-import { CLIENT_INFO, type Start, startSession } from './session.ts';
+import { modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
 
 /** An MCP server that is started as a process and reached over its stdin and stdout. */
 export type StdioServer = {
@@ -20,22 +21,40 @@ const STDERR_SHOWN = 4096;
 const STDERR_BYTES_KEPT = 2 * STDERR_SHOWN;
 const STDERR_LINES_SHOWN = 8;
 
-/** Starts the process and connects to it. Its stderr is not printed; the end of it is part of error messages. @internal */
+/** How long a process may be silent when it is asked for its revisions, in ms; then it is taken for an earlier server. */
+const DISCOVER_MS = 2_000;
+
+/**
+ * Starts the process and connects to it. Its stderr is not printed; the end of it is part of error messages. A server that
+ * ends when it is asked for its revisions is started again as an earlier one.
+ * @internal
+ */
 export async function startProcess(name: string, server: StdioServer, timeoutMs: number): Promise<Start> {
-  const [{ Client, ProtocolError, SdkError, SdkErrorCode }, { StdioClientTransport }] = await Promise.all([
+  const [
+    { ProtocolError, SdkError, SdkErrorCode, UnsupportedProtocolVersionError },
+    { StdioClientTransport },
+  ] = await Promise.all([
     import('@modelcontextprotocol/client'),
     import('@modelcontextprotocol/client/stdio'),
   ]);
   const { command, args = [], env = {}, cwd } = server;
-  const transport = new StdioClientTransport({
-    command,
-    args: [...args],
-    env: { ...env },
-    ...omitUndefined({ cwd }),
-    stderr: 'pipe',
-    maxBufferSize: LARGEST_MESSAGE_BYTES,
-  });
-  const readStderr = keepTail(transport.stderr);
+  /** The client starts a second process to ask for the revisions, unless the class is another one. */
+  class OneProcess extends StdioClientTransport {}
+  let readStderr = () => '';
+
+  function open(): Transport {
+    const transport = new OneProcess({
+      command,
+      args: [...args],
+      env: { ...env },
+      ...omitUndefined({ cwd }),
+      stderr: 'pipe',
+      maxBufferSize: LARGEST_MESSAGE_BYTES,
+    });
+    readStderr = keepTail(transport.stderr);
+    return transport;
+  }
+
   const redact = (text: string) => maskSecrets(text, env);
 
   function reasonOf(cause: unknown): string {
@@ -54,9 +73,16 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
     );
   }
 
-  const outcomeOf = (error: unknown) => (ProtocolError.isInstance(error) ? 'answered' : 'unknown');
-  const connector = { transport, reasonOf, explain, redact, outcomeOf } as const;
-  return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
+  function nextMode(error: unknown): VersionNegotiationMode | undefined {
+    if (UnsupportedProtocolVersionError.isInstance(error)) return modeFor(error);
+    const hasEnded = SdkError.isInstance(error) && error.code === SdkErrorCode.EraNegotiationFailed;
+    return hasEnded ? 'legacy' : undefined;
+  }
+
+  const outcomeOf = (error: unknown): RequestOutcome =>
+    ProtocolError.isInstance(error) ? 'answered' : 'unknown';
+  const discoverMs = Math.min(DISCOVER_MS, timeoutMs / 2);
+  return startSession({ open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf }, timeoutMs);
 }
 
 function keepTail(stream: Stream | null): () => string {

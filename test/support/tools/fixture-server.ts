@@ -1,7 +1,8 @@
 /**
  * A small handwritten MCP server over stdio that can misbehave on purpose.
  * `serve`: lists two tools per page; `silent`: reads and never answers; `crash`: exits with a message on stderr;
- * `toolless`: has no tools; `twins`: has two tools whose names become equal.
+ * `toolless`: has no tools; `twins`: has two tools whose names become equal; `strict` ends and `deaf` says nothing when
+ * another request comes before `initialize`.
  */
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -135,6 +136,10 @@ function call(id: number, { name, arguments: input, _meta }: NonNullable<Request
 createInterface({ input: process.stdin }).on('line', line => {
   if (mode === 'silent') return;
   const { id, method, params = {} }: Request = JSON.parse(line);
+  if (client === undefined && method !== 'initialize') {
+    if (mode === 'strict') process.exit(4);
+    if (mode === 'deaf') return;
+  }
   if (id === undefined) {
     if (log !== undefined) appendFileSync(log, `${method}\n`);
     return;

@@ -1,7 +1,12 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type ServerType, serve } from '@hono/node-server';
-import { McpServer, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import {
+  createMcpHandler,
+  type McpHttpHandler,
+  McpServer,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
 import * as z from 'zod';
 
 export type Seen = { method: string; says: string; headers: Headers; session: string | null };
@@ -10,6 +15,10 @@ export type HttpMcpOptions = {
   /** The status for an unknown session; the protocol requires 404. */
   unknownSession?: 404 | 400;
   stateless?: boolean;
+  /** Which clients it serves: those of earlier revisions (the default), those of 2026-07-28, or both. */
+  serves?: 'earlier' | 'current' | 'both';
+  /** Adds to what it offers, in each session or for each request. */
+  add?: (server: McpServer) => void;
   /** Answers in place of the server. */
   instead?: (request: Request, says: string) => Response | Promise<Response> | undefined;
   port?: number;
@@ -33,10 +42,14 @@ export class HttpMcpServer {
   readonly #options: HttpMcpOptions;
   readonly #sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   readonly #server: ServerType;
+  readonly #current: McpHttpHandler | undefined;
 
   private constructor(options: HttpMcpOptions) {
     this.#options = options;
     this.instead = options.instead;
+    const { serves = 'earlier' } = options;
+    const legacy = serves === 'both' ? 'stateless' : 'reject';
+    if (serves !== 'earlier') this.#current = createMcpHandler(() => this.#describe(), { legacy });
     this.#server = serve({
       fetch: request => this.#answer(request),
       hostname: '127.0.0.1',
@@ -76,7 +89,13 @@ export class HttpMcpServer {
     return this.seen.map(({ says }) => says);
   }
 
+  /** Tells clients that subscribed to it that the list of tools has changed. */
+  tellToolsChanged(): void {
+    this.#current?.notify.toolsChanged();
+  }
+
   async close(): Promise<void> {
+    await this.#current?.close();
     this.breakConnections();
     await new Promise<void>(resolve => this.#server.close(() => resolve()));
   }
@@ -87,6 +106,7 @@ export class HttpMcpServer {
     this.seen.push({ method: request.method, says, headers: request.headers, session });
     const instead = await this.instead?.(request, says);
     if (instead !== undefined) return instead;
+    if (this.#current !== undefined) return await this.#current.fetch(request);
     const known = session === null ? undefined : this.#sessions.get(session);
     if (known !== undefined) return await known.handleRequest(request);
     if (session !== null && this.#options.stateless !== true) return this.#refuse();
@@ -145,6 +165,7 @@ export class HttpMcpServer {
       ...text(`failed: ${input}`),
       isError: true,
     }));
+    this.#options.add?.(server);
     for (let number = 1; number <= (this.#options.more ?? 0); number += 1) {
       const name = `task_${number}_of_crm`;
       server.registerTool(name, tool(name), ({ text: input = '' }) => text(`${name}: ${input}`));

@@ -1,0 +1,218 @@
+import { access, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { InDoubt } from '../../protocol/error.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import { type McpToolSource, mcp } from '../../tools/mcp.ts';
+import { createContext, rejectionOf, runTool } from '../support/tools/call-context.ts';
+import { closeDesks, desk, start } from '../support/tools/http-desk.ts';
+
+const SUPPORT = join(import.meta.dirname, '../support/tools');
+const opened: McpToolSource[] = [];
+
+function processOf(file: string, args: string[], timeoutMs?: number): McpToolSource {
+  const source = mcp({
+    name: 'process',
+    command: process.execPath,
+    args: ['--no-warnings', join(SUPPORT, file), ...args],
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  });
+  opened.push(source);
+  return source;
+}
+
+afterEach(async () => {
+  await closeDesks();
+  await Promise.all(opened.splice(0).map(source => source.close()));
+});
+
+const REFUSES_EARLIER = ['current-server.ts', ['reject']] as const;
+
+describe('a process', () => {
+  it.each(['serve', 'reject'])(
+    'that speaks revision 2026-07-28 is spoken to so, in one process (%s)',
+    async mode => {
+      const tools = await processOf('current-server.ts', [mode]).connect();
+      const [first, second] = [await runTool(tools, 'era'), await runTool(tools, 'era')];
+      expect(first).toMatch(/^modern \d+$/);
+      expect(second).toBe(first);
+    },
+  );
+
+  it('that refuses earlier clients and is slow to start is started again', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'agentchart-mcp-'));
+    const marker = join(folder, 'started');
+    const tools = await processOf('current-server.ts', ['reject', marker], 3_000).connect();
+    expect(await runTool(tools, 'era')).toMatch(/^modern/);
+    await access(marker);
+    await rm(folder, { recursive: true });
+  });
+
+  it.each(['strict', 'deaf'])(
+    'of an earlier revision that does not know the question is used as such (%s)',
+    async mode => {
+      const tools = await processOf('fixture-server.ts', [mode], mode === 'deaf' ? 400 : undefined).connect();
+      expect(await runTool(tools, 'echo', { text: 'a' })).toBe('{"text":"a"}');
+    },
+  );
+
+  it('of revision 2026-07-28 reports progress, and a call that it leaves is in doubt; the next starts it again', async () => {
+    const tools = await processOf(...args(REFUSES_EARLIER)).connect();
+    const seen: JsonValue[] = [];
+    const context = { ...createContext(), progress: (data: JsonValue) => void seen.push(data) };
+    expect(await runTool(tools, 'count', { to: 2 }, context)).toBe('2');
+    expect(seen[0]).toEqual({ progress: 1 });
+    const before = await runTool(tools, 'era');
+    expect(await rejectionOf(runTool(tools, 'die'))).toBeInstanceOf(InDoubt);
+    const after = await runTool(tools, 'era');
+    expect(after).toMatch(/^modern/);
+    expect(after).not.toBe(before);
+  });
+});
+
+const args = ([file, list]: typeof REFUSES_EARLIER): [string, string[]] => [file, [...list]];
+
+/** How the tools of a server were listed: with a session, or without. */
+function revisionIn(methods: readonly string[]): string {
+  return methods.includes('initialize') ? 'earlier' : 'current';
+}
+
+describe('a server over HTTP', () => {
+  it.each([
+    ['earlier', 'earlier'],
+    ['both', 'current'],
+    ['current', 'current'],
+  ] as const)('that serves %s clients is spoken to as one of the %s revision', async (serves, revision) => {
+    const server = await start({ serves });
+    const tools = await desk(server.url).connect();
+    expect(await runTool(tools, 'echo', { text: 'a' })).toBe('a');
+    expect(revisionIn(server.listMethods())).toBe(revision);
+  });
+
+  it('of revision 2026-07-28 has no session, and each request names its method and tool', async () => {
+    const server = await start({ serves: 'current' });
+    const source = desk(server.url);
+    await runTool(await source.connect(), 'echo', { text: 'a' });
+    await source.close();
+    expect(server.listMethods()).toEqual(['server/discover', 'tools/list', 'tools/call']);
+    const headers = server.seen.map(({ headers: sent, session }) => [
+      session,
+      sent.get('mcp-protocol-version'),
+      sent.get('mcp-method'),
+      sent.get('mcp-name'),
+    ]);
+    expect(headers).toEqual([
+      [null, '2026-07-28', 'server/discover', null],
+      [null, '2026-07-28', 'tools/list', null],
+      [null, '2026-07-28', 'tools/call', 'echo'],
+    ]);
+  });
+
+  it.each([
+    ['an error of its own', () => new Response('what?', { status: 500 })],
+    ['a page', () => new Response('<p>', { headers: { 'content-type': 'text/html' } })],
+    ['nothing', () => new Promise<Response>(() => {})],
+    ['404', () => new Response('no such thing', { status: 404 })],
+  ])(
+    'that answers the question for its revisions with %s is used as an earlier one',
+    async (_what, instead) => {
+      const server = await start({
+        instead: (_request, says) => (says === 'server/discover' ? instead() : undefined),
+      });
+      const tools = await desk(server.url, { timeoutMs: 300 }).connect();
+      expect(await runTool(tools, 'echo', { text: 'a' })).toBe('a');
+    },
+  );
+
+  it('that was replaced by one of the other revision gets the call once, as the other', async () => {
+    for (const [before, after] of [
+      ['current', 'earlier'],
+      ['earlier', 'current'],
+    ] as const) {
+      const server = await start({ serves: before });
+      const tools = await desk(server.url).connect();
+      const { port } = server;
+      await server.close();
+      await rejectionOf(runTool(tools, 'echo'));
+      const next = await start({ serves: after, port });
+      expect(await runTool(tools, 'echo', { text: after })).toBe(after);
+      expect(next.ran).toEqual(['echo']);
+    }
+  });
+});
+
+describe('a call of revision 2026-07-28 over HTTP', () => {
+  const connect = async (instead?: (says: string) => Response | undefined) => {
+    const server = await start({ serves: 'current', instead: (_request, says) => instead?.(says) });
+    return { server, tools: await desk(server.url).connect() };
+  };
+
+  it('reports progress, and its error results are plain errors', async () => {
+    const { server, tools } = await connect();
+    const seen: JsonValue[] = [];
+    const progress = (data: JsonValue) => {
+      seen.push(data);
+      server.released.resolve();
+    };
+    expect(await runTool(tools, 'hold', {}, { ...createContext(), progress })).toBe('released');
+    expect(seen).toEqual([{ progress: 1, total: 2, message: 'held' }]);
+    expect(String(await rejectionOf(runTool(tools, 'fail', { text: 'no paper' })))).toBe(
+      'Error: failed: no paper',
+    );
+  });
+
+  it('is cancelled by closing its stream when it is aborted, and is in doubt', async () => {
+    const { server, tools } = await connect();
+    const aborting = new AbortController();
+    const calling = rejectionOf(runTool(tools, 'hold', {}, createContext(aborting.signal)));
+    await server.held.promise;
+    aborting.abort();
+    expect(await calling).toBeInstanceOf(InDoubt);
+    await server.cancelled.promise;
+    expect(server.listMethods()).not.toContain('notifications/cancelled');
+  });
+
+  it('is in doubt immediately when the connection breaks, is not sent again, and later calls succeed', async () => {
+    const { server, tools } = await connect();
+    const calling = rejectionOf(runTool(tools, 'hold'));
+    await server.held.promise;
+    server.breakConnections();
+    const error = await calling;
+    expect(error).toBeInstanceOf(InDoubt);
+    expect(String(error)).toMatch(/the connection (ended before the response arrived|failed)/);
+    expect(await runTool(tools, 'echo', { text: 'on' })).toBe('on');
+    expect(server.ran).toEqual(['hold', 'echo']);
+    server.released.resolve();
+  });
+
+  const answer = (result: object) => (says: string) =>
+    says === 'tools/call' ? Response.json({ jsonrpc: '2.0', id: 1, result }) : undefined;
+
+  it('is complete without a resultType', async () => {
+    const { tools } = await connect(answer({ content: [{ type: 'text', text: 'done' }] }));
+    expect(await runTool(tools, 'echo')).toBe('done');
+  });
+
+  it('is in doubt when its result has an unknown type, which the error names', async () => {
+    const { tools } = await connect(answer({ resultType: 'task', taskId: '7' }));
+    const error = await rejectionOf(runTool(tools, 'echo'));
+    expect(error).toBeInstanceOf(InDoubt);
+    expect(String(error)).toContain("result type 'task'");
+  });
+
+  it('fails with a plain error when the server asks for input', async () => {
+    const params = {
+      mode: 'form',
+      message: 'Which account?',
+      requestedSchema: { type: 'object', properties: {} },
+    };
+    const inputRequests = { account: { method: 'elicitation/create', params } };
+    const { tools } = await connect(
+      answer({ resultType: 'input_required', inputRequests, requestState: 's' }),
+    );
+    const error = await rejectionOf(runTool(tools, 'echo'));
+    expect(error).not.toBeInstanceOf(InDoubt);
+    expect(String(error)).toMatch(/"echo" asks for input.*: Which account\?$/);
+  });
+});
