@@ -50,6 +50,8 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'base-url-invalid': EXIT.usage,
   'script-invalid': EXIT.usage,
   'tool-source-failed': EXIT.failed,
+  'sign-in-needed': EXIT.failed,
+  'sign-in-failed': EXIT.failed,
 };
 
 export function exitCodeOfError(code: EngineErrorCode): number {

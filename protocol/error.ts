@@ -39,6 +39,8 @@ export const ENGINE_ERRORS = {
   'base-url-invalid': 'the base URL of the provider is not a valid URL',
   'script-invalid': 'the scripted model file is not valid',
   'tool-source-failed': 'a tool server could not be reached',
+  'sign-in-needed': 'a person has to sign in at a tool server',
+  'sign-in-failed': 'a sign-in at a tool server failed; begin another one',
 } as const;
 
 export type EngineErrorCode = keyof typeof ENGINE_ERRORS;

@@ -195,9 +195,39 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
 export interface ToolSource {
   /** All tags that its tools have. */
   readonly tags?: readonly string[];
+  /** How a person signs in, if the source may need it: `connect` then rejects with `sign-in-needed`. */
+  readonly signIn?: ToolSignIn;
   connect(): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }
+
+/**
+ * Signs a person in at the authorization server of a tool source. The process that begins and the one that completes may
+ * differ, if both have the same credentials. Rejects with `sign-in-failed`, and says why; with `input-invalid` for a
+ * `redirectUrl` that is neither https nor on this machine.
+ */
+export interface ToolSignIn {
+  /** The name of the source. */
+  readonly server: string;
+  /** Where the browser returns to, if the source has one place for all sign-ins. */
+  readonly redirectUrl?: string;
+  /**
+   * Asks the authorization server. Send the person's browser to `url`; it returns to `redirectUrl` with the answer.
+   * `expiresAt`: when the `state` ends, in ms since the epoch.
+   */
+  begin(request: SignInRequest): Promise<{ url: string; state: string; expiresAt: number }>;
+  /** Takes the parameters of the answer, and keeps the tokens. A `state` can be used once. */
+  complete(answer: SignInAnswer): Promise<SignedIn>;
+  /** Forgets the tokens here; the authorization server is not told. Returns whether there were any. */
+  signOut(): Promise<boolean>;
+}
+
+/** `redirectUrl` is https, or http on this machine; it may be left out if the source has its own. */
+export type SignInRequest = { redirectUrl?: string };
+/** The parameters with which the browser returned. */
+export type SignInAnswer = { state: string; code?: string; iss?: string; error?: string };
+/** `url` is that of the server, `issuer` the authorization server. */
+export type SignedIn = { server: string; url: string; issuer: string; scopes: readonly string[] };
 
 /** An agent as a tool. `Below` are the agent's own tools, whose open calls the calling run also has. */
 export interface SubAgentTool<Name extends string, Output, RunContext, Below>

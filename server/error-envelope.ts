@@ -78,6 +78,8 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'agent-module-invalid': 500,
   'script-invalid': 500,
   'tool-source-failed': 503,
+  'sign-in-needed': 503,
+  'sign-in-failed': 400,
 };
 
 const LONGEST_MESSAGE = 2_000;

@@ -7,12 +7,15 @@ import { EngineError } from '../protocol/error.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTags, isTimeout } from './check-tool-settings.ts';
+import { type CredentialStore, credentialsFile } from './mcp/credentials.ts';
 import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
 import { createServerTool, type McpToolOverride } from './mcp/server-tool.ts';
 import { createServerConnection, type McpSession } from './mcp/session.ts';
+import { checkOAuth, createSignIn, type OAuthOptions, type ServerSignIn } from './mcp/sign-in.ts';
 import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
 
-export type { HttpServer, McpToolOverride, StdioServer };
+export type { CredentialStore, HttpServer, McpToolOverride, OAuthOptions, StdioServer };
+export { credentialsFile };
 
 /** How to reach the server: `command` starts a process and uses stdio, `url` uses Streamable HTTP. */
 export type McpTransport = StdioServer | HttpServer;
@@ -46,7 +49,10 @@ export type McpOptions = McpTransport & {
 };
 
 const NAMES = optionNames<McpOptions>()(
-  'command args env cwd url headers fetch name tools trustHints deferred tags prefix timeoutMs totalTimeoutMs',
+  'command args env cwd url headers fetch credentials oauth name tools trustHints deferred tags prefix timeoutMs totalTimeoutMs',
+);
+const OAUTH_NAMES = optionNames<OAuthOptions>()(
+  'clientId clientSecret clientMetadataUrl issuer scopes redirectUrl user',
 );
 const OVERRIDE_NAMES = optionNames<McpToolOverride>()(
   'sideEffect approval reconcile hidden timeoutMs retries repeatable tags maxResultBytes deferred description',
@@ -67,8 +73,11 @@ const MAX_TOOLS = 1_000;
  * loses the session, the next call opens a new one. `close` ends the connection until the next `connect`.
  * The server's stderr is not printed; its end is part of error messages.
  *
+ * If a server over HTTP answers 401, the token of the person who signed in is refreshed once, and the request repeated:
+ * it was not carried out. `signIn` of the source signs a person in, as `agentchart mcp login` does.
+ *
  * `connect` rejects with an `EngineError`: `tool-source-failed` when the server does not start or respond,
- * `agent-invalid` when `tools` names an unknown tool, or two tools would have the same name.
+ * `sign-in-needed` when a person has to sign in first, `agent-invalid` when `tools` names an unknown tool, or two tools would have the same name.
  * `mcp` itself throws an `EngineError` `agent-invalid` for invalid options.
  *
  * @example
@@ -106,8 +115,9 @@ export function mcp(options: McpOptions): McpToolSource {
     if (!isTags(one)) throwInvalid(name, `expected tags to be a list of words, got ${JSON.stringify(one)}.`);
   const connectMs = timeoutMs ?? CONNECT_MS;
   const overrides = new Map(Object.entries(options.tools ?? {}));
+  const signIn = 'url' in options ? signInOf(name, options, connectMs) : null;
   const connection = createServerConnection(name, () =>
-    'url' in options ? openHttp(name, options, connectMs) : startProcess(name, options, connectMs),
+    'url' in options ? openHttp(name, options, connectMs, signIn) : startProcess(name, options, connectMs),
   );
   let listing: Promise<readonly Tool[]> | null = null;
 
@@ -146,6 +156,7 @@ export function mcp(options: McpOptions): McpToolSource {
   return {
     name,
     tags: [...new Set(all.flat())],
+    ...(signIn && { signIn: signIn.signIn }),
     connect() {
       if (listing) return listing;
       const current = listTools().catch(async error => {
@@ -172,12 +183,36 @@ function nameServer(transport: McpTransport): string {
   return isHttpUrl(transport.url) ? showUrl(transport.url) : 'url';
 }
 
+/** `null` if tokens come with the `headers`, or nowhere from. */
+function signInOf(name: string, server: HttpServer, timeoutMs: number): ServerSignIn | null {
+  const { url, headers = {}, fetch, credentials, oauth } = server;
+  const hasToken = new Headers({ ...headers }).has('authorization');
+  if (credentials === false || (hasToken && credentials === undefined)) {
+    if (oauth !== undefined)
+      throwInvalid(name, '`oauth` needs `credentials`, and no `Authorization` header.');
+    return null;
+  }
+  if (hasToken) throwInvalid(name, 'expected `credentials` or an `Authorization` header, not both.');
+  const target = {
+    url,
+    shownUrl: showUrl(url),
+    headers,
+    fetch: fetch ?? ((input, init) => globalThis.fetch(input, init)),
+  };
+  return createSignIn(name, target, { credentials: credentials ?? credentialsFile(), oauth, timeoutMs });
+}
+
 /** Errors never quote the invalid URL or header value: either may contain a secret. */
-function checkHttpServer(name: string, { url, headers = {} }: HttpServer): void {
+function checkHttpServer(name: string, { url, headers = {}, oauth }: HttpServer): void {
   if (!isHttpUrl(url)) throwInvalid(name, 'expected `url` to be an http or https URL.');
   const { username, password } = new URL(url);
   if (username !== '' || password !== '') {
     throwInvalid(name, 'expected a `url` without credentials. Use `headers`.');
+  }
+  if (oauth !== undefined) {
+    refuseUnknownOptions('oauth of mcp', oauth, OAUTH_NAMES);
+    const problem = checkOAuth(oauth);
+    if (problem !== undefined) throwInvalid(name, `${problem}.`);
   }
   for (const [header, value] of Object.entries(headers)) {
     try {

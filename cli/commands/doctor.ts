@@ -66,7 +66,12 @@ export const doctor: Action<'doctor'> = async options => {
 };
 
 /** What is wrong with a module or its tool servers says nothing about the store. */
-const NOT_OF_STORE: ReadonlySet<string> = new Set(['input-invalid', 'agent-invalid', 'tool-source-failed']);
+const NOT_OF_STORE: ReadonlySet<string> = new Set([
+  'input-invalid',
+  'agent-invalid',
+  'tool-source-failed',
+  'sign-in-needed',
+]);
 
 async function describeTables(file: string): Promise<Tables> {
   if (isDatabase(file)) return await describePostgres(file);

@@ -4,10 +4,12 @@ import type {
   Transport,
   VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
+import type { CredentialStore } from './credentials.ts';
 import { maskSecrets, quoteServerText } from './redact-secrets.ts';
 import { modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
+import type { OAuthOptions, ServerSignIn } from './sign-in.ts';
 
 /** An MCP server that is reached over Streamable HTTP. */
 export type HttpServer = {
@@ -17,6 +19,13 @@ export type HttpServer = {
   headers?: Readonly<Record<string, string>>;
   /** Used instead of the global `fetch`. */
   fetch?: (input: string | URL, init?: RequestInit) => Promise<Response>;
+  /**
+   * Where the tokens are kept of people who signed in at the server. `false`: nobody signs in. Default: the file of
+   * `credentialsFile()`; `false` if `headers` has an `Authorization`.
+   */
+  credentials?: CredentialStore | false;
+  /** How this client is known where people sign in. */
+  oauth?: OAuthOptions;
 };
 
 const TERMINATE_MS = 1_000;
@@ -27,8 +36,14 @@ const TERMINATE_MS = 1_000;
  * end the session on close.
  * @internal
  */
-export async function openHttp(name: string, server: HttpServer, timeoutMs: number): Promise<Start> {
+export async function openHttp(
+  name: string,
+  server: HttpServer,
+  timeoutMs: number,
+  signIn: ServerSignIn | null,
+): Promise<Start> {
   const {
+    InsufficientScopeError,
     ProtocolError,
     SdkError,
     SdkErrorCode,
@@ -37,12 +52,17 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
   } = await import('@modelcontextprotocol/client');
   const { headers = {}, fetch } = server;
   const url = new URL(server.url);
+  const bounded = boundAnswers(
+    (input, init) => (fetch ?? globalThis.fetch)(input, init),
+    LARGEST_MESSAGE_BYTES,
+  );
   let transport: StreamableHTTPClientTransport | undefined;
 
   function open(): Transport {
     transport = new StreamableHTTPClientTransport(url, {
       requestInit: { headers: { ...headers } },
-      fetch: boundAnswers((input, init) => (fetch ?? globalThis.fetch)(input, init), LARGEST_MESSAGE_BYTES),
+      fetch: signIn?.watch(bounded) ?? bounded,
+      ...(signIn && { authProvider: signIn.authProvider, onInsufficientScope: 'throw' as const }),
     });
     endRequests(transport);
     return transport;
@@ -54,11 +74,15 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
     query: url.search.slice(1),
     ...Object.fromEntries(url.searchParams),
   };
-  const redact = (text: string) => maskSecrets(text, secrets);
+  const redact = (text: string) => maskSecrets(text, { ...secrets, ...signIn?.secrets() });
   const reasonOf = (cause: unknown) => describeHttpFailure(cause, redact);
 
   /** Sets no `cause`: errors of the transport contain the server's text unredacted. */
   function explain(cause: unknown): EngineError {
+    if (isThrown(cause, EngineError)) return cause;
+    if (signIn !== null && readFailure(cause).status === 401) return signIn.needed();
+    if (signIn !== null && InsufficientScopeError.isInstance(cause))
+      return signIn.needed(cause.requiredScope);
     const message = `the MCP server "${name}" at ${shownUrl} failed: ${reasonOf(cause)}.`;
     return new EngineError('tool-source-failed', message, { url: shownUrl });
   }
@@ -122,7 +146,8 @@ const LOST = /session|not initialized|-32022\b/i;
 function classifyHttpFailure(error: unknown): RequestOutcome {
   const { status, text, isNotReached } = readFailure(error);
   const isScopeMissing = error instanceof Error && 'requiredScope' in error;
-  if (status === null) return isNotReached || isScopeMissing ? 'not-done' : 'unknown';
+  const isRefused = isScopeMissing || isThrown(error, EngineError);
+  if (status === null) return isNotReached || isRefused ? 'not-done' : 'unknown';
   if (status < 300 || status >= 500 || status === REQUEST_TIMEOUT) return 'unknown';
   const isLost = status === 404 || (status === 400 && LOST.test(text));
   return isLost ? 'session-lost' : 'not-done';

@@ -158,12 +158,13 @@ function targetOf(transport: McpServerConfig['transport']): string {
 
 function openConfigured(label: string, config: McpServerConfig): ToolSource {
   const { transport, tools = {}, timeoutMs, deferred } = config;
-  return mcp({ name: label, ...transport, tools, ...omitUndefined({ timeoutMs, deferred }) });
+  const given = 'url' in transport ? { ...transport, credentials: false as const } : transport;
+  return mcp({ name: label, ...given, tools, ...omitUndefined({ timeoutMs, deferred }) });
 }
 
 function openNamed({ server_label: name, server_url: url, authorization, headers }: McpTool): ToolSource {
   const authorized = authorization == null ? {} : { Authorization: bearer(authorization) };
-  return mcp({ name, url: url ?? '', headers: { ...headers, ...authorized } });
+  return mcp({ name, url: url ?? '', headers: { ...headers, ...authorized }, credentials: false });
 }
 
 function bearer(authorization: string): string {

@@ -20,7 +20,7 @@ export type HttpMcpOptions = {
   /** Adds to what it offers, in each session or for each request. */
   add?: (server: McpServer) => void;
   /** Answers in place of the server. */
-  instead?: (request: Request, says: string) => Response | Promise<Response> | undefined;
+  instead?: (request: Request, says: string) => Response | undefined | Promise<Response | undefined>;
   port?: number;
   /** The number of tools besides its own: `task_1_of_crm`, and so on. */
   more?: number;

@@ -1,0 +1,521 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { isIP } from 'node:net';
+import type {
+  AuthorizationServerMetadata,
+  AuthProvider,
+  OAuthClientProvider,
+  OAuthTokens,
+} from '@modelcontextprotocol/client';
+import * as z from 'zod';
+import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { SignedIn, SignInAnswer, SignInRequest, ToolSignIn } from '../../protocol/tool.ts';
+import { boundAnswers } from './bound-answers.ts';
+import { type CredentialStore, exclusively } from './credentials.ts';
+import { maskSecrets, quoteServerText } from './redact-secrets.ts';
+
+/** How an MCP server's authorization server knows this client. Without options, the client registers itself there. */
+export type OAuthOptions = {
+  /** The id of a client that was registered at the authorization server before. */
+  clientId?: string;
+  /** Needs `clientId` and `issuer`. */
+  clientSecret?: string;
+  /**
+   * The https URL of a document that describes this client, which is its id at authorization servers that support it.
+   * Source: https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document-00
+   */
+  clientMetadataUrl?: string;
+  /** The only authorization server that may sign people in. Default: the one that the MCP server names. */
+  issuer?: string;
+  /** What to ask for. Default: what the server asks for, or all that it lists. */
+  scopes?: readonly string[];
+  /** Where the browser returns to: an https URL, or http on this machine. Default: that of each `begin`. */
+  redirectUrl?: string;
+  /** Whose credentials these are, among several people with one store. Default: one person. */
+  user?: string;
+};
+
+type Fetch = (input: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** Signing in at one server, and what its connection needs of it. @internal */
+export type ServerSignIn = {
+  signIn: ToolSignIn;
+  authProvider: AuthProvider;
+  /** `fetch` of the connection: remembers which token was refused, and which scope was missing. */
+  watch(fetch: Fetch): Fetch;
+  /** `sign-in-needed`; `scope` is what the server says is missing. */
+  needed(scope?: string): EngineError;
+  /** The tokens that were used last, to be masked in errors. */
+  secrets(): Readonly<Record<string, string>>;
+};
+
+type SignInSettings = { credentials: CredentialStore; oauth?: OAuthOptions | undefined; timeoutMs: number };
+
+const STATE_MS = 10 * 60_000;
+const MOST_PENDING = 8;
+const MAX_SHOWN = 300;
+const LARGEST_DOCUMENT_BYTES = 256 * 1024;
+
+const clientSchema = z.object({
+  client_id: z.string(),
+  client_secret: z.string().optional(),
+  token_endpoint_auth_method: z.string().optional(),
+  redirect_uris: z.array(z.string()).optional(),
+});
+/** What stays the same from the request for authorization to the last refresh. */
+const askedSchema = z.object({
+  issuer: z.string(),
+  client: clientSchema,
+  resource: z.string().optional(),
+  scope: z.string().optional(),
+});
+const grantSchema = askedSchema.extend({ access: z.string(), refresh: z.string().optional() });
+const pendingSchema = askedSchema.extend({
+  state: z.string(),
+  verifier: z.string(),
+  redirectUrl: z.string(),
+  expiresAt: z.number(),
+});
+const accountSchema = z.object({
+  grant: grantSchema.optional(),
+  /** Scopes that the server has asked for since. */
+  wanted: z.string().optional(),
+  pending: z.array(pendingSchema).default([]),
+});
+type Grant = z.infer<typeof grantSchema>;
+type Pending = z.infer<typeof pendingSchema>;
+type Account = z.infer<typeof accountSchema>;
+type Change<Result> = { to?: Account; result: Result };
+
+/** Source: https://datatracker.ietf.org/doc/html/rfc6749#section-3.3 */
+const SCOPES = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,2000}$/;
+const CLIENT_IS_GONE = ['invalid_client', 'unauthorized_client'];
+const GRANT_IS_GONE = ['invalid_grant', ...CLIENT_IS_GONE];
+
+/**
+ * Signing people in at the authorization server of an MCP server. The official client discovers, registers, makes PKCE,
+ * exchanges, refreshes and compares `iss`. Here is what it leaves open:
+ *
+ * S1 An access token goes to its MCP server only; a code, a refresh token and a client's secret go to the issuer that
+ *    the sign-in began with.
+ * S2 Processes that share a store refresh one at a time. The next ones take the new token instead of refreshing again.
+ * S3 A state ends one sign-in, once, within 10 minutes, in any process with the store. At most 8 are pending.
+ * S4 Addresses that a server names are https, or on this machine if the server is. None has credentials or another
+ *    IP address than the server. Redirects stay within an origin.
+ * S5 Without metadata that promises PKCE with S256, there is no sign-in.
+ * @internal
+ */
+export function createSignIn(
+  name: string,
+  server: { url: string; shownUrl: string; headers: Readonly<Record<string, string>>; fetch: Fetch },
+  { credentials: store, oauth = {}, timeoutMs }: SignInSettings,
+): ServerSignIn {
+  const url = new URL(server.url);
+  url.hash = '';
+  const key = `mcp ${JSON.stringify([oauth.user ?? '', url.href])}`;
+  const fetchFn = trustingOnly(url, server.fetch, timeoutMs);
+  const refused = new WeakMap<Response, string | undefined>();
+  let known: Readonly<Record<string, string>> = {};
+
+  async function read(entries: Pick<CredentialStore, 'get'> = store): Promise<Account> {
+    const text = (await entries.get(key)) ?? '{}';
+    const account = accountSchema.safeParse(parse(text)).data ?? { pending: [] };
+    known = secretsOf(account);
+    return account;
+  }
+
+  /** Changes the stored account; `change` returns the new one, or `undefined` to leave it. */
+  async function update<Result>(
+    change: (account: Account) => Change<Result> | Promise<Change<Result>>,
+  ): Promise<Result> {
+    return await exclusively(store, async entries => {
+      const { to, result } = await change(await read(entries));
+      if (to !== undefined) {
+        const { grant, wanted, pending } = to;
+        const isEmpty = grant === undefined && wanted === undefined && pending.length === 0;
+        await entries.set(key, isEmpty ? null : JSON.stringify(to));
+        known = { ...known, ...secretsOf(to) };
+      }
+      return result;
+    });
+  }
+
+  function needed(scope?: string): EngineError {
+    const more = scope === undefined ? '' : ` with the scope ${JSON.stringify(scope)}`;
+    const other = Object.keys(server.headers).length === 0 ? '' : ', or other `headers`';
+    const reason = `a sign-in${more}${other}`;
+    return new EngineError(
+      'sign-in-needed',
+      `the MCP server "${name}" at ${server.shownUrl} needs ${reason}. Run \`agentchart mcp login ${name} --agent MODULE\`.`,
+      { server: name, url: server.shownUrl, ...omitUndefined({ scope }) },
+    );
+  }
+
+  function failed(problem: string): EngineError {
+    return new EngineError('sign-in-failed', `the sign-in to the MCP server "${name}" failed: ${problem}.`, {
+      server: name,
+      url: server.shownUrl,
+    });
+  }
+
+  function reasonOf(error: unknown, secrets: Readonly<Record<string, string>> = {}): string {
+    const text = quoteServerText(messageOf(error), MAX_SHOWN, read =>
+      maskSecrets(read, { ...known, ...secrets })
+        .replaceAll(/\s+/g, ' ')
+        .trim(),
+    );
+    const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : '';
+    return `${text}${cause.slice(0, MAX_SHOWN)}`.replace(/\.$/, '');
+  }
+
+  /** What the server asks of someone without a token. */
+  async function challenge() {
+    const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
+    const response = await server.fetch(url, {
+      method: 'POST',
+      headers: {
+        ...server.headers,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    await response.body?.cancel();
+    return response.status === 401 ? extractWWWAuthenticateParams(response) : {};
+  }
+
+  async function discover(issuer: string): Promise<AuthorizationServerMetadata> {
+    const { discoverAuthorizationServerMetadata } = await import('@modelcontextprotocol/client');
+    const metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn });
+    return assertUsable(metadata, issuer, url);
+  }
+
+  async function begin({ redirectUrl = oauth.redirectUrl }: SignInRequest) {
+    if (redirectUrl === undefined || !isReturnUrl(redirectUrl))
+      throw new EngineError(
+        'input-invalid',
+        `expected redirectUrl to be an https URL, or an http URL of this machine, got ${JSON.stringify(redirectUrl ?? null)}.`,
+      );
+    try {
+      const pending = await request(redirectUrl);
+      const { state, expiresAt } = pending.entry;
+      await update(account => {
+        const open = account.pending.filter(isOpen).slice(1 - MOST_PENDING);
+        return { to: { ...account, pending: [...open, pending.entry] }, result: undefined };
+      });
+      return { url: pending.url, state, expiresAt };
+    } catch (error) {
+      throw isThrown(error, EngineError) ? error : failed(reasonOf(error));
+    }
+  }
+
+  /** Registers this client if necessary, and makes the URL that the person opens. */
+  async function request(redirectUrl: string): Promise<{ url: string; entry: Pending }> {
+    const { auth, computeScopeUnion, discoverOAuthServerInfo } = await import('@modelcontextprotocol/client');
+    const { grant, wanted } = await read();
+    const asked = await challenge();
+    const info = await discoverOAuthServerInfo(url, {
+      fetchFn,
+      ...omitUndefined({ resourceMetadataUrl: asked.resourceMetadataUrl }),
+    });
+    const { issuer } = assertUsable(info.authorizationServerMetadata, info.authorizationServerUrl, url);
+    if (oauth.issuer !== undefined && oauth.issuer !== issuer)
+      throw new Error(`it is for people of ${oauth.issuer}, and the server now names ${issuer}`);
+    const before = grant?.issuer === issuer ? grant : undefined;
+    const scope = computeScopeUnion(oauth.scopes?.join(' ') ?? asked.scope, before?.scope, wanted);
+
+    let client =
+      ownClient() ?? (before?.client.redirect_uris?.includes(redirectUrl) ? before.client : undefined);
+    let verifier = '';
+    let target: URL | undefined;
+    const state = randomBytes(32).toString('base64url');
+    const provider: OAuthClientProvider = {
+      redirectUrl,
+      ...omitUndefined({ clientMetadataUrl: oauth.clientMetadataUrl }),
+      clientMetadata: {
+        client_name: 'agentchart',
+        redirect_uris: [redirectUrl],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+      },
+      discoveryState: () => info,
+      state: () => state,
+      clientInformation: () => client && { ...client, issuer },
+      saveClientInformation: information => {
+        client = clientSchema.parse(information);
+      },
+      tokens: () => undefined,
+      saveTokens: () => {},
+      codeVerifier: () => verifier,
+      saveCodeVerifier: made => {
+        verifier = made;
+      },
+      redirectToAuthorization: made => {
+        target = made;
+      },
+    };
+    await auth(provider, { serverUrl: url, fetchFn, ...omitUndefined({ scope }) });
+    if (target === undefined || client === undefined)
+      throw new Error('the authorization server was not asked');
+    const params = target.searchParams;
+    const entry = {
+      issuer,
+      client,
+      state,
+      verifier,
+      redirectUrl,
+      expiresAt: Date.now() + STATE_MS,
+      ...omitUndefined({
+        resource: params.get('resource') ?? undefined,
+        scope: params.get('scope') ?? undefined,
+      }),
+    };
+    return { url: target.href, entry };
+  }
+
+  function ownClient() {
+    const { clientId, clientSecret } = oauth;
+    return clientId === undefined
+      ? undefined
+      : { client_id: clientId, ...omitUndefined({ client_secret: clientSecret }) };
+  }
+
+  async function complete({ state, code, iss, error }: SignInAnswer): Promise<SignedIn> {
+    const entry = await update(account => {
+      const open = account.pending.filter(isOpen);
+      const found = open.find(pending => isSame(pending.state, state));
+      return { to: { ...account, pending: open.filter(pending => pending !== found) }, result: found };
+    });
+    if (entry === undefined)
+      throw failed('its state is unknown, used or older than 10 minutes; begin another sign-in');
+    try {
+      const tokens = await exchange(entry, omitUndefined({ code, iss, error }));
+      const { issuer, client, resource } = entry;
+      const scope = tokens.scope ?? entry.scope;
+      const grant = { issuer, client, ...omitUndefined({ resource, scope }), ...heldOf(tokens) };
+      await update(({ pending }) => ({ to: { grant, pending }, result: undefined }));
+      return { server: name, url: server.shownUrl, issuer, scopes: scope?.split(' ').filter(Boolean) ?? [] };
+    } catch (thrown) {
+      if (isThrown(thrown, EngineError)) throw thrown;
+      const { verifier, client } = entry;
+      throw failed(reasonOf(thrown, omitUndefined({ code, state, verifier, secret: client.client_secret })));
+    }
+  }
+
+  async function exchange(
+    { issuer, client, verifier, redirectUrl, resource }: Pending,
+    { code, iss, error }: { code?: string; iss?: string; error?: string },
+  ): Promise<OAuthTokens> {
+    const { exchangeAuthorization, validateAuthorizationResponseIssuer } = await import(
+      '@modelcontextprotocol/client'
+    );
+    const metadata = await discover(issuer);
+    validateAuthorizationResponseIssuer({
+      iss,
+      expectedIssuer: issuer,
+      issParameterSupported: metadata.authorization_response_iss_parameter_supported === true,
+    });
+    if (error !== undefined) throw new Error(`the authorization server answered ${JSON.stringify(error)}`);
+    if (code === undefined || code === '') throw new Error('the answer has no code');
+    return assertBearer(
+      await exchangeAuthorization(issuer, {
+        metadata,
+        clientInformation: client,
+        authorizationCode: code,
+        codeVerifier: verifier,
+        redirectUri: redirectUrl,
+        fetchFn,
+        ...omitUndefined({ iss, resource }),
+      }),
+    );
+  }
+
+  /** Makes the stored token another one than `rejected`. Throws `sign-in-needed` if only a person can. */
+  async function renew(rejected: string | undefined): Promise<void> {
+    if ((await read()).grant === undefined) throw needed();
+    const isRenewed = await update(async account => {
+      const { grant } = account;
+      if (grant !== undefined && grant.access !== rejected) return { result: true };
+      if (grant?.refresh === undefined) return { result: false };
+      try {
+        const tokens = await refresh(grant, grant.refresh);
+        return { to: { ...account, grant: { ...grant, ...heldOf(tokens) } }, result: true };
+      } catch (error) {
+        const { OAuthError } = await import('@modelcontextprotocol/client');
+        if (!OAuthError.isInstance(error) || !GRANT_IS_GONE.includes(error.code)) throw error;
+        const { grant: _gone, ...rest } = account;
+        const { refresh: _used, ...kept } = grant;
+        return {
+          to: CLIENT_IS_GONE.includes(error.code) ? rest : { ...account, grant: kept },
+          result: false,
+        };
+      }
+    });
+    if (!isRenewed) throw needed();
+  }
+
+  async function refresh({ issuer, client, resource }: Grant, refreshToken: string): Promise<OAuthTokens> {
+    const { refreshAuthorization } = await import('@modelcontextprotocol/client');
+    return assertBearer(
+      await refreshAuthorization(issuer, {
+        metadata: await discover(issuer),
+        clientInformation: client,
+        refreshToken,
+        fetchFn,
+        ...omitUndefined({ resource }),
+      }),
+    );
+  }
+
+  async function onUnauthorized({ response }: { response: Response }): Promise<void> {
+    try {
+      await renew(refused.get(response));
+    } catch (error) {
+      if (isThrown(error, EngineError)) throw error;
+      const problem = `the access token for the MCP server "${name}" at ${server.shownUrl} has ended and could not be refreshed: ${reasonOf(error)}.`;
+      throw new EngineError('tool-source-failed', problem, { url: server.shownUrl });
+    }
+  }
+
+  async function rememberMissing(response: Response): Promise<void> {
+    const { computeScopeUnion, extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
+    const { error, scope } = extractWWWAuthenticateParams(response);
+    if (error !== 'insufficient_scope' || (await read()).grant === undefined) return;
+    await update(account => {
+      const wanted = computeScopeUnion(account.wanted, scope) ?? '';
+      const isNew = wanted !== account.wanted && SCOPES.test(wanted);
+      return { result: undefined, ...(isNew && { to: { ...account, wanted } }) };
+    });
+  }
+
+  return {
+    signIn: {
+      server: name,
+      ...omitUndefined({ redirectUrl: oauth.redirectUrl }),
+      begin,
+      complete,
+      signOut: () => update(({ grant }) => ({ to: { pending: [] }, result: grant !== undefined })),
+    },
+    authProvider: { token: async () => (await read()).grant?.access, onUnauthorized },
+    watch: fetch => async (input, init) => {
+      const response = await fetch(input, init);
+      const sent = new Headers(init?.headers).get('authorization')?.replace(/^Bearer /, '');
+      if (response.status === 401) refused.set(response, sent);
+      if (response.status === 403) await rememberMissing(response);
+      return response;
+    },
+    needed,
+    secrets: () => known,
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function secretsOf({ grant, pending }: Account): Record<string, string> {
+  const { access, refresh, client } = grant ?? {};
+  const verifiers = Object.fromEntries(pending.map(({ verifier }, at) => [`verifier ${at}`, verifier]));
+  return { ...verifiers, ...omitUndefined({ access, refresh, secret: client?.client_secret }) };
+}
+
+function heldOf({ access_token: access, refresh_token: refresh }: OAuthTokens) {
+  return { access, ...omitUndefined({ refresh }) };
+}
+
+function assertBearer(tokens: OAuthTokens): OAuthTokens {
+  if (tokens.token_type.toLowerCase() === 'bearer') return tokens;
+  throw new Error(`expected a token of the type Bearer, got ${JSON.stringify(tokens.token_type)}`);
+}
+
+function isOpen({ expiresAt }: Pending): boolean {
+  return expiresAt > Date.now();
+}
+
+function isSame(one: string, other: string): boolean {
+  const [left, right] = [Buffer.from(one), Buffer.from(other)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/** Checks what metadata must have, and where it sends people and secrets. */
+function assertUsable(
+  metadata: AuthorizationServerMetadata | undefined,
+  issuer: string,
+  server: URL,
+): AuthorizationServerMetadata {
+  if (metadata === undefined)
+    throw new Error(`${issuer} has no metadata of an authorization server, which the protocol requires`);
+  if (metadata.code_challenge_methods_supported?.includes('S256') !== true)
+    throw new Error(`${issuer} does not say that it supports PKCE with S256, which the protocol requires`);
+  assertTrusted(metadata.authorization_endpoint, server);
+  assertTrusted(metadata.token_endpoint, server);
+  return metadata;
+}
+
+/** Every request goes to an address that `assertTrusted` accepts, is answered within `timeoutMs`, and bounded. */
+function trustingOnly(server: URL, fetch: Fetch, timeoutMs: number): Fetch {
+  const bounded = boundAnswers(fetch, LARGEST_DOCUMENT_BYTES);
+  return async (input, init) => {
+    assertTrusted(input, server);
+    return await bounded(input, { ...init, redirect: 'manual', signal: AbortSignal.timeout(timeoutMs) });
+  };
+}
+
+/**
+ * A name can resolve to an address of a private network, but what answers there needs a certificate for the name. Throws
+ * a `TypeError`: the official client takes other errors for a missing document and looks for it elsewhere.
+ */
+function assertTrusted(address: string | URL, server: URL): void {
+  const { protocol, hostname, username, password, host } = new URL(address);
+  const isHere = isThisMachine(hostname);
+  const isSafe = isHere
+    ? /^https?:$/.test(protocol) && isThisMachine(server.hostname)
+    : protocol === 'https:';
+  const isNamed = isHere || isIP(hostname.replace(/^\[(.*)\]$/, '$1')) === 0 || hostname === server.hostname;
+  if (isSafe && isNamed && username === '' && password === '') return;
+  throw new TypeError(
+    `the server names the address ${protocol}//${host}, and only https URLs with a host name are trusted${isHere ? ', not this machine' : ''}`,
+  );
+}
+
+function isThisMachine(hostname: string): boolean {
+  return /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+}
+
+function isReturnUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, hash } = new URL(text);
+  if (username !== '' || hash !== '') return false;
+  return protocol === 'https:' || (protocol === 'http:' && isThisMachine(hostname));
+}
+
+/** Returns what is wrong with the options. @internal */
+export function checkOAuth({
+  clientId,
+  clientSecret,
+  clientMetadataUrl,
+  issuer,
+  scopes,
+  redirectUrl,
+  user,
+}: OAuthOptions) {
+  const isText = (value: unknown) => value === undefined || (typeof value === 'string' && value !== '');
+  if (![clientId, clientSecret, clientMetadataUrl, issuer, redirectUrl, user].every(isText))
+    return 'expected the options of `oauth` to be texts that are not empty';
+  if (clientSecret !== undefined && (clientId === undefined || issuer === undefined))
+    return '`oauth.clientSecret` needs `clientId`, and the `issuer` that may see it';
+  if (clientMetadataUrl !== undefined && !/^https:\/\/[^/?#]+\/[^?#]+$/.test(clientMetadataUrl))
+    return 'expected `oauth.clientMetadataUrl` to be an https URL with a path';
+  if (redirectUrl !== undefined && !isReturnUrl(redirectUrl))
+    return 'expected `oauth.redirectUrl` to be an https URL, or an http URL of this machine';
+  if (scopes?.every(scope => SCOPES.test(scope) && !scope.includes(' ')) === false)
+    return 'expected `oauth.scopes` to be a list of scopes without spaces';
+  return undefined;
+}
