@@ -689,7 +689,14 @@ function editCall(earlier: Context, event: Of<'call.edited'>): Context {
     isSticky(call) &&
     context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
   const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
-  const { reason: _, expiresAt: __, readDigest: ___, replaced, ...before } = withoutDuties(known);
+  const {
+    reason: _,
+    expiresAt: __,
+    readDigest: ___,
+    toolDigest: ____,
+    replaced,
+    ...before
+  } = withoutDuties(known);
   const calls = context.calls.map(one => (one.callId === callId ? before : one));
   const repetition = gateRepetition(context.ledger, call);
   const isGated = (call.gate && !isAllowed) || repetition !== undefined;

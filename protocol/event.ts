@@ -98,6 +98,8 @@ const qualifiedCallSchema = lazyObject(() => ({
   digest: text,
   /** The digest with the input as its tool reads it, with defaults and without unknown members, if that is another. */
   readDigest: z.exactOptional(text),
+  /** `digestTool` of its tool, if that is defined by a tool server. */
+  toolDigest: z.exactOptional(text),
   sideEffect: z.enum(['none', 'idempotent', 'once']),
   reconcilable: z.boolean(),
   executedBy: z.enum(['engine', 'client']),

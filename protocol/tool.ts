@@ -191,12 +191,17 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
   ): Reconciliation<unknown> | Promise<Reconciliation<unknown>>;
 }
 
-/** A source of tools that are fetched first, such as an MCP server. Connected once, when an agent first needs it. */
+/**
+ * A source of tools that are fetched first, such as an MCP server. Connected once, when an agent first needs it, and again
+ * while it is stale.
+ */
 export interface ToolSource {
   /** All tags that its tools have. */
   readonly tags?: readonly string[];
   /** How a person signs in, if the source may need it: `connect` then rejects with `sign-in-needed`. */
   readonly signIn?: ToolSignIn;
+  /** Whether its tools may have changed. `connect` then gives the present ones, for the next turn of each run. */
+  readonly isStale?: boolean;
   connect(): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }

@@ -6,6 +6,8 @@ import { uniqueToolNames } from './unique-tool-names.ts';
 export type ConnectedTools = {
   /** A `Map`, so that looking up a name such as `constructor` finds no inherited member. */
   tools: ReadonlyMap<string, Tool>;
+  /** The same with the present tools of sources that are stale: the same tools if none has changed, or if that fails. */
+  refresh(): Promise<ConnectedTools>;
   /** Closes every source, even if one fails to close; then rejects with the first failure. */
   close(): Promise<void>;
 };
@@ -24,14 +26,45 @@ export async function connectTools(entries: readonly (Tool | ToolSource)[]): Pro
   try {
     const connecting = entries.map((entry, index) => connectGroup(entry, index));
     await Promise.allSettled(connecting);
-    return { tools: nameTools(await Promise.all(connecting)), close };
+    return connected(entries, await Promise.all(connecting), close);
   } catch (error) {
     await Promise.allSettled(sources.map(source => source.close()));
     throw error;
   }
 }
 
-/** The tools of an agent, connected when they are first needed. A failed connection is tried again. */
+function connected(
+  entries: readonly (Tool | ToolSource)[],
+  groups: readonly Group[],
+  close: () => Promise<void>,
+): ConnectedTools {
+  const found: ConnectedTools = { tools: nameTools(groups), refresh, close };
+  return found;
+
+  async function refresh(): Promise<ConnectedTools> {
+    try {
+      const present = await Promise.all(
+        entries.map(async (entry, index) =>
+          isStale(entry) ? await connectGroup(entry, index) : groups[index],
+        ),
+      );
+      const now = present.filter(group => group !== undefined);
+      const isSame = now.every(({ tools }, index) => tools === groups[index]?.tools);
+      return isSame ? found : connected(entries, now, close);
+    } catch {
+      return found;
+    }
+  }
+}
+
+function isStale(entry: Tool | ToolSource): boolean {
+  return isToolSource(entry) && entry.isStale === true;
+}
+
+/**
+ * The tools of an agent, connected when they are first needed. A failed connection is tried again, and what a source says
+ * has changed is read again.
+ */
 export class ToolConnection {
   readonly #entries: readonly (Tool | ToolSource)[];
   #connected: Promise<ConnectedTools> | undefined;
@@ -42,6 +75,7 @@ export class ToolConnection {
 
   async connect(): Promise<ReadonlyMap<string, Tool>> {
     this.#connected ??= connectTools(this.#entries);
+    if (this.#entries.some(isStale)) this.#connected = this.#connected.then(known => known.refresh());
     const connected = this.#connected;
     try {
       return (await connected).tools;

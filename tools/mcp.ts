@@ -3,6 +3,7 @@
  * `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a server's tool as a `Tool`),
  * `check-arguments.ts` (arguments against the server's schema).
  */
+import type { Tool as McpTool } from '@modelcontextprotocol/client';
 import { EngineError } from '../protocol/error.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
@@ -64,6 +65,10 @@ const CONNECT_MS = 10_000;
 const SILENCE_MS = 60_000;
 const TOTAL_MS = 1_800_000;
 
+/** How long a list is used whose server of revision 2026-07-28 does not say how long it stays fresh. */
+const UNKNOWN_FRESH_MS = 60_000;
+const LONGEST_FRESH_MS = 24 * 3_600_000;
+
 /** No provider accepts more. */
 const MAX_TOOLS = 1_000;
 
@@ -75,6 +80,9 @@ const MAX_TOOLS = 1_000;
  *
  * If a server over HTTP answers 401, the token of the person who signed in is refreshed once, and the request repeated:
  * it was not carried out. `signIn` of the source signs a person in, as `agentchart mcp login` does.
+ *
+ * The tools are in the order of their names. `connect` lists them again, if the server has told that they changed, if it
+ * was started again, or if the time is over for which it said they stay as they are; it returns the known ones if that fails.
  *
  * `connect` rejects with an `EngineError`: `tool-source-failed` when the server does not start or respond,
  * `sign-in-needed` when a person has to sign in first, `agent-invalid` when `tools` names an unknown tool, or two tools would have the same name.
@@ -116,20 +124,48 @@ export function mcp(options: McpOptions): McpToolSource {
   const connectMs = timeoutMs ?? CONNECT_MS;
   const overrides = new Map(Object.entries(options.tools ?? {}));
   const signIn = 'url' in options ? signInOf(name, options, connectMs) : null;
-  const connection = createServerConnection(name, () =>
-    'url' in options ? openHttp(name, options, connectMs, signIn) : startProcess(name, options, connectMs),
-  );
+  const connection = createServerConnection(name, () => {
+    if (!isListing) outdate();
+    return 'url' in options
+      ? openHttp(name, options, connectMs, signIn, outdate)
+      : startProcess(name, options, connectMs, outdate);
+  });
   let listing: Promise<readonly Tool[]> | null = null;
+  let known: { described: string; tools: readonly Tool[] } | null = null;
+  let isListing = false;
+  let freshUntil = Number.POSITIVE_INFINITY;
+
+  function outdate(): void {
+    freshUntil = 0;
+  }
+
+  function isStale(): boolean {
+    return listing !== null && !isListing && Date.now() >= freshUntil;
+  }
 
   async function listTools(): Promise<readonly Tool[]> {
-    const described = await fetchTools(await connection.open(), connectMs);
+    isListing = true;
+    freshUntil = Date.now() + UNKNOWN_FRESH_MS;
+    try {
+      const session = await connection.open();
+      session.followTools();
+      const { described, freshMs } = await fetchTools(session, connectMs);
+      if (freshUntil > 0) freshUntil = Date.now() + freshMs;
+      const text = JSON.stringify(described);
+      if (known?.described !== text) known = { described: text, tools: makeTools(described) };
+      return known.tools;
+    } finally {
+      isListing = false;
+    }
+  }
+
+  function makeTools(described: readonly McpTool[]): readonly Tool[] {
     if (described.length > MAX_TOOLS)
       throw new EngineError(
         'tool-source-failed',
         `the MCP server "${name}" lists ${described.length} tools; the limit is ${MAX_TOOLS}.`,
       );
-    const known = described.map(tool => tool.name);
-    refuseUnknown(name, overrides, known);
+    if (known === null) refuseUnknown(name, overrides, described);
     const visible = described.filter(tool => !overrides.get(tool.name)?.hidden);
     const tools = visible.map(tool =>
       createServerTool(tool, {
@@ -150,6 +186,7 @@ export function mcp(options: McpOptions): McpToolSource {
 
   async function close(): Promise<void> {
     listing = null;
+    known = null;
     await connection.close();
   }
 
@@ -157,9 +194,14 @@ export function mcp(options: McpOptions): McpToolSource {
     name,
     tags: [...new Set(all.flat())],
     ...(signIn && { signIn: signIn.signIn }),
+    get isStale() {
+      return isStale();
+    },
     connect() {
-      if (listing) return listing;
+      if (listing !== null && !isStale()) return listing;
+      const before = listing;
       const current = listTools().catch(async error => {
+        if (before !== null) return await before;
         if (listing === current) await close();
         throw error;
       });
@@ -230,23 +272,35 @@ function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }
 
+/** In the order of their names, so that requests are the same whichever order a server lists them in. */
 async function fetchTools({ ask, explain }: McpSession, timeout: number) {
-  const options = { timeout, signal: AbortSignal.timeout(timeout) };
+  const options = { timeout, signal: AbortSignal.timeout(timeout), cacheMode: 'refresh' } as const;
   try {
     return await ask(async client => {
-      if (!client.getServerCapabilities()?.tools) return [];
-      return (await client.listTools(undefined, options)).tools;
+      if (!client.getServerCapabilities()?.tools) return { described: [], freshMs: Number.POSITIVE_INFINITY };
+      const { tools, ttlMs } = await client.listTools(undefined, options);
+      const isCurrent = client.getProtocolEra() === 'modern';
+      return {
+        described: tools.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
+        freshMs: isCurrent ? freshFor(ttlMs) : Number.POSITIVE_INFINITY,
+      };
     });
   } catch (error) {
     throw explain(error);
   }
 }
 
+function freshFor(ttlMs: unknown): number {
+  const isGiven = typeof ttlMs === 'number' && ttlMs > 0;
+  return isGiven ? Math.min(ttlMs, LONGEST_FRESH_MS) : UNKNOWN_FRESH_MS;
+}
+
 function refuseUnknown(
   server: string,
   overrides: ReadonlyMap<string, unknown>,
-  known: readonly string[],
+  described: readonly McpTool[],
 ): void {
+  const known = described.map(tool => tool.name);
   const unknown = [...overrides.keys()].filter(name => !known.includes(name));
   if (unknown.length === 0) return;
   const list = known.length === 0 ? 'no tools' : known.map(name => `"${name}"`).join(', ');

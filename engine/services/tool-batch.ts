@@ -32,6 +32,7 @@ import {
   spentBy,
 } from '../sub-agents/sub-agent-runs.ts';
 import { type CallJudge, combineRulings, findRulings } from './judge-calls.ts';
+import { serverDigest } from './qualify-calls.ts';
 import { readOutput } from './read-output.ts';
 import {
   Cancelled,
@@ -54,6 +55,7 @@ type ToolBatchParts = {
 
 const INTERRUPTED = 'The process that ran it stopped before its outcome was recorded';
 const ONCE_NOW = `${INTERRUPTED}, and its tool must not run twice now.`;
+const READ_AGAIN = 'Read it as it is now, and call the tool again if that is still right.';
 const IN_ANOTHER_STORE =
   'It was started when this run was in another store, and this store has no record of its child run.';
 
@@ -217,7 +219,7 @@ class CallRun {
   async execute(): Promise<void> {
     if (this.isPlayed) return await this.play();
     const tool = this.#tool;
-    const { name, input, attempt, doubt } = this.#call;
+    const { name, input, attempt, doubt, toolDigest } = this.#call;
     const wasInterrupted = attempt > 0 && doubt === undefined;
     if (wasInterrupted && becameOnce(this.#call, tool)) {
       this.#reportStart();
@@ -225,6 +227,8 @@ class CallRun {
     }
     if (tool?.run === undefined)
       return await this.#settleInvalid(`The agent no longer has a tool "${name}".`);
+    if (toolDigest !== undefined && serverDigest(tool) !== toolDigest)
+      return await this.#settleInvalid(`The server of "${name}" has changed its definition. ${READ_AGAIN}`);
     const validation = await tool.validate(input);
     if (!validation.valid)
       return await this.#settleInvalid(`The arguments are not valid: ${validation.message}`);

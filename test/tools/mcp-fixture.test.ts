@@ -43,10 +43,10 @@ function isRunning(pid: number): boolean {
 }
 
 describe('listing', () => {
-  it('reads every page, and changes names that some provider refuses', async () => {
+  it('reads every page, changes names that some provider refuses, and sorts the tools by name', async () => {
     const names = (await fixture().connect()).map(tool => tool.name);
     expect(names).toHaveLength(15);
-    expect(names.slice(0, 3)).toEqual(['echo', 'constructor', 'dotted_name']);
+    expect(names.slice(0, 5)).toEqual(['about', 'constructor', 'count', 'die', 'dotted_name']);
   });
 
   it('calls a renamed tool by its name on the server', async () => {
@@ -65,7 +65,7 @@ describe('listing', () => {
     const source = fixture('serve', { tools: { ecko: { hidden: true }, toString: {} } });
     const error = await rejectionOf(source.connect());
     expect(error).toMatchObject({ name: 'EngineError', code: 'agent-invalid' });
-    expect(String(error)).toMatch(/"ecko", "toString", but the server has "echo", "constructor"/);
+    expect(String(error)).toMatch(/"ecko", "toString", but the server has "about", "constructor"/);
   });
 
   it('refuses two tools with the same resulting name, unless one is hidden', async () => {

@@ -62,7 +62,7 @@ describe('a hostile list of tools', () => {
 
   it('has names that are too long shortened to unique ones, and its tools run', async () => {
     const long = 'look_up_the_order_of_a_customer_by_the_number_that_is_printed_on_its_label';
-    const names = [`${long}_1`, `${long}_2`, 'x'.repeat(10_000), 'act'];
+    const names = ['act', `${long}_1`, `${long}_2`, 'x'.repeat(10_000)];
     const tools = await connect({
       tools: JSON.stringify(names.map(name => ({ name, inputSchema: OBJECT }))),
     });
@@ -72,7 +72,7 @@ describe('a hostile list of tools', () => {
       expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
       expect(await runTool(tools, name)).toBe('done');
     }
-    expect(given[0]).toMatch(/^look_up_the_order_of_a_customer_by_the_number_that_is_p\w*_[0-9a-f]{8}$/);
+    expect(given[1]).toMatch(/^look_up_the_order_of_a_customer_by_the_number_that_is_p\w*_[0-9a-f]{8}$/);
     expect(tools.map(({ origin }) => origin?.tool.name)).toEqual(names);
   });
 

@@ -124,9 +124,9 @@ describe('two servers with a tool of the same name', () => {
     ]);
     expect([...tools.keys()]).toEqual([
       'mcp_north_desk_echo',
+      'fail',
       'mcp_north_desk_hold',
       'mcp_north_desk_hold_again',
-      'fail',
       'mcp_north_desk_echo_2',
       'mcp_north_desk_hold_2',
       'mcp_north_desk_hold_again_2',
@@ -140,7 +140,7 @@ describe('two servers with a tool of the same name', () => {
     const server = await start();
     const own = tool({ name: 'echo', description: '', input: z.object({}), run: () => 'own' });
     const { tools } = await connectTools([desk(server.url), own]);
-    expect([...tools.keys()]).toEqual(['mcp_desk_echo', 'hold', 'hold_again', 'fail', 'echo']);
+    expect([...tools.keys()]).toEqual(['mcp_desk_echo', 'fail', 'hold', 'hold_again', 'echo']);
     expect(tools.get('echo')).toBe(own);
   });
 });

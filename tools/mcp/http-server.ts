@@ -41,6 +41,7 @@ export async function openHttp(
   server: HttpServer,
   timeoutMs: number,
   signIn: ServerSignIn | null,
+  onToolsChanged: () => void,
 ): Promise<Start> {
   const {
     InsufficientScopeError,
@@ -111,7 +112,10 @@ export async function openHttp(
   }
 
   const discoverMs = timeoutMs / 2;
-  return startSession({ open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, leave }, timeoutMs);
+  return startSession(
+    { open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, leave, onToolsChanged },
+    timeoutMs,
+  );
 }
 
 /** Returns the URL without credentials, query and fragment, safe to show. */

@@ -18,6 +18,8 @@ export type McpSession = {
   explain(cause: unknown): EngineError;
   redact(text: string): string;
   outcomeOf(error: unknown): RequestOutcome;
+  /** Has the server tell when its list of tools changes, unless it does already or cannot. Does not wait. */
+  followTools(): void;
 };
 
 export type Start = {
@@ -27,7 +29,7 @@ export type Start = {
   close(): Promise<void>;
 };
 
-export type Connector = Omit<McpSession, 'ask'> & {
+export type Connector = Omit<McpSession, 'ask' | 'followTools'> & {
   /** A new transport for each attempt to connect. */
   open(): Transport;
   /** How long the server may take to say which revisions it speaks, in ms. */
@@ -36,6 +38,8 @@ export type Connector = Omit<McpSession, 'ask'> & {
   nextMode(error: unknown): VersionNegotiationMode | undefined;
   /** Called before the connection is closed, to end the session on the server. */
   leave?(): Promise<void>;
+  /** Called when the list of tools has changed, or may have. */
+  onToolsChanged(): void;
 };
 
 /** Sent to the server when connecting. `version` is this package's. */
@@ -74,12 +78,13 @@ const MOST_ATTEMPTS = 3;
  * `ready` rejects with the error from `explain`.
  */
 export function startSession(connector: Connector, timeoutMs: number): Start {
-  const { open, discoverMs, nextMode, leave, ...describing } = connector;
+  const { open, discoverMs, nextMode, leave, onToolsChanged, ...describing } = connector;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let current: { client: Client; transport: Transport } | undefined;
   let pending = 0;
   let isRetired = false;
   let isOver = false;
+  let isFollowing = false;
 
   async function ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer> {
     if (current === undefined) throw new Error('not connected');
@@ -114,9 +119,25 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     const opened = { client, transport };
     current = opened;
     prepareResults(transport, client);
+    client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
     await client.connect(transport, { timeout: timeoutMs });
     client.onclose = end;
     if (client.transport === undefined) end();
+  }
+
+  /** Earlier servers tell without being asked. What was not told while a subscription was lost may have happened. */
+  function followTools(): void {
+    const client = current?.client;
+    const canTell = client?.getServerCapabilities()?.tools?.listChanged === true;
+    if (!canTell || isFollowing || client?.getProtocolEra() !== 'modern') return;
+    isFollowing = true;
+    client
+      .listen({ toolsListChanged: true })
+      .then(({ closed }) => closed.then(onToolsChanged))
+      .catch(() => {})
+      .finally(() => {
+        isFollowing = false;
+      });
   }
 
   async function connectClient(): Promise<void> {
@@ -140,7 +161,7 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     }, timeoutMs);
     try {
       await Promise.race([timedOut.promise, connectClient()]);
-      return { ask, ...describing };
+      return { ask, followTools, ...describing };
     } catch (error) {
       end();
       disconnect().catch(() => {});

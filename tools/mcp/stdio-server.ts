@@ -29,7 +29,12 @@ const DISCOVER_MS = 2_000;
  * ends when it is asked for its revisions is started again as an earlier one.
  * @internal
  */
-export async function startProcess(name: string, server: StdioServer, timeoutMs: number): Promise<Start> {
+export async function startProcess(
+  name: string,
+  server: StdioServer,
+  timeoutMs: number,
+  onToolsChanged: () => void,
+): Promise<Start> {
   const [
     { ProtocolError, SdkError, SdkErrorCode, UnsupportedProtocolVersionError },
     { StdioClientTransport },
@@ -82,7 +87,10 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
   const outcomeOf = (error: unknown): RequestOutcome =>
     ProtocolError.isInstance(error) ? 'answered' : 'unknown';
   const discoverMs = Math.min(DISCOVER_MS, timeoutMs / 2);
-  return startSession({ open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf }, timeoutMs);
+  return startSession(
+    { open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, onToolsChanged },
+    timeoutMs,
+  );
 }
 
 function keepTail(stream: Stream | null): () => string {

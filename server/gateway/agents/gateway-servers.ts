@@ -186,7 +186,8 @@ type HiddenServerOptions = {
  * The tools of a hidden MCP server, which every request uses without asking for it.
  *
  * N1 One attempt to connect runs at a time. After a failure, the next runs in the background, not within a request.
- * N2 Requests wait briefly for the first attempt. After that they use the known tools, if any.
+ * N2 Requests wait briefly for the first attempt. After that they use the known tools, if any. Changed tools are read
+ *    in the background too, for the requests after.
  */
 class HiddenServer {
   readonly label: string;
@@ -214,6 +215,7 @@ class HiddenServer {
 
   async list(): Promise<ConnectedServer> {
     if (this.#tools === undefined) await Promise.race([this.begin(), this.#patience]);
+    else if (this.source.isStale === true) void this.#connect(1);
     const { label, config } = this.#options;
     const server = { label, hidden: true, target: targetOf(config.transport), config, asked: undefined };
     return this.#tools === undefined

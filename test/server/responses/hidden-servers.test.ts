@@ -113,7 +113,9 @@ describe('the id of a hidden call', () => {
 it('the id of a call of an unknown tool is unknown, because its result names the available tools', async () => {
   const one = await gateway.create({ model: 'lost', input: 'go' });
   const [, , , , result] = await gateway.store.read(runOf(one));
-  expect(JSON.stringify(await gateway.store.read(runOf(one)))).toContain('The tools are: pid');
+  expect(JSON.stringify(await gateway.store.read(runOf(one)))).toContain(
+    'The tools are: die, pid, structured',
+  );
   expect(result).toBeDefined();
   const refused = await gateway.refused({ model: 'talk', input: [refer(itemOf(one, 'mcp')), USER] });
   expect(refused.code).toBe('item_not_found');

@@ -38,6 +38,10 @@ serveStdio(
         return { content: [{ type: 'text', text: String(to) }] };
       },
     );
+    server.registerTool('grow', {}, () => {
+      server.registerTool('late', {}, () => ({ content: [{ type: 'text', text: 'late' }] }));
+      return { content: [] };
+    });
     server.registerTool('die', {}, () => process.exit(9));
     return server;
   },

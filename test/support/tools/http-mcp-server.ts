@@ -31,6 +31,8 @@ const text = (value: string) => ({ content: [{ type: 'text' as const, text: valu
 /** The official Streamable HTTP server on a free local port, which can lose its sessions and break connections. */
 export class HttpMcpServer {
   readonly seen: Seen[] = [];
+  /** What was answered, or begun to be, of `listMethods`. */
+  readonly answered = new Set<string>();
   /** The names of the tools that ran, in order. */
   readonly ran: string[] = [];
   /** Resolves when a call of `hold` runs; resolve `released` to end it. */
@@ -104,6 +106,12 @@ export class HttpMcpServer {
     const says = request.method === 'POST' ? await readMethod(request) : request.method;
     const session = request.headers.get('mcp-session-id');
     this.seen.push({ method: request.method, says, headers: request.headers, session });
+    const response = await this.#respond(request, says, session);
+    this.answered.add(says);
+    return response;
+  }
+
+  async #respond(request: Request, says: string, session: string | null): Promise<Response> {
     const instead = await this.instead?.(request, says);
     if (instead !== undefined) return instead;
     if (this.#current !== undefined) return await this.#current.fetch(request);
