@@ -119,6 +119,12 @@ export function namesOf({ name, options }: SubAgent): string[] {
   return [name, ...[...subAgentsOf(options.tools ?? []).values()].flatMap(namesOf)];
 }
 
+/** The tool sources of an agent and of its sub-agents. */
+export function toolSourcesOf({ options: { tools = [] } }: SubAgent): ToolSource[] {
+  const own = tools.filter(tool => 'connect' in tool);
+  return [...own, ...[...subAgentsOf(tools).values()].flatMap(toolSourcesOf)];
+}
+
 export function agentNamed<Agent extends SubAgent>(agent: Agent, name: string): Agent | undefined {
   if (agent.name === name) return agent;
   for (const below of subAgentsOf<Agent>(agent.options.tools ?? []).values()) {

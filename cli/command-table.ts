@@ -86,6 +86,11 @@ const STORE = {
 const SHOWING = { ...STORE, '--deltas': 'with --json: include streamed text and progress' } as const;
 const DRIVING_UNNAMED = { ...SHOWING, '--agent <module>': AGENT } as const;
 const DRIVING = { ...DRIVING_UNNAMED, '--by <name>': BY, '--group <name>': many(GROUP) } as const;
+const SIGNING_IN = {
+  '<server>': 'name of the server in the agent: `name` of mcp(), or its URL',
+  '--agent <module>': required(read(AGENT, (text: string) => text)),
+  '--json': STORE['--json'],
+} as const;
 const DRIVING_RUN = { '<run>': RUN, ...DRIVING } as const;
 const DECIDING = { '<run>': RUN, '<call>': CALL, ...DRIVING } as const;
 
@@ -207,6 +212,19 @@ export const COMMANDS = {
     '--host <host>': address('address to listen on; any but a loopback address needs a token'),
     '--db <file>': DB,
     '--token <token>': 'the token of HTTP clients (default: $AGENTCHART_TOKEN, or none)',
+  },
+  'mcp login': {
+    summary: 'sign in at an MCP server that an agent uses',
+    description:
+      'Sign in at the authorization server of an MCP server, in a browser, so that the agent can use its tools. The tokens are kept where mcp() finds them: in credentials.db of $AGENTCHART_HOME or ~/.agentchart, unless the agent says otherwise. Waits 10 minutes for the browser.',
+    ...SIGNING_IN,
+    '--no-browser': 'only print the URL; on a terminal, the browser is opened otherwise',
+  },
+  'mcp logout': {
+    summary: 'forget the tokens for an MCP server',
+    description:
+      'Delete the tokens for an MCP server on this machine. They stay valid at the authorization server until they expire or its pages end the access.',
+    ...SIGNING_IN,
   },
   approve: {
     heading: 'Decide about open calls:',

@@ -41,6 +41,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
     .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help')
     .exitOverride()
+    .enablePositionalOptions()
     .showHelpAfterError('(use --help for usage)')
     .addHelpText('after', HELP);
   const add = <Name extends CommandName>(name: Name, load: () => Promise<Action<Name>>) => {
@@ -56,6 +57,8 @@ function makeProgram(end: (exitCode: number) => void): Command {
   add('code', async () => (await import('./commands/code.ts')).code);
   add('worker', async () => (await import('./commands/worker.ts')).driveRuns);
   add('mcp', async () => (await import('./commands/mcp.ts')).mcpCommand);
+  add('mcp login', async () => (await import('./commands/mcp-login.ts')).login);
+  add('mcp logout', async () => (await import('./commands/mcp-login.ts')).logout);
   add('approve', async () => (await import('./commands/change.ts')).approve);
   add('reject', async () => (await import('./commands/change.ts')).reject);
   add('answer', async () => (await import('./commands/change.ts')).answer);
@@ -88,11 +91,13 @@ function makeProgram(end: (exitCode: number) => void): Command {
   return program.helpCommand('help [command]', 'show help for a command');
 }
 
-/** Adds a command, whose arguments become options of their name. Options are read once all are known. */
+/** Adds a command, whose arguments become options of their name. Options are read once all are known. `mcp login` is one of `mcp`. */
 function declare(program: Command, name: CommandName): Command {
   const { heading, summary, description, ...parameters }: DeclaredCommand = COMMANDS[name];
   if (heading !== undefined) program.commandsGroup(heading);
-  const command = program.command(name).summary(summary).description(description);
+  const [word = '', parent = ''] = name.split(' ').reverse();
+  const above = program.commands.find(each => each.name() === parent)?.enablePositionalOptions() ?? program;
+  const command = above.command(word).summary(summary).description(description);
   for (const [form, declared] of Object.entries<string | DeclaredOption>(parameters)) {
     const {
       help,
@@ -132,6 +137,7 @@ Example:
   $ agentchart resume run_1f                                  # resume a run whose process was killed
   $ agentchart serve --agent refund.ts                        # the same in a browser and over HTTP
   $ agentchart mcp --agent refund.ts                          # the agent as a tool of MCP clients
+  $ agentchart mcp login crm --agent refund.ts                # sign in at an MCP server of the agent
   $ agentchart code claude                                    # Claude Code on this model, every request a run
 
 An agent module has an agent as its default export: export default createAgent({ name, instructions, tools }).
@@ -143,6 +149,7 @@ Environment:
   AGENTCHART_LOG      json: serve writes its log, and a line per request, as JSON
   AGENTCHART_MCP_KEY  secret that seals the questions of mcp (default: a key beside the SQLite file)
   AGENTCHART_DB       SQLite file that holds the runs (default: .agentchart/runs.db), or postgres://… of a database
+  AGENTCHART_HOME     folder of credentials.db, the tokens of MCP servers (default: ~/.agentchart)
   AGENTCHART_DB_LISTEN    postgres://… of the same database without a transaction pooler, for its notifications
   OPENAI_API_KEY      API key; other providers use their usual variables
   OPENAI_BASE_URL     API base URL; other providers likewise

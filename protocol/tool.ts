@@ -230,7 +230,12 @@ export interface ToolSignIn {
 /** `redirectUrl` is https, or http on this machine; it may be left out if the source has its own. */
 export type SignInRequest = { redirectUrl?: string };
 /** The parameters with which the browser returned. */
-export type SignInAnswer = { state: string; code?: string; iss?: string; error?: string };
+export type SignInAnswer = {
+  state: string;
+  code?: string | undefined;
+  iss?: string | undefined;
+  error?: string | undefined;
+};
 /** `url` is that of the server, `issuer` the authorization server. */
 export type SignedIn = { server: string; url: string; issuer: string; scopes: readonly string[] };
 

@@ -24,18 +24,25 @@ export const completion: Action<'completion'> = ({ shell }, { parent: program })
   return EXIT.done;
 };
 
-/** The commands as shells complete them. `takesRun`: the first argument is a run. */
+/** The commands as shells complete them, with the options of theirs. `takesRun`: the first argument is a run. */
 function describeCommands(program: Command | null) {
   if (program === null) return [];
   const help = program.createHelp();
-  return help.visibleCommands(program).map(command => ({
-    name: command.name(),
-    summary: command.summary() || command.description(),
-    options: help.visibleOptions(command).map(({ short, long, description, required, optional }) => ({
+  const optionsOf = (command: Command) =>
+    help.visibleOptions(command).map(({ short, long, description, required, optional }) => ({
       flags: [short, long].filter(flag => flag !== undefined),
       description,
       takesValue: required || optional,
-    })),
+    }));
+  return help.visibleCommands(program).map(command => ({
+    name: command.name(),
+    summary: command.summary() || command.description(),
+    words: command.commands.map(below => below.name()),
+    options: [
+      ...new Map(
+        [...command.commands, command].flatMap(optionsOf).map(option => [option.flags.join(), option]),
+      ).values(),
+    ],
     takesRun: command.registeredArguments[0]?.name() === 'run',
   }));
 }
@@ -56,6 +63,7 @@ ${options.join('\n')}
   elif [[ $COMP_CWORD -eq 2 ]]; then
     case \${COMP_WORDS[1]} in
     ${takingRuns(commands).join('|')}) words=$(${RUN_IDS}) ;;
+${withWords(commands, (name, words) => `    ${name}) words=${quote(words)} ;;`)}
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -88,6 +96,7 @@ ${options.join('\n')}
     if (( CURRENT == 3 )); then
       case $words[2] in
       ${takingRuns(commands).join('|')}) compadd -- \${(f)"$(${RUN_IDS})"} ;;
+${withWords(commands, (name, words) => `      ${name}) compadd -- ${words} ;;`)}
       esac
     fi
     _files
@@ -115,7 +124,14 @@ function __agentchart_runs
 end
 ${lines.join('\n')}
 complete -c agentchart -n '__fish_seen_subcommand_from ${runs}' -a '(__agentchart_runs)'
+${withWords(commands, (name, words) => `complete -c agentchart -n '__fish_seen_subcommand_from ${name}' -a '${words}'`)}
 `;
+}
+
+/** A line for each command that has commands of its own. */
+function withWords(commands: readonly Completed[], write: (name: string, words: string) => string): string {
+  const having = commands.filter(({ words }) => words.length > 0);
+  return having.map(({ name, words }) => write(name, words.join(' '))).join('\n');
 }
 
 function takingRuns(commands: readonly Completed[]): string[] {

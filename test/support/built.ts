@@ -9,6 +9,7 @@ import { buildPage } from '../../visualizer/build-page.ts';
 const PROGRAMS = [
   'cli/main.ts',
   'agent/index.ts',
+  'tools/mcp.ts',
   'test/support/cli/fixtures/command-host.ts',
   'test/support/cli/fixtures/desk.ts',
   'test/support/cli/fixtures/offer.ts',

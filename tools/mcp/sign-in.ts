@@ -292,7 +292,7 @@ export function createSignIn(
     if (entry === undefined)
       throw failed('its state is unknown, used or older than 10 minutes; begin another sign-in');
     try {
-      const tokens = await exchange(entry, omitUndefined({ code, iss, error }));
+      const tokens = await exchange(entry, { code, iss, error });
       const { issuer, client, resource } = entry;
       const scope = tokens.scope ?? entry.scope;
       const grant = { issuer, client, ...omitUndefined({ resource, scope }), ...heldOf(tokens) };
@@ -307,7 +307,7 @@ export function createSignIn(
 
   async function exchange(
     { issuer, client, verifier, redirectUrl, resource }: Pending,
-    { code, iss, error }: { code?: string; iss?: string; error?: string },
+    { code, iss, error }: Omit<SignInAnswer, 'state'>,
   ): Promise<OAuthTokens> {
     const { exchangeAuthorization, validateAuthorizationResponseIssuer } = await import(
       '@modelcontextprotocol/client'

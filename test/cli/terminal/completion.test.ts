@@ -37,6 +37,8 @@ describe('completion', () => {
     ]);
     expect(completeInBash(desk, script, ['agentchart', 'runs', '--w'])).toEqual(['--waiting', '--wide']);
     expect(completeInBash(desk, script, ['agentchart', 'show', ''])).toEqual([runId]);
+    expect(completeInBash(desk, script, ['agentchart', 'mcp', ''])).toEqual(['login', 'logout']);
+    expect(completeInBash(desk, script, ['agentchart', 'mcp', 'login', '--no'])).toEqual(['--no-browser']);
   });
 
   test.each(SHELLS)('for %s has every command that the help lists, with its options', async shell => {
