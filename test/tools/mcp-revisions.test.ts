@@ -1,7 +1,8 @@
 import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import * as z from 'zod';
 import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { type McpToolSource, mcp } from '../../tools/mcp.ts';
@@ -142,6 +143,100 @@ describe('a server over HTTP', () => {
   });
 });
 
+describe('a tool of revision 2026-07-28', () => {
+  const region = (header: string) => z.string().meta({ 'x-mcp-header': header });
+
+  it('has those of its arguments in headers that its schema names, encoded', async () => {
+    const inputSchema = z.object({
+      region: region('Region'),
+      at: z.object({ city: z.string().optional().meta({ 'x-mcp-header': 'City' }) }).optional(),
+      query: z.string(),
+    });
+    const server = await start({
+      serves: 'current',
+      add: made =>
+        made.registerTool('query', { inputSchema }, () => ({ content: [{ type: 'text', text: 'ok' }] })),
+    });
+    const tools = await desk(server.url).connect();
+    await runTool(tools, 'query', { region: 'north', at: { city: 'Zürich' }, query: 'all' });
+    await runTool(tools, 'query', { region: 'south', query: 'all' });
+    const calls = server.seen.filter(({ says }) => says === 'tools/call');
+    expect(
+      calls.map(({ headers }) => [headers.get('mcp-param-region'), headers.get('mcp-param-city')]),
+    ).toEqual([
+      ['north', `=?base64?${Buffer.from('Zürich').toString('base64')}?=`],
+      ['south', null],
+    ]);
+  });
+
+  it('is left out if it asks for an impossible header, and the others are listed', async () => {
+    const warned = vi.spyOn(console, 'warn').mockImplementation(() => {});
+    const server = await start({
+      serves: 'current',
+      add: made =>
+        made.registerTool('query', { inputSchema: z.object({ a: region('no such:') }) }, () => ({
+          content: [],
+        })),
+    });
+    const tools = await desk(server.url).connect();
+    expect(tools.map(({ name }) => name)).toEqual(['echo', 'fail', 'hold', 'hold_again']);
+    expect(warned.mock.calls.flat().join()).toContain("'query'");
+    warned.mockRestore();
+  });
+
+  it('is listed again after the server has refused a call for headers that it did not ask for before', async () => {
+    let header = 'Region';
+    const server = await start({
+      serves: 'current',
+      add: made =>
+        made.registerTool('query', { inputSchema: z.object({ region: region(header) }) }, () => {
+          server.ran.push('query');
+          return { content: [{ type: 'text', text: 'ok' }] };
+        }),
+    });
+    const source = desk(server.url);
+    const before = await source.connect();
+    header = 'Area';
+    const error = await rejectionOf(runTool(before, 'query', { region: 'north' }));
+    expect(error).not.toBeInstanceOf(InDoubt);
+    expect(server.ran).toEqual([]);
+    expect(source.isStale).toBe(true);
+    expect(await runTool(await source.connect(), 'query', { region: 'north' })).toBe('ok');
+  });
+
+  it.each([[[1, 2]], [7], ['text'], [true], [null], [{ a: null }]])(
+    'returns structured content %j',
+    async value => {
+      const server = await start({
+        serves: 'current',
+        instead: (_request, says) => answerTo(says, 'tools/call', { content: [], structuredContent: value }),
+      });
+      expect(await runTool(await desk(server.url).connect(), 'echo')).toEqual(value);
+    },
+  );
+
+  it.each([
+    { type: 'array', items: { type: 'number' } },
+    { type: 'string' },
+    { $ref: '#/$defs/a', $defs: { a: true } },
+  ])('may have the output schema %j', async outputSchema => {
+    const listed = { name: 'sum', inputSchema: { type: 'object' }, outputSchema };
+    const server = await start({
+      serves: 'current',
+      instead: (_request, says) =>
+        answerTo(says, 'tools/list', { tools: [listed] }) ??
+        answerTo(says, 'tools/call', { content: [], structuredContent: [3] }),
+    });
+    expect(await runTool(await desk(server.url).connect(), 'sum')).toEqual([3]);
+  });
+});
+
+/** An answer to one kind of request; the client's ids count from 0. */
+function answerTo(says: string, method: string, result: object): Response | undefined {
+  const id = method === 'tools/list' ? 0 : 1;
+  return says === method ? Response.json({ jsonrpc: '2.0', id, result }) : undefined;
+}
+
 describe('a call of revision 2026-07-28 over HTTP', () => {
   const connect = async (instead?: (says: string) => Response | undefined) => {
     const server = await start({ serves: 'current', instead: (_request, says) => instead?.(says) });
@@ -186,8 +281,7 @@ describe('a call of revision 2026-07-28 over HTTP', () => {
     server.released.resolve();
   });
 
-  const answer = (result: object) => (says: string) =>
-    says === 'tools/call' ? Response.json({ jsonrpc: '2.0', id: 1, result }) : undefined;
+  const answer = (result: object) => (says: string) => answerTo(says, 'tools/call', result);
 
   it('is complete without a resultType', async () => {
     const { tools } = await connect(answer({ content: [{ type: 'text', text: 'done' }] }));

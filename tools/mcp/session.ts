@@ -53,22 +53,35 @@ export function modeFor(refusal: UnsupportedProtocolVersionError): VersionNegoti
   return refusal.supported.includes(CURRENT_REVISION) ? CURRENT_ONLY : undefined;
 }
 
+/** What a result of the current revision means that does not say so; the client would refuse it. */
+const UNSAID = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+
 /**
  * Changes results before the client reads them. Deep ones are cut: the client's recursive schema checks would overflow the
- * stack. One without a `resultType` is complete, as the specification has it; the client would refuse it
- * (https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype).
+ * stack. What one leaves out has its default
+ * (https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#time-to-live-ttl-field).
  */
 function prepareResults(transport: Transport, client: Client): void {
   const { onmessage } = transport;
   transport.onmessage = (message, extra) => {
     if ('result' in message) {
       const result = cutDeep(message.result as JsonObject);
-      const isComplete = client.getProtocolEra() === 'modern' && isJsonObject(result);
-      Object.assign(message, { result: isComplete ? { resultType: 'complete', ...result } : result });
+      const isCurrent = client.getProtocolEra() === 'modern' && isJsonObject(result);
+      Object.assign(message, { result: isCurrent ? { ...UNSAID, ...result } : result });
     }
     onmessage?.(message, extra);
   };
 }
+
+/**
+ * Whether the server refused a call because it mirrors other arguments in headers than its tool said when it was listed
+ * (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#server-validation).
+ */
+function isHeaderMismatch(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === HEADER_MISMATCH;
+}
+
+const HEADER_MISMATCH = -32020;
 
 /** The most attempts to connect: as either kind of client, and again as the first. */
 const MOST_ATTEMPTS = 3;
@@ -91,6 +104,9 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     pending += 1;
     try {
       return await request(current.client);
+    } catch (error) {
+      if (isHeaderMismatch(error)) onToolsChanged();
+      throw error;
     } finally {
       pending -= 1;
       closeIfRetired();
