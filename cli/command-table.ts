@@ -110,6 +110,9 @@ export const COMMANDS = {
     '--thread <id>':
       'conversation to continue, which has exactly the labels: continue its latest run, or send the input to it if it has not ended; uses its agent by default',
     '--context <json>': json('run context, for an agent that requires one'),
+    '--prompt <name>':
+      "start with a prompt of one of the agent's MCP servers, or SERVER/NAME; the input, if any, follows it",
+    '--arg <name=value>': many('argument of the prompt; repeatable'),
   },
   resume: {
     summary: 'resume a run, or follow it',

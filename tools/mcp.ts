@@ -1,21 +1,31 @@
 /**
  * `mcp()`: the tools of an MCP server as a tool source. In mcp/: `session.ts` (one shared process or session),
- * `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a server's tool as a `Tool`),
- * `check-arguments.ts` (arguments against the server's schema).
+ * `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a server's tool as a `Tool`), `resources.ts`
+ * (tools that read its resources), `prompts.ts` (its prompts as inputs), `check-arguments.ts` (arguments against the server's schema).
  */
-import type { Tool as McpTool } from '@modelcontextprotocol/client';
 import { EngineError } from '../protocol/error.ts';
+import type { MessageItem } from '../protocol/item.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTags, isTimeout } from './check-tool-settings.ts';
 import { type CredentialStore, credentialsFile } from './mcp/credentials.ts';
 import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
-import { createServerTool, type McpToolOverride } from './mcp/server-tool.ts';
+import { getPrompt, listPrompts, type McpPrompt } from './mcp/prompts.ts';
+import { type McpResources, offerResources } from './mcp/resources.ts';
+import { createServerTool, type McpToolOverride, offerTool, type ServerOffer } from './mcp/server-tool.ts';
 import { createServerConnection, type McpSession } from './mcp/session.ts';
 import { checkOAuth, createSignIn, type OAuthOptions, type ServerSignIn } from './mcp/sign-in.ts';
 import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
 
-export type { CredentialStore, HttpServer, McpToolOverride, OAuthOptions, StdioServer };
+export type {
+  CredentialStore,
+  HttpServer,
+  McpPrompt,
+  McpResources,
+  McpToolOverride,
+  OAuthOptions,
+  StdioServer,
+};
 export { credentialsFile };
 
 /** How to reach the server: `command` starts a process and uses stdio, `url` uses Streamable HTTP. */
@@ -35,6 +45,11 @@ export type McpOptions = McpTransport & {
   deferred?: boolean;
   /** What all tools of the server do, in words for the agent's `rules`, such as `untrusted`. */
   tags?: readonly string[];
+  /**
+   * Whether the model can list and read the server's resources, with two tools without side effects, if the server has
+   * any. Overrides in `tools` count for them too. Default: it cannot.
+   */
+  resources?: true | McpResources;
   /** Prepended to every tool name. Letters, digits, `_` or `-`. */
   prefix?: string;
   /**
@@ -50,16 +65,27 @@ export type McpOptions = McpTransport & {
 };
 
 const NAMES = optionNames<McpOptions>()(
-  'command args env cwd url headers fetch credentials oauth name tools trustHints deferred tags prefix timeoutMs totalTimeoutMs',
+  'command args env cwd url headers fetch credentials oauth name tools trustHints deferred tags resources prefix timeoutMs totalTimeoutMs',
 );
 const OAUTH_NAMES = optionNames<OAuthOptions>()(
   'clientId clientSecret clientMetadataUrl issuer scopes redirectUrl user',
 );
+const RESOURCES_NAMES = optionNames<McpResources>()('list read');
 const OVERRIDE_NAMES = optionNames<McpToolOverride>()(
   'sideEffect approval reconcile hidden timeoutMs retries repeatable tags maxResultBytes deferred description',
 );
 
-export type McpToolSource = ToolSource & { readonly name: string };
+export type McpToolSource = ToolSource & {
+  readonly name: string;
+  /** The server's prompts; none if it has no such feature. Starts the server if necessary. */
+  prompts(): Promise<McpPrompt[]>;
+  /**
+   * The messages of a prompt, as the input of a run: `agent.start(await files.prompt('review', { path: 'a.ts' }))`. They
+   * are the server's words in the role of the user: use prompts of servers that you trust. Rejects with `input-invalid`
+   * for another prompt, or arguments that it does not take.
+   */
+  prompt(name: string, args?: Readonly<Record<string, string>>): Promise<MessageItem[]>;
+};
 
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 60_000;
@@ -101,6 +127,8 @@ export function mcp(options: McpOptions): McpToolSource {
   refuseUnknownOptions('mcp', options, NAMES);
   for (const [tool, override] of Object.entries(options.tools ?? {}))
     refuseUnknownOptions(`tools["${tool}"] of mcp`, override, OVERRIDE_NAMES);
+  if (options.resources !== undefined && options.resources !== true)
+    refuseUnknownOptions('resources of mcp', options.resources, RESOURCES_NAMES);
   checkShape(options);
   const name = options.name ?? nameServer(options);
   const { prefix = '', timeoutMs, totalTimeoutMs = TOTAL_MS } = options;
@@ -149,26 +177,37 @@ export function mcp(options: McpOptions): McpToolSource {
     try {
       const session = await connection.open();
       session.followTools();
-      const { described, freshMs } = await fetchTools(session, connectMs);
+      const { offers, freshMs } = await fetchOffers(session);
       if (freshUntil > 0) freshUntil = Date.now() + freshMs;
-      const text = JSON.stringify(described);
-      if (known?.described !== text) known = { described: text, tools: makeTools(described) };
+      const described = JSON.stringify(offers.map(offer => offer.described));
+      if (known?.described !== described) known = { described, tools: makeTools(offers) };
       return known.tools;
     } finally {
       isListing = false;
     }
   }
 
-  function makeTools(described: readonly McpTool[]): readonly Tool[] {
-    if (described.length > MAX_TOOLS)
+  /** In the order of their names, so that requests are the same whichever order a server lists them in. */
+  async function fetchOffers(session: McpSession) {
+    const { capabilities = {}, tools, freshMs } = await fetchTools(session, connectMs);
+    const { resources } = options;
+    const offers = tools.map(offerTool);
+    if (resources !== undefined && capabilities.resources !== undefined)
+      offers.push(...offerResources(name, resources === true ? {} : resources));
+    offers.sort((one, other) => (one.described.name < other.described.name ? -1 : 1));
+    return { offers, freshMs };
+  }
+
+  function makeTools(offers: readonly ServerOffer[]): readonly Tool[] {
+    if (offers.length > MAX_TOOLS)
       throw new EngineError(
         'tool-source-failed',
-        `the MCP server "${name}" lists ${described.length} tools; the limit is ${MAX_TOOLS}.`,
+        `the MCP server "${name}" lists ${offers.length} tools; the limit is ${MAX_TOOLS}.`,
       );
-    if (known === null) refuseUnknown(name, overrides, described);
-    const visible = described.filter(tool => !overrides.get(tool.name)?.hidden);
-    const tools = visible.map(tool =>
-      createServerTool(tool, {
+    if (known === null) refuseUnknown(name, overrides, offers);
+    const visible = offers.filter(({ described }) => !overrides.get(described.name)?.hidden);
+    const tools = visible.map(offer =>
+      createServerTool(offer, {
         connection,
         server: name,
         prefix,
@@ -177,7 +216,7 @@ export function mcp(options: McpOptions): McpToolSource {
         tags,
         silenceMs: timeoutMs ?? SILENCE_MS,
         totalMs: totalTimeoutMs,
-        override: overrides.get(tool.name) ?? {},
+        override: overrides.get(offer.described.name) ?? {},
       }),
     );
     refuseDuplicates(name, tools);
@@ -208,6 +247,9 @@ export function mcp(options: McpOptions): McpToolSource {
       listing = current;
       return current;
     },
+    prompts: async () => await listPrompts(connection, connectMs),
+    prompt: async (prompt, given = {}) =>
+      await getPrompt(name, connection, { name: prompt, given, timeout: connectMs }),
     close,
   };
 }
@@ -272,18 +314,15 @@ function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }
 
-/** In the order of their names, so that requests are the same whichever order a server lists them in. */
 async function fetchTools({ ask, explain }: McpSession, timeout: number) {
   const options = { timeout, signal: AbortSignal.timeout(timeout), cacheMode: 'refresh' } as const;
   try {
     return await ask(async client => {
-      if (!client.getServerCapabilities()?.tools) return { described: [], freshMs: Number.POSITIVE_INFINITY };
+      const capabilities = client.getServerCapabilities();
+      if (!capabilities?.tools) return { capabilities, tools: [], freshMs: Number.POSITIVE_INFINITY };
       const { tools, ttlMs } = await client.listTools(undefined, options);
       const isCurrent = client.getProtocolEra() === 'modern';
-      return {
-        described: tools.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
-        freshMs: isCurrent ? freshFor(ttlMs) : Number.POSITIVE_INFINITY,
-      };
+      return { capabilities, tools, freshMs: isCurrent ? freshFor(ttlMs) : Number.POSITIVE_INFINITY };
     });
   } catch (error) {
     throw explain(error);
@@ -298,9 +337,9 @@ function freshFor(ttlMs: unknown): number {
 function refuseUnknown(
   server: string,
   overrides: ReadonlyMap<string, unknown>,
-  described: readonly McpTool[],
+  offers: readonly ServerOffer[],
 ): void {
-  const known = described.map(tool => tool.name);
+  const known = offers.map(({ described }) => described.name);
   const unknown = [...overrides.keys()].filter(name => !known.includes(name));
   if (unknown.length === 0) return;
   const list = known.length === 0 ? 'no tools' : known.map(name => `"${name}"`).join(', ');

@@ -1,4 +1,5 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
+import { itemsOf } from '../../engine/log/command.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Action } from '../command-table.ts';
@@ -6,15 +7,19 @@ import { driveRun } from '../drive-run.ts';
 import { makeAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
 import { readPiped, storeFile, userName } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
+import { readPromptInput } from '../prompt-input.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { Output } from '../render/output.ts';
 import { findRun, withStore } from '../store.ts';
 
 /** A run that continues another, or a thread, uses its agent and model by default. */
 export const run: Action<'run'> = async given => {
-  const { input: words, context: runContext, label: labels = {}, thread, stream, title, ...options } = given;
-  const input = words.length > 0 ? words.join(' ') : await readPiped();
-  if (input.trim() === '')
+  const { input: words, context: runContext, label: labels = {}, thread, stream, title, ...rest } = given;
+  const { prompt, arg: args = [], ...options } = rest;
+  if (prompt === undefined && args.length > 0)
+    throw invalidInput('--arg is for the prompt of a server. Add --prompt NAME.');
+  const text = words.length > 0 || prompt !== undefined ? words.join(' ') : await readPiped();
+  if (prompt === undefined && text.trim() === '')
     throw invalidInput('No input. Give it as an argument, such as: run "Refund order A-1001", or on stdin.');
   const by = options.by ?? userName();
   const output = new Output(options);
@@ -34,6 +39,10 @@ export const run: Action<'run'> = async given => {
       return await withAgent(agent, output, async () => {
         const known = latest && (await loadRun(store, latest.runId));
         const further = omitUndefined({ continues, labels: given.label, title, thread });
+        const input =
+          prompt === undefined
+            ? text
+            : [...(await readPromptInput(agent, prompt, args)), ...(text.trim() === '' ? [] : itemsOf(text))];
         const started = await agent.start(input, { stream, launch, runContext, by, ...further });
         const commands = new CommandLines(file);
         const begin = known !== undefined && started.id === latest?.runId ? known : null;

@@ -22,6 +22,7 @@ const PROGRAMS = [
   'test/support/workers/fixtures/refunds.ts',
   'test/support/examples/fixtures/supervised-chat.ts',
   'test/support/durability/chat-fixture.ts',
+  'tools/mcp.ts',
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,19 +1,17 @@
 import type {
   CallToolResult,
+  Client,
   InputRequiredResult,
   Tool as McpTool,
   Progress,
+  RequestOptions,
 } from '@modelcontextprotocol/client';
-import { content } from '../../protocol/content/content.ts';
-import { textOfParts } from '../../protocol/content/read-content.ts';
-import { InDoubt, messageOf } from '../../protocol/error.ts';
-import type { Part } from '../../protocol/item.ts';
+import { InDoubt } from '../../protocol/error.ts';
 import {
   isJsonObject,
   type JsonObject,
   type JsonValue,
   omitUndefined,
-  toBoundedJson,
   toBoundedText,
 } from '../../protocol/json.ts';
 import type {
@@ -35,7 +33,7 @@ import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
 import { createArgumentsCheck } from './check-arguments.ts';
-import { quoteServerText } from './redact-secrets.ts';
+import { readResult } from './read-result.ts';
 import type { McpSession, ServerConnection } from './session.ts';
 
 /** The application's settings for a server's tool. They take precedence over what the server declares. */
@@ -59,6 +57,30 @@ export type McpToolOverride = {
   description?: string;
 };
 
+/** What a call of a tool asks of the server. */
+type Asked = { input: JsonObject; meta: { _meta?: Record<string, string> } };
+
+/** A tool that a server has, or that reads what a server has, and how it is run. */
+export type ServerOffer = {
+  described: McpTool;
+  /** Of a tool that is ours. The server's hints say it of its own. */
+  sideEffect?: SideEffect;
+  ask(client: Client, asked: Asked, options: RequestOptions): Promise<CallToolResult | InputRequiredResult>;
+};
+
+/** The tool as the server runs it. */
+export function offerTool(described: McpTool): ServerOffer {
+  const { name, inputSchema } = described;
+  return {
+    described,
+    ask: (client, { input, meta }, options) =>
+      client.callTool(
+        { name, arguments: input, ...meta },
+        { ...options, toolDefinition: { name, inputSchema } },
+      ),
+  };
+}
+
 type ServerToolOptions = {
   connection: ServerConnection;
   server: string;
@@ -78,7 +100,7 @@ function nameFor(prefix: string, serverName: string): string {
 }
 
 /**
- * Returns the `Tool` for one tool of an MCP server. Characters that providers do not accept in names become
+ * Returns the `Tool` for what an MCP server offers. Characters that providers do not accept in names become
  * `_`; a name that is too long is cut and ends in a digest of the server's name for it. Throws an `EngineError`
  * `agent-invalid` for an invalid override.
  *
@@ -90,10 +112,13 @@ function nameFor(prefix: string, serverName: string): string {
  * If the server has lost the session, the call is repeated once in a new session.
  * @internal
  */
-export function createServerTool(described: McpTool, options: ServerToolOptions): Tool {
+export function createServerTool(
+  { described, ask, sideEffect: known }: ServerOffer,
+  options: ServerToolOptions,
+): Tool {
   const { override, connection, server } = options;
   const name = nameFor(options.prefix, described.name);
-  const sideEffect = override.sideEffect ?? readHints(described, options.trustHints);
+  const sideEffect = override.sideEffect ?? known ?? readHints(described, options.trustHints);
   const { retries = 0, repeatable, timeoutMs, maxResultBytes, approval = false, reconcile } = override;
   const tags = [...new Set([...options.tags, ...(override.tags ?? [])])];
   checkToolSettings({ name, sideEffect, retries, repeatable, tags, timeoutMs, maxResultBytes, approval });
@@ -103,10 +128,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     for (let isFirst = true; ; isFirst = false) {
       context.signal.throwIfAborted();
       const [outcome] = await Promise.allSettled([callWithin(session, input, context)]);
-      if (outcome.status === 'fulfilled') {
-        refuseInput(name, outcome.value, session.redact);
-        return readResult(name, outcome.value, session.redact);
-      }
+      if (outcome.status === 'fulfilled') return readResult(name, outcome.value, session.redact);
       const { reason: error } = outcome;
       if (!isFirst || session.outcomeOf(error) !== 'session-lost') throw describe(error, session);
       session = await connection.renew(session);
@@ -131,20 +153,18 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
   }
 
   function callServer(session: McpSession, input: unknown, context: ToolCallContext) {
-    const params = {
-      name: described.name,
-      arguments: isJsonObject(input) ? input : {},
-      ...(context.trace !== undefined && { _meta: { ...context.trace } }),
+    const asked = {
+      input: isJsonObject(input) ? input : {},
+      meta: context.trace === undefined ? {} : { _meta: { ...context.trace } },
     };
     const requestOptions = {
       signal: context.signal,
       timeout: timeoutMs ?? options.silenceMs,
       resetTimeoutOnProgress: true,
       onprogress: (progress: Progress) => context.progress(JSON.parse(textOrNull(progress))),
-      toolDefinition: { name: described.name, inputSchema: described.inputSchema },
       allowInputRequired: true,
     };
-    return session.ask(client => client.callTool(params, requestOptions));
+    return session.ask(client => ask(client, asked, requestOptions));
   }
 
   function describe(error: unknown, { outcomeOf, reasonOf, explain }: McpSession): Error {
@@ -231,86 +251,4 @@ function textOrNull(value: unknown): string {
   } catch {
     return 'null';
   }
-}
-
-/** Characters of the question of a server that are part of an error. */
-const MAX_QUESTION = 300;
-
-/** Throws for what a server asks in place of a result. */
-function refuseInput(name: string, result: object, redact: (text: string) => string): void {
-  if (!isInputRequired(result)) return;
-  const [first] = Object.values(result.inputRequests ?? {});
-  const { message } = { message: '', ...first?.params };
-  const asked = message === '' ? '' : `: ${quoteServerText(message, MAX_QUESTION, redact)}`;
-  throw new Error(`"${name}" asks for input, which nobody can give to this call${asked}`);
-}
-
-function isInputRequired(result: object): result is InputRequiredResult {
-  return 'resultType' in result && result.resultType === 'input_required';
-}
-
-type Block = CallToolResult['content'][number];
-
-/**
- * Returns the part of an MCP result that the engine records:
- * - texts only, also those of resources: the texts, joined by newlines;
- * - images, sounds or binary resources too: content, with `structuredContent` as its `data`;
- * - nothing: `structuredContent`, or an empty text.
- * If a result has both texts and `structuredContent`, the texts are used: the server wrote them for a model, and the
- * protocol requires both to agree. Throws an `Error` with the redacted text when the result has `isError`.
- * @internal
- */
-export function readResult(
-  name: string,
-  result: CallToolResult,
-  redact: (text: string) => string,
-): JsonValue {
-  const { content: blocks, structuredContent, isError } = result;
-  const parts = blocks.map(block => readBlock(name, block));
-  const text = textOfParts(parts);
-  if (isError) throw new Error(redact(text) || `"${name}" failed without a message`);
-  if (blocks.length === 0 && structuredContent !== undefined) return copy(name, structuredContent);
-  if (parts.every(part => part.type === 'text')) return text;
-  const data = structuredContent === undefined ? undefined : copy(name, structuredContent);
-  return content(parts, omitUndefined({ data }));
-}
-
-function copy(name: string, value: unknown): JsonValue {
-  try {
-    return toBoundedJson(value);
-  } catch (error) {
-    throw new Error(`"${name}" ran, but its result cannot be recorded: ${messageOf(error)}`);
-  }
-}
-
-function readBlock(name: string, block: Block): Part {
-  switch (block.type) {
-    case 'text':
-      return { type: 'text', text: block.text };
-    case 'image':
-    case 'audio':
-      return readBinary(block.data, block.mimeType);
-    case 'resource': {
-      const { resource } = block;
-      if ('text' in resource) return { type: 'text', text: resource.text };
-      return readBinary(resource.blob, resource.mimeType, resource.uri);
-    }
-    case 'resource_link': {
-      const { name: title, uri, mimeType, description } = block;
-      const facts = [uri, mimeType, description].filter(fact => fact !== undefined);
-      return { type: 'text', text: `[resource ${title}: ${facts.join(', ')}]` };
-    }
-    default:
-      return { type: 'text', text: JSON.stringify(copy(name, block)) };
-  }
-}
-
-function readBinary(data: string, mimeType = '', uri = ''): Part {
-  const mediaType = /^[\w.+-]+\/[\w.+-]+$/.test(mimeType) ? mimeType : 'application/octet-stream';
-  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(data))
-    return { type: 'text', text: `[The server sent a part of type ${mediaType} that is not base64.]` };
-  const url = `data:${mediaType};base64,${data}`;
-  if (mediaType.startsWith('image/')) return { type: 'image', url };
-  const file = uri.slice(uri.lastIndexOf('/') + 1);
-  return { type: 'file', url, mediaType, ...omitUndefined({ name: file || undefined }) };
 }

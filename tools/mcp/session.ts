@@ -269,3 +269,21 @@ export function createServerConnection(name: string, startServer: () => Promise<
     },
   };
 }
+
+/**
+ * Makes a request without side effects: starts the server if necessary, and asks once more in a new session if the server
+ * has lost the one there was. Rejects with the error from `explain`.
+ */
+export async function askServer<Answer>(
+  connection: ServerConnection,
+  request: (client: Client) => Promise<Answer>,
+): Promise<Answer> {
+  let session = await connection.open();
+  for (let isFirst = true; ; isFirst = false) {
+    const [outcome] = await Promise.allSettled([session.ask(request)]);
+    if (outcome.status === 'fulfilled') return outcome.value;
+    if (!isFirst || session.outcomeOf(outcome.reason) !== 'session-lost')
+      throw session.explain(outcome.reason);
+    session = await connection.renew(session);
+  }
+}
