@@ -12,12 +12,11 @@ import { closeDesks, desk, start } from '../support/tools/http-desk.ts';
 const SUPPORT = join(import.meta.dirname, '../support/tools');
 const opened: McpToolSource[] = [];
 
-function processOf(file: string, args: string[], timeoutMs?: number): McpToolSource {
+function processOf(file: string, args: string[]): McpToolSource {
   const source = mcp({
     name: 'process',
     command: process.execPath,
     args: ['--no-warnings', join(SUPPORT, file), ...args],
-    ...(timeoutMs !== undefined && { timeoutMs }),
   });
   opened.push(source);
   return source;
@@ -44,7 +43,7 @@ describe('a process', () => {
   it('that refuses earlier clients and is slow to start is started again', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'agentchart-mcp-'));
     const marker = join(folder, 'started');
-    const tools = await processOf('current-server.ts', ['reject', marker], 3_000).connect();
+    const tools = await processOf('current-server.ts', ['reject', marker]).connect();
     expect(await runTool(tools, 'era')).toMatch(/^modern/);
     await access(marker);
     await rm(folder, { recursive: true });
@@ -53,7 +52,7 @@ describe('a process', () => {
   it.each(['strict', 'deaf'])(
     'of an earlier revision that does not know the question is used as such (%s)',
     async mode => {
-      const tools = await processOf('fixture-server.ts', [mode], mode === 'deaf' ? 400 : undefined).connect();
+      const tools = await processOf('fixture-server.ts', [mode]).connect();
       expect(await runTool(tools, 'echo', { text: 'a' })).toBe('{"text":"a"}');
     },
   );
@@ -121,7 +120,7 @@ describe('a server over HTTP', () => {
       const server = await start({
         instead: (_request, says) => (says === 'server/discover' ? instead() : undefined),
       });
-      const tools = await desk(server.url, { timeoutMs: 300 }).connect();
+      const tools = await desk(server.url, { timeoutMs: 4_000 }).connect();
       expect(await runTool(tools, 'echo', { text: 'a' })).toBe('a');
     },
   );

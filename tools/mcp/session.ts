@@ -83,9 +83,6 @@ function isHeaderMismatch(error: unknown): boolean {
 
 const HEADER_MISMATCH = -32020;
 
-/** The most attempts to connect: as either kind of client, and again as the first. */
-const MOST_ATTEMPTS = 3;
-
 /**
  * Connects a client within `timeoutMs`, of the current revision if the server speaks it, else of an earlier one. On failure
  * `ready` rejects with the error from `explain`.
@@ -128,7 +125,7 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     const { Client } = await import('@modelcontextprotocol/client');
     if (isOver) throw new Error('it was closed while connecting');
     const client = new Client(CLIENT_INFO, {
-      versionNegotiation: { mode, probe: { timeoutMs: discoverMs } },
+      versionNegotiation: { mode, probe: { timeoutMs: mode === CURRENT_ONLY ? timeoutMs : discoverMs } },
       inputRequired: { autoFulfill: false },
     });
     const transport = open();
@@ -157,12 +154,12 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
   }
 
   async function connectClient(): Promise<void> {
-    let mode: VersionNegotiationMode = 'auto';
-    for (let attempts = 1; ; attempts += 1) {
+    for (let mode: VersionNegotiationMode = 'auto'; ; ) {
       try {
         return await attempt(mode);
       } catch (error) {
-        const next = isOver || attempts === MOST_ATTEMPTS ? undefined : nextMode(error);
+        const next: VersionNegotiationMode | undefined =
+          isOver || mode === CURRENT_ONLY ? undefined : nextMode(error);
         if (next === undefined || next === mode) throw error;
         await current?.transport.close().catch(() => {});
         mode = next;
