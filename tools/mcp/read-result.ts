@@ -24,7 +24,7 @@ export function isInputRequired(result: object): result is InputRequiredResult {
   return 'resultType' in result && result.resultType === 'input_required';
 }
 
-export type Block = CallToolResult['content'][number];
+type Block = CallToolResult['content'][number];
 
 /**
  * Returns the part of an MCP result that the engine records:
