@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Check } from '../check.ts';
-import { EXPECTED_FAILURES, PASSING } from './expected-failures.ts';
+import { EXPECTED_FAILURES } from './expected-failures.ts';
 
 const PACKAGE = '@modelcontextprotocol/conformance';
 const CLIENT = fileURLToPath(new URL('./mcp-client.ts', import.meta.url));
@@ -18,18 +18,41 @@ export const CONFORMANCE: readonly Check[] = [
   { name: 'mcp-conformance/server', package: PACKAGE, play: playServer },
 ];
 
+/** The revisions that differ on the wire: the last one with sessions, and the one without. */
+const REVISIONS = ['2025-11-25', '2026-07-28'];
+
 /** One after the other: the suite itself starts all clients at once, and then has no patience for them. */
 async function playClient(command: string): Promise<string> {
   return await inFolder(async folder => {
-    const scenarios = [...PASSING.client, ...Object.keys(EXPECTED_FAILURES.client)];
     const client = ['--command', `${process.execPath} ${CLIENT}`, '--timeout', '60000'];
     const wrong: string[] = [];
-    for (const scenario of scenarios) {
-      const words = ['client', ...client, '--scenario', scenario, ...expected(folder)];
-      await run(command, words, folder).catch(error => wrong.push(`${scenario}: ${lastLines(error)}`));
+    const counts = { passed: 0, 'as expected': 0, skipped: 0 };
+    for (const { scenario, revision } of await listClientScenarios(command, folder)) {
+      const of = revision === undefined ? [] : ['--spec-version', revision];
+      const words = ['client', ...client, '--scenario', scenario, ...of, ...expected(folder)];
+      const text = await run(command, words, folder).catch(error => {
+        wrong.push(`${scenario} ${revision ?? ''}: ${lastLines(error)}`);
+        return undefined;
+      });
+      if (text === undefined) continue;
+      if (/Passed: 0\/0/.test(text)) counts.skipped += 1;
+      else if (/Expected failures/.test(text)) counts['as expected'] += 1;
+      else counts.passed += 1;
     }
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
-    return `${PASSING.client.length} of ${scenarios.length} scenarios, the others as expected`;
+    return Object.entries(counts)
+      .map(([what, count]) => `${count} ${what}`)
+      .join(', ');
+  });
+}
+
+/** All scenarios, each once for every revision in which it differs on the wire. */
+async function listClientScenarios(command: string, folder: string) {
+  const [, list = ''] = (await run(command, ['list'], folder)).split('Client scenarios');
+  const [ours = ''] = list.split(/^Authorization/m);
+  return [...ours.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)].flatMap(([, scenario = '', of = '']) => {
+    const revisions: (string | undefined)[] = REVISIONS.filter(revision => of.split(',').includes(revision));
+    return (revisions.length === 0 ? [undefined] : revisions).map(revision => ({ scenario, revision }));
   });
 }
 
@@ -39,11 +62,15 @@ async function playServer(command: string): Promise<string> {
     const server = spawn(process.execPath, words, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
     try {
       const url = await urlOf(server);
-      const suite = ['server', '--url', url, '--suite', 'all', ...expected(folder)];
-      const text = await run(command, suite, folder).catch(error => {
-        throw new Error(lastLines(error));
-      });
-      return /Total: (.*)/.exec(text)?.[1] ?? 'as expected';
+      const found: string[] = [];
+      for (const revision of REVISIONS) {
+        const suite = ['server', '--url', url, '--suite', 'all', '--spec-version', revision];
+        const text = await run(command, [...suite, ...expected(folder)], folder).catch(error => {
+          throw new Error(lastLines(error));
+        });
+        found.push(`${revision}: ${/Total: (.*)/.exec(text)?.[1] ?? 'as expected'}`);
+      }
+      return found.join('; ');
     } finally {
       const exit = once(server, 'exit');
       if (server.exitCode === null && server.kill()) await exit;
@@ -72,8 +99,9 @@ async function run(command: string, words: readonly string[], cwd: string): Prom
   return await new Promise((resolve, reject) => {
     const options = { cwd, maxBuffer: 2 ** 26, timeout: 600_000 };
     execFile(process.execPath, [command, ...words], options, (error, stdout, stderr) => {
-      if (error === null) resolve(stdout);
-      else reject(new Error(`${stdout}\n${stderr}`, { cause: error }));
+      const text = `${stdout}\n${stderr}`;
+      if (error === null) resolve(text);
+      else reject(new Error(text, { cause: error }));
     });
   });
 }
