@@ -17,7 +17,7 @@ export type McpPrompt = {
 /** What a person names in an error, of a long list. */
 const MOST_NAMED = 50;
 
-/** In the server's order. Rejects with an `EngineError` `tool-source-failed`. */
+/** In the server's order. Rejects with an `EngineError` `tool-source-failed`. @internal */
 export async function listPrompts(connection: ServerConnection, timeout: number): Promise<McpPrompt[]> {
   return await askServer(connection, async client => {
     if (!client.getServerCapabilities()?.prompts) return [];
@@ -43,6 +43,7 @@ function readPrompt({ name, title, description, arguments: given = [] }: Listed)
 /**
  * The messages of a prompt, as the input of a run. Rejects with an `EngineError` `input-invalid` for another prompt or for
  * arguments that it does not take, or `tool-source-failed`.
+ * @internal
  */
 export async function getPrompt(
   server: string,

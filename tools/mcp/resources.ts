@@ -23,7 +23,7 @@ const LONGEST_FACT = 1_000;
 const LONGEST_URI = 8_192;
 const METHOD_NOT_FOUND = -32601;
 
-/** Two tools without side effects: the server is asked, and nothing else is opened, whatever a URI says. */
+/** Two tools without side effects: the server is asked, and nothing else is opened, whatever a URI says. @internal */
 export function offerResources(
   server: string,
   { list = 'list_resources', read = 'read_resource' }: McpResources,

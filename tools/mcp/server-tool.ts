@@ -60,7 +60,7 @@ export type McpToolOverride = {
 /** What a call of a tool asks of the server. */
 type Asked = { input: JsonObject; meta: { _meta?: Record<string, string> } };
 
-/** A tool that a server has, or that reads what a server has, and how it is run. */
+/** A tool that a server has, or that reads what a server has, and how it is run. @internal */
 export type ServerOffer = {
   described: McpTool;
   /** Of a tool that is ours. The server's hints say it of its own. */
@@ -68,7 +68,7 @@ export type ServerOffer = {
   ask(client: Client, asked: Asked, options: RequestOptions): Promise<CallToolResult | InputRequiredResult>;
 };
 
-/** The tool as the server runs it. */
+/** The tool as the server runs it. @internal */
 export function offerTool(described: McpTool): ServerOffer {
   const { name, inputSchema } = described;
   return {
