@@ -62,7 +62,7 @@ describe('a process', () => {
     const seen: JsonValue[] = [];
     const context = { ...createContext(), progress: (data: JsonValue) => void seen.push(data) };
     expect(await runTool(tools, 'count', { to: 2 }, context)).toBe('2');
-    expect(seen[0]).toEqual({ progress: 1 });
+    expect(seen).toEqual([{ progress: 1 }, { progress: 2 }]);
     const before = await runTool(tools, 'era');
     expect(await rejectionOf(runTool(tools, 'die'))).toBeInstanceOf(InDoubt);
     const after = await runTool(tools, 'era');

@@ -74,6 +74,18 @@ function prepareResults(transport: Transport, client: Client): void {
 }
 
 /**
+ * Delivers each response after the notifications that came before it: the client handles those a microtask later, and by
+ * then would no longer know the progress of a request that has ended.
+ */
+function deliverInOrder(transport: Transport): void {
+  const deliver = transport.onmessage;
+  transport.onmessage = (message, extra) => {
+    if ('method' in message) deliver?.(message, extra);
+    else queueMicrotask(() => deliver?.(message, extra));
+  };
+}
+
+/**
  * Whether the server refused a call because it mirrors other arguments in headers than its tool said when it was listed
  * (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#server-validation).
  */
@@ -134,6 +146,7 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     prepareResults(transport, client);
     client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
     await client.connect(transport, { timeout: timeoutMs });
+    deliverInOrder(transport);
     client.onclose = end;
     if (client.transport === undefined) end();
   }
