@@ -287,12 +287,14 @@ function signInOf(name: string, server: HttpServer, timeoutMs: number): ServerSi
 }
 
 /** Errors never quote the invalid URL or header value: either may contain a secret. */
-function checkHttpServer(name: string, { url, headers = {}, oauth }: HttpServer): void {
+function checkHttpServer(name: string, { url, headers = {}, credentials, oauth }: HttpServer): void {
   if (!isHttpUrl(url)) throwInvalid(name, 'expected `url` to be an http or https URL.');
   const { username, password } = new URL(url);
   if (username !== '' || password !== '') {
     throwInvalid(name, 'expected a `url` without credentials. Use `headers`.');
   }
+  if (credentials && (typeof credentials.get !== 'function' || typeof credentials.set !== 'function'))
+    throwInvalid(name, 'expected `credentials` to be `false`, or to have the functions `get` and `set`.');
   if (oauth !== undefined) {
     refuseUnknownOptions('oauth of mcp', oauth, OAUTH_NAMES);
     const problem = checkOAuth(oauth);

@@ -154,11 +154,41 @@ describe('signing in at an MCP server', () => {
     const server = await startProtected(authorization);
     const { issuer } = authorization;
     const oauth = { clientId: 'known', clientSecret: 'client-secret-1', issuer };
-    const source = desk(server.url, { credentials: inMemory(), oauth });
+    const credentials = inMemory();
+    const source = desk(server.url, { credentials, oauth });
     await signInAt(signInOf(source));
     authorization.expire();
     expect(await echo({ source })).toBe('hello');
     expect(authorization.paths()).not.toContain('/register');
+    expect([...credentials.entries.values()].join()).not.toContain('client-secret-1');
+  });
+
+  it('uses the secret that the options have now, at its issuer only', async () => {
+    const [authorization, other] = [await startAuthorization(), await startAuthorization()];
+    const known = { id: 'known', secret: 'client-secret-1', redirectUris: [REDIRECT] };
+    authorization.register(known);
+    const server = await startProtected(authorization);
+    const credentials = inMemory();
+    const withSecret = (clientSecret: string, { issuer } = authorization) =>
+      desk(server.url, { credentials, oauth: { clientId: 'known', clientSecret, issuer } });
+    await signInAt(signInOf(withSecret('client-secret-1')));
+    authorization.register({ ...known, secret: 'client-secret-2' });
+    authorization.expire();
+    const moved = withSecret('client-secret-2', other);
+    expect(await rejectionOf(moved.connect())).toMatchObject({ code: 'sign-in-needed' });
+    expect(server.seen.at(-1)?.headers.get('authorization')).toBe(null);
+    expect(await echo({ source: withSecret('client-secret-2') })).toBe('hello');
+    expect(JSON.stringify([...other.seen, authorization.seen])).not.toContain('client-secret-2');
+  });
+
+  it('says what to do where there is no authorization server', async () => {
+    const server = await startProtected(await startAuthorization(), {
+      instead: request =>
+        new Response(null, { status: new URL(request.url).pathname === '/mcp' ? 401 : 404 }),
+    });
+    const source = desk(server.url, { credentials: inMemory() });
+    const error = await rejectionOf(signInOf(source).begin({ redirectUrl: REDIRECT }));
+    expect(String(error)).toMatch(/no metadata of an authorization server; if the MCP server takes a key/);
   });
 
   it('asks for the scopes of the challenge, or else for those of the options', async () => {
@@ -203,10 +233,25 @@ describe('signing in at an MCP server', () => {
     [{ clientMetadataUrl: 'http://app.example/client.json' }, /https URL with a path/],
     [{ redirectUrl: 'http://app.example/callback' }, /an https URL, or an http URL of this machine/],
     [{ scopes: ['read write'] }, /scopes without spaces/],
+    [{ scopes: 'read' as never }, /a list of scopes/],
     [{ user: '' }, /texts that are not empty/],
   ])('refuses the options %j', (oauth, message) => {
     expect(() => mcp({ url: 'https://desk.example/mcp', oauth })).toThrow(message);
   });
+});
+
+it('refuses credentials that are no store', () => {
+  const credentials = { get: async () => null } as never;
+  expect(() => mcp({ url: 'https://desk.example/mcp', credentials })).toThrow(
+    /the functions `get` and `set`/,
+  );
+  const headers = { authorization: 'Bearer x' };
+  expect(() => mcp({ url: 'https://desk.example/mcp', headers, credentials: inMemory() })).toThrow(
+    /not both/,
+  );
+  expect(() => mcp({ url: 'https://desk.example/mcp', headers, oauth: {} })).toThrow(
+    /`oauth` needs `credentials`/,
+  );
 });
 
 describe('the answer of an authorization server', () => {
@@ -450,6 +495,15 @@ describe('a scope that is missing', () => {
     expect((await signInAt(signIn)).scopes).toEqual(['read', 'write']);
     expect(await runTool(tools, 'echo', { text: 'now' })).toBe('now');
   });
+
+  it('is shown and asked for only if it is a scope', async () => {
+    const { source, signIn } = await signedIn({ server: { callScope: 'write\\x' } });
+    const error = await rejectionOf(runTool(await source.connect(), 'echo'));
+    expect(error).toMatchObject({ code: 'sign-in-needed' });
+    expect(String(error)).not.toContain('write');
+    const { url } = await signIn.begin({ redirectUrl: REDIRECT });
+    expect(new URL(url).searchParams.get('scope')).toBe(null);
+  });
 });
 
 describe('a hostile MCP server', () => {
@@ -527,7 +581,7 @@ describe('a hostile MCP server', () => {
     const server = await startProtected(evil);
     const source = desk(server.url, { credentials: inMemory(), oauth });
     const error = await rejectionOf(signInOf(source).begin({ redirectUrl: REDIRECT }));
-    expect(String(error)).toMatch(/it is for people of https:\/\/login.example/);
+    expect(String(error)).toMatch(/`oauth.issuer` is https:\/\/login.example/);
     expect(JSON.stringify(evil.seen)).not.toContain('client-secret-1');
   });
 
@@ -581,13 +635,14 @@ describe('a hostile MCP server', () => {
     expect(server.url).not.toBe(evil.url);
   });
 
-  it('cannot have a token shown that it repeats in an error', async () => {
+  it('cannot have a token shown that it repeats in an error, also not an earlier one', async () => {
     const { authorization, server, source } = await signedIn();
     const tools = await source.connect();
-    server.instead = request =>
-      new Response(`bad token ${request.headers.get('authorization')}`, { status: 400 });
+    authorization.expire();
+    await runTool(tools, 'echo');
+    server.instead = () => new Response(`bad tokens ${authorization.secrets.slice(-4)}`, { status: 400 });
     const message = String(await rejectionOf(runTool(tools, 'echo')));
-    expect(message).toContain('bad token');
+    expect(message).toContain('bad tokens ***');
     for (const secret of authorization.secrets) expect(message).not.toContain(secret);
   });
 });

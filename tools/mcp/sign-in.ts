@@ -53,6 +53,7 @@ type SignInSettings = { credentials: CredentialStore; oauth?: OAuthOptions | und
 
 const STATE_MS = 10 * 60_000;
 const MOST_PENDING = 8;
+const MOST_KNOWN = 20;
 const MAX_SHOWN = 300;
 const LARGEST_DOCUMENT_BYTES = 256 * 1024;
 
@@ -82,6 +83,8 @@ const accountSchema = z.object({
   wanted: z.string().optional(),
   pending: z.array(pendingSchema).default([]),
 });
+type Client = z.infer<typeof clientSchema>;
+type Asked = z.infer<typeof askedSchema>;
 type Grant = z.infer<typeof grantSchema>;
 type Pending = z.infer<typeof pendingSchema>;
 type Account = z.infer<typeof accountSchema>;
@@ -115,13 +118,15 @@ export function createSignIn(
   const key = `mcp ${JSON.stringify([oauth.user ?? '', url.href])}`;
   const fetchFn = trustingOnly(url, server.fetch, timeoutMs);
   const refused = new WeakMap<Response, string | undefined>();
-  let known: Readonly<Record<string, string>> = {};
+  let known: readonly string[] = [];
 
   async function read(entries: Pick<CredentialStore, 'get'> = store): Promise<Account> {
     const text = (await entries.get(key)) ?? '{}';
     const account = accountSchema.safeParse(parse(text)).data ?? { pending: [] };
-    known = secretsOf(account);
-    return account;
+    remember(account);
+    const { grant, ...rest } = account;
+    const isForeign = oauth.issuer !== undefined && grant?.issuer !== oauth.issuer;
+    return isForeign ? rest : account;
   }
 
   /** Changes the stored account; `change` returns the new one, or `undefined` to leave it. */
@@ -134,19 +139,28 @@ export function createSignIn(
         const { grant, wanted, pending } = to;
         const isEmpty = grant === undefined && wanted === undefined && pending.length === 0;
         await entries.set(key, isEmpty ? null : JSON.stringify(to));
-        known = { ...known, ...secretsOf(to) };
+        remember(to);
       }
       return result;
     });
   }
 
-  function needed(scope?: string): EngineError {
-    const more = scope === undefined ? '' : ` with the scope ${JSON.stringify(scope)}`;
-    const other = Object.keys(server.headers).length === 0 ? '' : ', or other `headers`';
-    const reason = `a sign-in${more}${other}`;
+  /** Also of before: a token that the server has refused may be in what it says about the next one. */
+  function remember({ grant, pending }: Account): void {
+    const ofClients = [grant, ...pending].map(asked => asked?.client.client_secret);
+    const verifiers = pending.map(({ verifier }) => verifier);
+    const secrets = [grant?.access, grant?.refresh, ...verifiers, ...ofClients];
+    known = [...new Set([...secrets.filter(secret => secret !== undefined), ...known])].slice(0, MOST_KNOWN);
+  }
+
+  const secrets = () => Object.fromEntries([...known, oauth.clientSecret ?? ''].entries());
+
+  function needed(missing?: string): EngineError {
+    const scope = missing !== undefined && SCOPES.test(missing) ? missing : undefined;
+    const more = scope === undefined ? ', or a token in `headers`' : ` with the scope "${scope}"`;
     return new EngineError(
       'sign-in-needed',
-      `the MCP server "${name}" at ${server.shownUrl} needs ${reason}. Run \`agentchart mcp login ${name} --agent MODULE\`.`,
+      `the MCP server "${name}" at ${server.shownUrl} needs a sign-in${more}. Run \`agentchart mcp login ${name} --agent MODULE\`.`,
       { server: name, url: server.shownUrl, ...omitUndefined({ scope }) },
     );
   }
@@ -158,14 +172,13 @@ export function createSignIn(
     });
   }
 
-  function reasonOf(error: unknown, secrets: Readonly<Record<string, string>> = {}): string {
-    const text = quoteServerText(messageOf(error), MAX_SHOWN, read =>
-      maskSecrets(read, { ...known, ...secrets })
-        .replaceAll(/\s+/g, ' ')
-        .trim(),
-    );
+  function reasonOf(error: unknown, more: Readonly<Record<string, string>> = {}): string {
     const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : '';
-    return `${text}${cause.slice(0, MAX_SHOWN)}`.replace(/\.$/, '');
+    const redact = (text: string) =>
+      maskSecrets(text, { ...secrets(), ...more })
+        .replaceAll(/\s+/g, ' ')
+        .trim();
+    return quoteServerText(`${messageOf(error)}${cause}`, MAX_SHOWN, redact).replace(/\.$/, '');
   }
 
   /** What the server asks of someone without a token. */
@@ -222,12 +235,12 @@ export function createSignIn(
     });
     const { issuer } = assertUsable(info.authorizationServerMetadata, info.authorizationServerUrl, url);
     if (oauth.issuer !== undefined && oauth.issuer !== issuer)
-      throw new Error(`it is for people of ${oauth.issuer}, and the server now names ${issuer}`);
+      throw new Error(`\`oauth.issuer\` is ${oauth.issuer}, and the server names ${issuer}`);
     const before = grant?.issuer === issuer ? grant : undefined;
     const scope = computeScopeUnion(oauth.scopes?.join(' ') ?? asked.scope, before?.scope, wanted);
 
-    let client =
-      ownClient() ?? (before?.client.redirect_uris?.includes(redirectUrl) ? before.client : undefined);
+    const own = ownClient(issuer);
+    let client = own ?? (before?.client.redirect_uris?.includes(redirectUrl) ? before.client : undefined);
     let verifier = '';
     let target: URL | undefined;
     const state = randomBytes(32).toString('base64url');
@@ -263,7 +276,7 @@ export function createSignIn(
     const params = target.searchParams;
     const entry = {
       issuer,
-      client,
+      client: own === undefined ? client : { client_id: own.client_id },
       state,
       verifier,
       redirectUrl,
@@ -276,11 +289,16 @@ export function createSignIn(
     return { url: target.href, entry };
   }
 
-  function ownClient() {
+  /** The client of the options. Its secret is not stored. */
+  function ownClient(issuer: string): Client | undefined {
     const { clientId, clientSecret } = oauth;
-    return clientId === undefined
-      ? undefined
-      : { client_id: clientId, ...omitUndefined({ client_secret: clientSecret }) };
+    if (clientId === undefined || (oauth.issuer !== undefined && oauth.issuer !== issuer)) return undefined;
+    return { client_id: clientId, ...omitUndefined({ client_secret: clientSecret }) };
+  }
+
+  function clientOf({ issuer, client }: Asked): Client {
+    const own = ownClient(issuer);
+    return own?.client_id === client.client_id ? own : client;
   }
 
   async function complete({ state, code, iss, error }: SignInAnswer): Promise<SignedIn> {
@@ -306,9 +324,10 @@ export function createSignIn(
   }
 
   async function exchange(
-    { issuer, client, verifier, redirectUrl, resource }: Pending,
+    entry: Pending,
     { code, iss, error }: Omit<SignInAnswer, 'state'>,
   ): Promise<OAuthTokens> {
+    const { issuer, verifier, redirectUrl, resource } = entry;
     const { exchangeAuthorization, validateAuthorizationResponseIssuer } = await import(
       '@modelcontextprotocol/client'
     );
@@ -323,7 +342,7 @@ export function createSignIn(
     return assertBearer(
       await exchangeAuthorization(issuer, {
         metadata,
-        clientInformation: client,
+        clientInformation: clientOf(entry),
         authorizationCode: code,
         codeVerifier: verifier,
         redirectUri: redirectUrl,
@@ -342,7 +361,9 @@ export function createSignIn(
       if (grant?.refresh === undefined) return { result: false };
       try {
         const tokens = await refresh(grant, grant.refresh);
-        return { to: { ...account, grant: { ...grant, ...heldOf(tokens) } }, result: true };
+        const { scope = grant.scope } = tokens;
+        const renewed = { ...grant, ...omitUndefined({ scope }), ...heldOf(tokens) };
+        return { to: { ...account, grant: renewed }, result: true };
       } catch (error) {
         const { OAuthError } = await import('@modelcontextprotocol/client');
         if (!OAuthError.isInstance(error) || !GRANT_IS_GONE.includes(error.code)) throw error;
@@ -357,12 +378,13 @@ export function createSignIn(
     if (!isRenewed) throw needed();
   }
 
-  async function refresh({ issuer, client, resource }: Grant, refreshToken: string): Promise<OAuthTokens> {
+  async function refresh(grant: Grant, refreshToken: string): Promise<OAuthTokens> {
+    const { issuer, resource } = grant;
     const { refreshAuthorization } = await import('@modelcontextprotocol/client');
     return assertBearer(
       await refreshAuthorization(issuer, {
         metadata: await discover(issuer),
-        clientInformation: client,
+        clientInformation: clientOf(grant),
         refreshToken,
         fetchFn,
         ...omitUndefined({ resource }),
@@ -408,7 +430,7 @@ export function createSignIn(
       return response;
     },
     needed,
-    secrets: () => known,
+    secrets,
   };
 }
 
@@ -418,12 +440,6 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function secretsOf({ grant, pending }: Account): Record<string, string> {
-  const { access, refresh, client } = grant ?? {};
-  const verifiers = Object.fromEntries(pending.map(({ verifier }, at) => [`verifier ${at}`, verifier]));
-  return { ...verifiers, ...omitUndefined({ access, refresh, secret: client?.client_secret }) };
 }
 
 function heldOf({ access_token: access, refresh_token: refresh }: OAuthTokens) {
@@ -451,7 +467,9 @@ function assertUsable(
   server: URL,
 ): AuthorizationServerMetadata {
   if (metadata === undefined)
-    throw new Error(`${issuer} has no metadata of an authorization server, which the protocol requires`);
+    throw new Error(
+      `${issuer} has no metadata of an authorization server; if the MCP server takes a key, give it in \`headers\``,
+    );
   if (metadata.code_challenge_methods_supported?.includes('S256') !== true)
     throw new Error(`${issuer} does not say that it supports PKCE with S256, which the protocol requires`);
   assertTrusted(metadata.authorization_endpoint, server);
@@ -515,7 +533,8 @@ export function checkOAuth({
     return 'expected `oauth.clientMetadataUrl` to be an https URL with a path';
   if (redirectUrl !== undefined && !isReturnUrl(redirectUrl))
     return 'expected `oauth.redirectUrl` to be an https URL, or an http URL of this machine';
-  if (scopes?.every(scope => SCOPES.test(scope) && !scope.includes(' ')) === false)
+  const isScope = (scope: unknown) => typeof scope === 'string' && SCOPES.test(scope) && !scope.includes(' ');
+  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every(isScope)))
     return 'expected `oauth.scopes` to be a list of scopes without spaces';
   return undefined;
 }

@@ -1,6 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { mcp } from '../../../tools/mcp.ts';
 import { calling, Gateway, runOf, typesOf } from '../../support/responses/gateway.ts';
+import { makeTemporaryFolder } from '../../support/temporary-folders.ts';
 import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
+import { visit } from '../../support/tools/oauth/authorization-server.ts';
+import {
+  closeProtected,
+  startAuthorization,
+  startProtected,
+} from '../../support/tools/oauth/protected-desk.ts';
 
 let server: HttpMcpServer;
 let gateway: Gateway;
@@ -65,5 +73,29 @@ describe('a server that a request names by an allowed URL', () => {
     const response = await gateway.create({ model: 'say', input: 'go', tools });
     expect(response.output[0]?.tools).toMatchObject([{ name: 'echo', annotations: { readOnlyHint: true } }]);
     expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
+  });
+
+  it('does not get the tokens of the person who runs the gateway', async () => {
+    vi.stubEnv('AGENTCHART_HOME', makeTemporaryFolder('home'));
+    const guarded = await startProtected(await startAuthorization());
+    const own = mcp({ name: 'own', url: guarded.url });
+    const begun = await own.signIn?.begin({ redirectUrl: 'http://127.0.0.1:41717/callback' });
+    await own.signIn?.complete(await visit(begun?.url ?? ''));
+    expect(await own.connect()).toHaveLength(4);
+    await own.close();
+    const before = guarded.seen.length;
+    const open = new Gateway(
+      { say: [{ text: 'Said.' }] },
+      { config: () => ({ allowed_server_urls: [guarded.url], mcp_servers: { ours: { url: guarded.url } } }) },
+    );
+    const named = { type: 'mcp', server_label: 'mine', server_url: guarded.url };
+    const tools = [named, { type: 'mcp', server_label: 'ours' }];
+    const response = await open.create({ model: 'say', input: 'go', tools });
+    await open.close();
+    await closeProtected();
+    const later = guarded.seen.slice(before);
+    expect(later.length).toBeGreaterThan(1);
+    expect(later.filter(({ headers }) => headers.has('authorization'))).toEqual([]);
+    expect(response.output.map(({ error }) => error).filter(Boolean)).toHaveLength(2);
   });
 });

@@ -42,7 +42,7 @@ export class AuthorizationServer {
 
   private constructor(options: AuthorizationServerOptions) {
     this.options = options;
-    for (const client of options.clients ?? []) this.#clients.set(client.id, client);
+    for (const client of options.clients ?? []) this.register(client);
     this.#server = serve({ fetch: this.#app().fetch, hostname: '127.0.0.1', port: 0 });
   }
 
@@ -74,6 +74,10 @@ export class AuthorizationServer {
   revoke(): void {
     this.expire();
     for (const family of this.#families) family.isRevoked = true;
+  }
+
+  register(client: Registered): void {
+    this.#clients.set(client.id, client);
   }
 
   forgetClients(): void {
