@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -668,6 +669,26 @@ describe('the file of credentials', () => {
     });
     await expect(work).rejects.toThrow('stopped');
     expect(await store.get('key')).toBe('value');
+  });
+
+  it('can be read while a process changes it, and changed once that process is killed', async () => {
+    const file = join(makeTemporaryFolder('sign-in'), 'credentials.db');
+    const store = credentialsFile(file);
+    await store.set('key', 'whole');
+    const script = fileURLToPath(new URL('../support/tools/oauth/hold-credentials.ts', import.meta.url));
+    const child = spawn(process.execPath, [script, file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    expect(await store.get('key')).toBe('whole');
+    let isSet = false;
+    const setting = store.set('other', 'value').then(() => {
+      isSet = true;
+    });
+    expect(await store.get('other')).toBe(null);
+    expect(isSet).toBe(false);
+    child.kill('SIGKILL');
+    await setting;
+    expect(await store.get('key')).toBe('whole');
+    expect(await store.get('other')).toBe('value');
   });
 
   it('says what to do if it is damaged', async () => {
