@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { built } from '../support/built.ts';
-import { calling, Desk, LIBRARY, type Started } from '../support/cli/desk.ts';
+import { calling, Desk, LIBRARY, MAIN, Started } from '../support/cli/desk.ts';
 import type { AuthorizationServer } from '../support/tools/oauth/authorization-server.ts';
 import { closeProtected, startAuthorization, startProtected } from '../support/tools/oauth/protected-desk.ts';
 
@@ -11,7 +12,11 @@ const MCP = pathToFileURL(built('tools/mcp.ts')).href;
 
 afterEach(closeProtected);
 
-async function open(settings = '', tools = '') {
+/** A pseudo-terminal needs `script` of util-linux; on other systems the browser is opened by another command. */
+const HAS_TERMINAL =
+  process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
+
+async function open(settings = '', tools = 'crm') {
   const authorization = await startAuthorization();
   const server = await startProtected(authorization);
   const desk = new Desk([calling(['echo', { text: 'hello' }]), { text: 'Done.' }]);
@@ -21,7 +26,7 @@ async function open(settings = '', tools = '') {
      import { mcp } from '${MCP}';
      const crm = mcp({ name: 'crm', url: '${server.url}', ${settings} });
      const below = createAgent({ name: 'below', tools: [crm] });
-     export default createAgent({ name: 'desk', tools: [crm, ${tools}] });`,
+     export default createAgent({ name: 'desk', tools: [${tools}] });`,
   );
   const environment = { AGENTCHART_HOME: desk.path('home'), ...desk.model };
   const start = (...words: string[]) => desk.start([...words, '--agent', 'agent.mjs'], environment);
@@ -130,7 +135,7 @@ test('mcp login fails with the reason when the answer is of another issuer, or a
 
 test('mcp login finds the servers of sub-agents, and names those there are', async () => {
   const tools = "below.asTool({ name: 'ask', description: 'Asks.' })";
-  const { start } = await open("prefix: 'x_',", tools);
+  const { start } = await open('', tools);
   const unknown = await start('mcp', 'login', 'wiki').ended;
   expect(unknown).toMatchObject({
     code: 2,
@@ -164,3 +169,26 @@ test('mcp login returns to the port of the options, and says if it is taken', as
   await follow(url);
   expect((await login.ended).code).toBe(0);
 });
+
+test.skipIf(!HAS_TERMINAL).each(['a browser', 'none'])(
+  'mcp login on a terminal prints the URL, and opens it if it can: %s',
+  async browser => {
+    const { desk, authorization } = await open();
+    desk.write('xdg-open', `#!/bin/sh\nexec '${process.execPath}' -e 'fetch(process.argv[1])' "$1"\n`);
+    chmodSync(desk.path('xdg-open'), 0o755);
+    const path = browser === 'none' ? desk.path('home') : desk.folder;
+    const words = [process.execPath, MAIN, 'mcp', 'login', 'crm', '--agent', 'agent.mjs'];
+    const line = `PATH='${path}' ${words.map(word => `'${word}'`).join(' ')}`;
+    const login = new Started('script', ['-qec', line, '/dev/null'], desk.folder, {
+      PATH: process.env.PATH,
+      AGENTCHART_HOME: desk.path('home'),
+    });
+    const url = await urlOf(login);
+    if (browser === 'none') await follow(url);
+    const ended = await login.ended;
+    expect([ended.code, ended.stdout]).toEqual([
+      0,
+      expect.stringContaining(`through ${authorization.issuer}`),
+    ]);
+  },
+);
