@@ -229,8 +229,8 @@ describe('signing in at an MCP server', () => {
   });
 
   it.each([
-    [{ clientSecret: 's' }, /needs `clientId`, and the `issuer`/],
-    [{ clientId: 'c', clientSecret: 's' }, /needs `clientId`, and the `issuer`/],
+    [{ clientSecret: 's', issuer: 'https://login.example' }, /`oauth.clientSecret` needs `clientId`/],
+    [{ clientId: 'c' }, /`oauth.clientId` needs `issuer`/],
     [{ clientMetadataUrl: 'http://app.example/client.json' }, /https URL with a path/],
     [{ redirectUrl: 'http://app.example/callback' }, /an https URL, or an http URL of this machine/],
     [{ scopes: ['read write'] }, /scopes without spaces/],

@@ -16,9 +16,8 @@ import { maskSecrets, quoteServerText } from './redact-secrets.ts';
 
 /** How an MCP server's authorization server knows this client. Without options, the client registers itself there. */
 export type OAuthOptions = {
-  /** The id of a client that was registered at the authorization server before. */
+  /** The id of a client that was registered at the `issuer` before. */
   clientId?: string;
-  /** Needs `clientId` and `issuer`. */
   clientSecret?: string;
   /**
    * The https URL of a document that describes this client, which is its id at authorization servers that support it.
@@ -292,7 +291,7 @@ export function createSignIn(
   /** The client of the options. Its secret is not stored. */
   function ownClient(issuer: string): Client | undefined {
     const { clientId, clientSecret } = oauth;
-    if (clientId === undefined || (oauth.issuer !== undefined && oauth.issuer !== issuer)) return undefined;
+    if (clientId === undefined || oauth.issuer !== issuer) return undefined;
     return { client_id: clientId, ...omitUndefined({ client_secret: clientSecret }) };
   }
 
@@ -527,8 +526,9 @@ export function checkOAuth({
   const isText = (value: unknown) => value === undefined || (typeof value === 'string' && value !== '');
   if (![clientId, clientSecret, clientMetadataUrl, issuer, redirectUrl, user].every(isText))
     return 'expected the options of `oauth` to be texts that are not empty';
-  if (clientSecret !== undefined && (clientId === undefined || issuer === undefined))
-    return '`oauth.clientSecret` needs `clientId`, and the `issuer` that may see it';
+  if (clientSecret !== undefined && clientId === undefined) return '`oauth.clientSecret` needs `clientId`';
+  if (clientId !== undefined && issuer === undefined)
+    return '`oauth.clientId` needs `issuer`, the authorization server where the client is registered';
   if (clientMetadataUrl !== undefined && !/^https:\/\/[^/?#]+\/[^?#]+$/.test(clientMetadataUrl))
     return 'expected `oauth.clientMetadataUrl` to be an https URL with a path';
   if (redirectUrl !== undefined && !isReturnUrl(redirectUrl))
