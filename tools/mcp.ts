@@ -10,10 +10,12 @@ import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTags, isTimeout } from './check-tool-settings.ts';
 import { type CredentialStore, credentialsFile } from './mcp/credentials.ts';
 import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
+import { listOffers } from './mcp/list-offers.ts';
 import { getPrompt, listPrompts, type McpPrompt } from './mcp/prompts.ts';
-import { type McpResources, offerResources } from './mcp/resources.ts';
-import { createServerTool, type McpToolOverride, offerTool, type ServerOffer } from './mcp/server-tool.ts';
-import { createServerConnection, type McpSession } from './mcp/session.ts';
+import type { McpResources } from './mcp/resources.ts';
+import { type McpSkills, skillTags } from './mcp/server-skills.ts';
+import { createServerTool, type McpToolOverride, type ServerOffer } from './mcp/server-tool.ts';
+import { createServerConnection } from './mcp/session.ts';
 import { checkOAuth, createSignIn, type OAuthOptions, type ServerSignIn } from './mcp/sign-in.ts';
 import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
 
@@ -22,6 +24,7 @@ export type {
   HttpServer,
   McpPrompt,
   McpResources,
+  McpSkills,
   McpToolOverride,
   OAuthOptions,
   StdioServer,
@@ -50,6 +53,11 @@ export type McpOptions = McpTransport & {
    * any. Overrides in `tools` count for them too. Default: it cannot.
    */
   resources?: true | McpResources;
+  /**
+   * Whether the model can read the server's skills, with a tool as that of `skills()`, if the server has any. Overrides in
+   * `tools` count for it too. Default: it cannot.
+   */
+  skills?: true | McpSkills;
   /** Prepended to every tool name. Letters, digits, `_` or `-`. */
   prefix?: string;
   /**
@@ -65,12 +73,13 @@ export type McpOptions = McpTransport & {
 };
 
 const NAMES = optionNames<McpOptions>()(
-  'command args env cwd url headers fetch credentials oauth name tools trustHints deferred tags resources prefix timeoutMs totalTimeoutMs',
+  'command args env cwd url headers fetch credentials oauth name tools trustHints deferred tags resources skills prefix timeoutMs totalTimeoutMs',
 );
 const OAUTH_NAMES = optionNames<OAuthOptions>()(
   'clientId clientSecret clientMetadataUrl issuer scopes redirectUrl user',
 );
 const RESOURCES_NAMES = optionNames<McpResources>()('list read');
+const SKILLS_NAMES = optionNames<McpSkills>()('name trusted');
 const OVERRIDE_NAMES = optionNames<McpToolOverride>()(
   'sideEffect approval reconcile hidden timeoutMs retries repeatable tags maxResultBytes deferred description',
 );
@@ -91,9 +100,8 @@ const CONNECT_MS = 10_000;
 const SILENCE_MS = 60_000;
 const TOTAL_MS = 1_800_000;
 
-/** How long a list is used whose server of revision 2026-07-28 does not say how long it stays fresh. */
-const UNKNOWN_FRESH_MS = 60_000;
-const LONGEST_FRESH_MS = 24 * 3_600_000;
+/** How long the known tools are used after listing them again has failed. */
+const RETRY_MS = 60_000;
 
 /** No provider accepts more. */
 const MAX_TOOLS = 1_000;
@@ -129,6 +137,8 @@ export function mcp(options: McpOptions): McpToolSource {
     refuseUnknownOptions(`tools["${tool}"] of mcp`, override, OVERRIDE_NAMES);
   if (options.resources !== undefined && options.resources !== true)
     refuseUnknownOptions('resources of mcp', options.resources, RESOURCES_NAMES);
+  if (options.skills !== undefined && options.skills !== true)
+    refuseUnknownOptions('skills of mcp', options.skills, SKILLS_NAMES);
   checkShape(options);
   const name = options.name ?? nameServer(options);
   const { prefix = '', timeoutMs, totalTimeoutMs = TOTAL_MS } = options;
@@ -150,13 +160,15 @@ export function mcp(options: McpOptions): McpToolSource {
   for (const one of all)
     if (!isTags(one)) throwInvalid(name, `expected tags to be a list of words, got ${JSON.stringify(one)}.`);
   const connectMs = timeoutMs ?? CONNECT_MS;
+  const skills = options.skills === true ? {} : options.skills;
   const overrides = new Map(Object.entries(options.tools ?? {}));
   const signIn = 'url' in options ? signInOf(name, options, connectMs) : null;
   const connection = createServerConnection(name, () => {
     if (!isListing) outdate();
+    const follow = { onChanged: outdate, resources: skills !== undefined };
     return 'url' in options
-      ? openHttp(name, options, connectMs, signIn, outdate)
-      : startProcess(name, options, connectMs, outdate);
+      ? openHttp(name, options, connectMs, { signIn, follow })
+      : startProcess(name, options, connectMs, follow);
   });
   let listing: Promise<readonly Tool[]> | null = null;
   let known: { described: string; tools: readonly Tool[] } | null = null;
@@ -173,29 +185,24 @@ export function mcp(options: McpOptions): McpToolSource {
 
   async function listTools(): Promise<readonly Tool[]> {
     isListing = true;
-    freshUntil = Date.now() + UNKNOWN_FRESH_MS;
+    freshUntil = Date.now() + RETRY_MS;
     try {
       const session = await connection.open();
-      session.followTools();
-      const { offers, freshMs } = await fetchOffers(session);
+      session.follow();
+      const { offers, freshMs } = await listOffers(session, {
+        server: name,
+        resources: options.resources === true ? {} : options.resources,
+        skills,
+        onChanged: outdate,
+        timeout: connectMs,
+      });
       if (freshUntil > 0) freshUntil = Date.now() + freshMs;
-      const described = JSON.stringify(offers.map(offer => offer.described));
+      const described = JSON.stringify(offers.map(offer => [offer.described, offer.version]));
       if (known?.described !== described) known = { described, tools: makeTools(offers) };
       return known.tools;
     } finally {
       isListing = false;
     }
-  }
-
-  /** In the order of their names, so that requests are the same whichever order a server lists them in. */
-  async function fetchOffers(session: McpSession) {
-    const { capabilities = {}, tools, freshMs } = await fetchTools(session, connectMs);
-    const { resources } = options;
-    const offers = tools.map(offerTool);
-    if (resources !== undefined && capabilities.resources !== undefined)
-      offers.push(...offerResources(name, resources === true ? {} : resources));
-    offers.sort((one, other) => (one.described.name < other.described.name ? -1 : 1));
-    return { offers, freshMs };
   }
 
   function makeTools(offers: readonly ServerOffer[]): readonly Tool[] {
@@ -231,7 +238,7 @@ export function mcp(options: McpOptions): McpToolSource {
 
   return {
     name,
-    tags: [...new Set(all.flat())],
+    tags: [...new Set([...all.flat(), ...(skills === undefined ? [] : skillTags(skills))])],
     ...(signIn && { signIn: signIn.signIn }),
     get isStale() {
       return isStale();
@@ -314,26 +321,6 @@ function checkHttpServer(name: string, { url, headers = {}, credentials, oauth }
 
 function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
-}
-
-async function fetchTools({ ask, explain }: McpSession, timeout: number) {
-  const options = { timeout, signal: AbortSignal.timeout(timeout), cacheMode: 'refresh' } as const;
-  try {
-    return await ask(async client => {
-      const capabilities = client.getServerCapabilities();
-      if (!capabilities?.tools) return { capabilities, tools: [], freshMs: Number.POSITIVE_INFINITY };
-      const { tools, ttlMs } = await client.listTools(undefined, options);
-      const isCurrent = client.getProtocolEra() === 'modern';
-      return { capabilities, tools, freshMs: isCurrent ? freshFor(ttlMs) : Number.POSITIVE_INFINITY };
-    });
-  } catch (error) {
-    throw explain(error);
-  }
-}
-
-function freshFor(ttlMs: unknown): number {
-  const isGiven = typeof ttlMs === 'number' && ttlMs > 0;
-  return isGiven ? Math.min(ttlMs, LONGEST_FRESH_MS) : UNKNOWN_FRESH_MS;
 }
 
 function refuseUnknown(

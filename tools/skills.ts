@@ -12,6 +12,20 @@ import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
+import {
+  describeSkills,
+  findFile,
+  findSkill,
+  INSTRUCTIONS,
+  LONGEST_FILE_BYTES,
+  MOST_SKILLS,
+  oneLine,
+  PATH_HELP,
+  plainPath,
+  quote,
+  SKILL_HELP,
+  withFiles,
+} from './skill-tool.ts';
 import { tool } from './tool.ts';
 
 export type SkillsOptions = {
@@ -28,21 +42,12 @@ type Skill = { name: string; description: string; folder: string };
 
 const NAMES = optionNames<SkillsOptions>()('name trusted');
 
-const INSTRUCTIONS = 'SKILL.md';
-const MOST_SKILLS = 100;
 const MOST_FILES = 1_000;
 const DEEPEST = 8;
-const LONGEST_FILE_BYTES = 65_536;
 
 /** The limits of the specification, in characters. */
 const LONGEST_NAME = 64;
 const LONGEST_DESCRIPTION = 1_024;
-
-/** The characters of all descriptions together, which are in each request. */
-const LONGEST_LIST = 16_000;
-
-/** The paths that one result or error names. */
-const MOST_LISTED = 100;
 
 /**
  * Creates the tool that reads the skills of a folder: `{ skill }` reads the instructions of one and lists its files, and
@@ -65,34 +70,17 @@ export function skills(
   const found = findSkills(folder instanceof URL ? fileURLToPath(folder) : folder);
   return tool({
     name,
-    description: describe(found),
+    description: describeSkills(found),
     input: z.strictObject({
-      skill: z.string().describe('The name of the skill.'),
-      path: z
-        .optional(z.string())
-        .describe('A file of the skill, such as references/forms.md. Default: its instructions.'),
+      skill: z.string().describe(SKILL_HELP),
+      path: z.optional(z.string()).describe(PATH_HELP),
     }),
     sideEffect: 'none',
     tags: trusted ? [] : ['untrusted'],
     run: async ({ skill: wanted, path = INSTRUCTIONS }) => {
-      const skill = found.find(one => one.name === wanted);
-      if (skill === undefined)
-        throw new Error(`There is no skill ${quote(wanted)}, but ${found.map(one => one.name).join(', ')}.`);
-      return await readSkill(skill, plainPath(path));
+      return await readSkill(findSkill(found, wanted), plainPath(path));
     },
   });
-}
-
-/** Without `./` at its beginning and `/` at its end. */
-function plainPath(path: string): string {
-  let start = 0;
-  while (path.startsWith('./', start)) {
-    start += 2;
-    while (path[start] === '/') start += 1;
-  }
-  let end = path.length;
-  while (end > start && path[end - 1] === '/') end -= 1;
-  return path.slice(start, end);
 }
 
 function findSkills(folder: string): Skill[] {
@@ -139,7 +127,7 @@ function readHead(folder: string, name: string): Skill | undefined {
     throwInvalid(
       `${quote(file)}: expected "name" to be at most ${LONGEST_NAME} lower-case letters and digits, with single "-" between them.`,
     );
-  const text = description?.replace(/[\s\p{C}]+/gu, ' ').trim() ?? '';
+  const text = oneLine(description ?? '');
   if (text === '' || text.length > LONGEST_DESCRIPTION)
     throwInvalid(
       `${quote(file)}: expected "description" to be a text of at most ${LONGEST_DESCRIPTION} characters.`,
@@ -194,26 +182,13 @@ function readScalar(field: string, [first = '', ...rest]: readonly string[]): st
   return plain;
 }
 
-function describe(found: readonly Skill[]): string {
-  const room = Math.max(Math.floor(LONGEST_LIST / found.length), 1);
-  const lines = found.map(({ name, description }) => {
-    const isShort = description.length <= room;
-    return `- ${name}: ${isShort ? description : `${description.slice(0, room).toWellFormed()}…`}`;
-  });
-  return `Reads a skill: instructions for a task, and files that belong to them. Before you begin a task that a skill is for, read its instructions. The skills:\n${lines.join('\n')}`;
-}
-
 async function readSkill({ name, folder }: Skill, path: string): Promise<string> {
   const files = await listFiles(folder);
-  if (path === INSTRUCTIONS || path === '') {
-    const [, body] = divide(await readText(name, folder, INSTRUCTIONS));
-    const others = files.filter(file => file !== INSTRUCTIONS);
-    return others.length === 0 ? body.trim() : `${body.trim()}\n\nFiles of this skill:\n${showPaths(others)}`;
-  }
-  if (files.includes(path)) return await readText(name, folder, path);
-  const below = files.filter(file => file.startsWith(`${path}/`));
-  if (below.length > 0) return `Files of this folder:\n${showPaths(below)}`;
-  throw new Error(`The skill "${name}" has no file ${quote(path)}. Its files:\n${showPaths(files)}`);
+  const found = findFile(name, files, path);
+  if ('listing' in found) return found.listing;
+  if (found.path !== INSTRUCTIONS) return await readText(name, folder, found.path);
+  const [, body] = divide(await readText(name, folder, INSTRUCTIONS));
+  return withFiles(body, files);
 }
 
 /** The paths of all files below a folder, with `/`. Only these are read, so that no path leads out of it. */
@@ -252,16 +227,6 @@ async function readText(skill: string, folder: string, path: string): Promise<st
 
 function isPlainName(name: string): boolean {
   return !name.startsWith('.') && !/\p{C}/u.test(name);
-}
-
-function showPaths(paths: readonly string[]): string {
-  const more = paths.length > MOST_LISTED ? [`and ${paths.length - MOST_LISTED} more`] : [];
-  return [...paths.slice(0, MOST_LISTED), ...more].join('\n');
-}
-
-/** At most as much of a text from outside as a name needs. */
-function quote(text: string): string {
-  return JSON.stringify(text.length > 500 ? `${text.slice(0, 500)}…` : text);
 }
 
 function attempt<Value>(failure: string, act: () => Value): Value {

@@ -8,7 +8,7 @@ import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import type { CredentialStore } from './credentials.ts';
 import { maskSecrets, quoteServerText } from './redact-secrets.ts';
-import { modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
+import { type ListFollowing, modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
 import type { OAuthOptions, ServerSignIn } from './sign-in.ts';
 
 /** An MCP server that is reached over Streamable HTTP. */
@@ -40,8 +40,7 @@ export async function openHttp(
   name: string,
   server: HttpServer,
   timeoutMs: number,
-  signIn: ServerSignIn | null,
-  onToolsChanged: () => void,
+  { signIn, follow: following }: { signIn: ServerSignIn | null; follow: ListFollowing },
 ): Promise<Start> {
   const {
     InsufficientScopeError,
@@ -113,7 +112,7 @@ export async function openHttp(
 
   const discoverMs = timeoutMs / 2;
   return startSession(
-    { open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, leave, onToolsChanged },
+    { open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, leave, following },
     timeoutMs,
   );
 }

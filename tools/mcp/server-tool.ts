@@ -65,6 +65,9 @@ export type ServerOffer = {
   described: McpTool;
   /** Of a tool that is ours. The server's hints say it of its own. */
   sideEffect?: SideEffect;
+  tags?: readonly string[];
+  /** What else a list says of it: if that changes, the tool is made anew. */
+  version?: unknown;
   ask(client: Client, asked: Asked, options: RequestOptions): Promise<CallToolResult | InputRequiredResult>;
 };
 
@@ -113,14 +116,14 @@ function nameFor(prefix: string, serverName: string): string {
  * @internal
  */
 export function createServerTool(
-  { described, ask, sideEffect: known }: ServerOffer,
+  { described, ask, sideEffect: known, tags: own = [] }: ServerOffer,
   options: ServerToolOptions,
 ): Tool {
   const { override, connection, server } = options;
   const name = nameFor(options.prefix, described.name);
   const sideEffect = override.sideEffect ?? known ?? readHints(described, options.trustHints);
   const { retries = 0, repeatable, timeoutMs, maxResultBytes, approval = false, reconcile } = override;
-  const tags = [...new Set([...options.tags, ...(override.tags ?? [])])];
+  const tags = [...new Set([...options.tags, ...own, ...(override.tags ?? [])])];
   checkToolSettings({ name, sideEffect, retries, repeatable, tags, timeoutMs, maxResultBytes, approval });
 
   async function run(input: unknown, context: ToolCallContext): Promise<JsonValue> {

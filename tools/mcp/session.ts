@@ -18,8 +18,8 @@ export type McpSession = {
   explain(cause: unknown): EngineError;
   redact(text: string): string;
   outcomeOf(error: unknown): RequestOutcome;
-  /** Has the server tell when its list of tools changes, unless it does already or cannot. Does not wait. */
-  followTools(): void;
+  /** Has the server tell when what it lists changes, unless it does already or cannot. Does not wait. */
+  follow(): void;
 };
 
 export type Start = {
@@ -29,7 +29,7 @@ export type Start = {
   close(): Promise<void>;
 };
 
-export type Connector = Omit<McpSession, 'ask' | 'followTools'> & {
+export type Connector = Omit<McpSession, 'ask' | 'follow'> & {
   /** A new transport for each attempt to connect. */
   open(): Transport;
   /** How long the server may take to say which revisions it speaks, in ms. */
@@ -38,9 +38,11 @@ export type Connector = Omit<McpSession, 'ask' | 'followTools'> & {
   nextMode(error: unknown): VersionNegotiationMode | undefined;
   /** Called before the connection is closed, to end the session on the server. */
   leave?(): Promise<void>;
-  /** Called when the list of tools has changed, or may have. */
-  onToolsChanged(): void;
+  following: ListFollowing;
 };
+
+/** `onChanged` is called when the list of tools has changed, or may have; with `resources`, also when that of resources has. */
+export type ListFollowing = { resources: boolean; onChanged(): void };
 
 /** Sent to the server when connecting. `version` is this package's. */
 const CLIENT_INFO = { name: 'agentchart', version: '0.1.0' };
@@ -100,7 +102,8 @@ const HEADER_MISMATCH = -32020;
  * `ready` rejects with the error from `explain`.
  */
 export function startSession(connector: Connector, timeoutMs: number): Start {
-  const { open, discoverMs, nextMode, leave, onToolsChanged, ...describing } = connector;
+  const { open, discoverMs, nextMode, leave, following, ...describing } = connector;
+  const { onChanged } = following;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let current: { client: Client; transport: Transport } | undefined;
   let pending = 0;
@@ -114,7 +117,7 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     try {
       return await request(current.client);
     } catch (error) {
-      if (isHeaderMismatch(error)) onToolsChanged();
+      if (isHeaderMismatch(error)) onChanged();
       throw error;
     } finally {
       pending -= 1;
@@ -144,7 +147,8 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     const opened = { client, transport };
     current = opened;
     prepareResults(transport, client);
-    client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
+    client.setNotificationHandler('notifications/tools/list_changed', onChanged);
+    if (following.resources) client.setNotificationHandler('notifications/resources/list_changed', onChanged);
     await client.connect(transport, { timeout: timeoutMs });
     deliverInOrder(transport);
     client.onclose = end;
@@ -152,14 +156,18 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
   }
 
   /** Earlier servers tell without being asked. What was not told while a subscription was lost may have happened. */
-  function followTools(): void {
+  function follow(): void {
     const client = current?.client;
-    const canTell = client?.getServerCapabilities()?.tools?.listChanged === true;
-    if (!canTell || isFollowing || client?.getProtocolEra() !== 'modern') return;
+    const { tools, resources } = client?.getServerCapabilities() ?? {};
+    const filter = {
+      ...(tools?.listChanged === true && { toolsListChanged: true }),
+      ...(following.resources && resources?.listChanged === true && { resourcesListChanged: true }),
+    };
+    if (Object.keys(filter).length === 0 || isFollowing || client?.getProtocolEra() !== 'modern') return;
     isFollowing = true;
     client
-      .listen({ toolsListChanged: true })
-      .then(({ closed }) => closed.then(onToolsChanged))
+      .listen(filter)
+      .then(({ closed }) => closed.then(onChanged))
       .catch(() => {})
       .finally(() => {
         isFollowing = false;
@@ -187,7 +195,7 @@ export function startSession(connector: Connector, timeoutMs: number): Start {
     }, timeoutMs);
     try {
       await Promise.race([timedOut.promise, connectClient()]);
-      return { ask, followTools, ...describing };
+      return { ask, follow, ...describing };
     } catch (error) {
       end();
       disconnect().catch(() => {});

@@ -4,7 +4,7 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { maskSecrets, quoteServerText, showCommand } from './redact-secrets.ts';
-import { modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
+import { type ListFollowing, modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
 
 /** An MCP server that is started as a process and reached over its stdin and stdout. */
 export type StdioServer = {
@@ -33,7 +33,7 @@ export async function startProcess(
   name: string,
   server: StdioServer,
   timeoutMs: number,
-  onToolsChanged: () => void,
+  following: ListFollowing,
 ): Promise<Start> {
   const [
     { ProtocolError, SdkError, SdkErrorCode, UnsupportedProtocolVersionError },
@@ -88,7 +88,7 @@ export async function startProcess(
     ProtocolError.isInstance(error) ? 'answered' : 'unknown';
   const discoverMs = Math.min(DISCOVER_MS, timeoutMs / 2);
   return startSession(
-    { open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, onToolsChanged },
+    { open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, following },
     timeoutMs,
   );
 }

@@ -158,6 +158,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
     call: override => mcp({ command: 'node', tools: { read: override } }),
   },
   'mcp resources': { name: 'read', call: resources => mcp({ command: 'node', resources }) },
+  'mcp skills': { name: 'trusted', call: skills => mcp({ command: 'node', skills }) },
   'mcp oauth': { name: 'issuer', call: oauth => mcp({ url: 'https://desk.example/mcp', oauth }) },
   'notes options': { name: 'by', call: given => notes({ by: 'user', ...given }) },
   'skills options': { name: 'trusted', call: given => skills('no-such-folder', given) },

@@ -96,6 +96,10 @@ export class HttpMcpServer {
     this.#current?.notify.toolsChanged();
   }
 
+  tellResourcesChanged(): void {
+    this.#current?.notify.resourcesChanged();
+  }
+
   async close(): Promise<void> {
     await this.#current?.close();
     this.breakConnections();
