@@ -5,6 +5,7 @@ import { checkSchema } from '../../tools/mcp/check-arguments.ts';
 import { type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
 import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
 import {
+  discovered,
   type HostileOptions,
   hostileServer,
   nested,
@@ -39,6 +40,59 @@ describe('a hostile list of tools', () => {
     ['annotations', toolWith(OBJECT, `,"annotations":{"title":"t","x":${nested(5_000)}}`)],
   ])('connects, and its tool runs, when %s is nested thousands of levels deep', async (_what, tools) => {
     expect(await runTool(await connect({ tools }), 'act')).toBe('done');
+    expect(await runTool(await connect({ tools, discover: discovered() }), 'act')).toBe('done');
+  });
+
+  it.each([
+    ['capabilities', discovered(`{"tools":{},"experimental":{"x":${nested(5_000)}}}`)],
+    ['no capabilities', discovered('7')],
+    ['an error with deep data', `"error":{"code":-32022,"message":"no","data":${nested(5_000)}}`],
+    ['a deep result', `"result":${nested(100_000)}`],
+    ['nothing', '"result":null'],
+  ])(
+    'connects as an earlier client, or fails by name, when the revisions are told with %s',
+    async (_what, discover) => {
+      const connected = await connect({ tools: toolWith(OBJECT), discover }).catch(error => error);
+      if (connected instanceof Error) expect(connected).toMatchObject({ code: 'tool-source-failed' });
+      else expect(await runTool(connected, 'act')).toBe('done');
+    },
+  );
+
+  it.each(['-1', '0'])('is used for a minute when its ttlMs is %s', async ttlMs => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const tools = `${toolWith(OBJECT)},"ttlMs":${ttlMs},"cacheScope":"public"`;
+    const source = mcp(hostileServer({ tools, discover: discovered() }));
+    opened.push(source);
+    await source.connect();
+    expect(source.isStale).toBe(false);
+    vi.setSystemTime(Date.now() + 61_000);
+    expect(source.isStale).toBe(true);
+  });
+
+  it('of a server that speaks only later revisions is not asked for, and the error names them', async () => {
+    const server = { tools: toolWith(OBJECT), discover: discovered('{}', ['2027-05-05']) };
+    const refusal = `"error":{"code":-32022,"message":"no","data":{"supported":["2027-05-05"],"requested":"2026-07-28"}}`;
+    const refused = await rejectionOf(connect({ ...server, discover: refusal }));
+    expect(refused).toMatchObject({ code: 'tool-source-failed' });
+    expect(String(refused)).toContain('it speaks MCP 2027-05-05, and this client 2026-07-28 and earlier');
+  });
+
+  it('is not used for more than a day, whatever its ttlMs is', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const tools = `${toolWith(OBJECT)},"ttlMs":9007199254740991,"cacheScope":"public"`;
+    const source = mcp(hostileServer({ tools, discover: discovered() }));
+    opened.push(source);
+    await source.connect();
+    vi.setSystemTime(Date.now() + 25 * 3_600_000);
+    expect(source.isStale).toBe(true);
+  });
+
+  it.each(['"soon"', '0.5', '1e999', 'null'])('is refused when its ttlMs is %s', async ttlMs => {
+    const tools = `${toolWith(OBJECT)},"ttlMs":${ttlMs}`;
+    expect(await rejectionOf(connect({ tools, discover: discovered() }))).toMatchObject({
+      code: 'tool-source-failed',
+      message: expect.stringContaining('ttlMs'),
+    });
   });
 
   it('reports that the arguments were not validated when a schema is nested too deep', async () => {

@@ -8,7 +8,14 @@ import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import type { CredentialStore } from './credentials.ts';
 import { maskSecrets, quoteServerText } from './redact-secrets.ts';
-import { type ListFollowing, modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
+import {
+  type ListFollowing,
+  modeFor,
+  nameRevisions,
+  type RequestOutcome,
+  type Start,
+  startSession,
+} from './session.ts';
 import type { OAuthOptions, ServerSignIn } from './sign-in.ts';
 
 /** An MCP server that is reached over Streamable HTTP. */
@@ -75,7 +82,10 @@ export async function openHttp(
     ...Object.fromEntries(url.searchParams),
   };
   const redact = (text: string) => maskSecrets(text, { ...secrets, ...signIn?.secrets() });
-  const reasonOf = (cause: unknown) => describeHttpFailure(cause, redact);
+  const reasonOf = (cause: unknown) =>
+    UnsupportedProtocolVersionError.isInstance(cause)
+      ? redact(nameRevisions(cause))
+      : describeHttpFailure(cause, redact);
 
   /** Sets no `cause`: errors of the transport contain the server's text unredacted. */
   function explain(cause: unknown): EngineError {

@@ -50,6 +50,16 @@ const CLIENT_INFO = { name: 'agentchart', version: '0.1.0' };
 const CURRENT_REVISION = '2026-07-28';
 const CURRENT_ONLY: VersionNegotiationMode = { pin: CURRENT_REVISION };
 
+/** Why a server refuses this client, in words. */
+export function nameRevisions({ supported }: UnsupportedProtocolVersionError): string {
+  const known = supported
+    .slice(0, MOST_NAMED)
+    .map(version => String(version).slice(0, CURRENT_REVISION.length));
+  return `it speaks MCP ${known.join(', ')}, and this client ${CURRENT_REVISION} and earlier`;
+}
+
+const MOST_NAMED = 10;
+
 /** For a server that refused an earlier client: how to connect if it speaks the current revision. */
 export function modeFor(refusal: UnsupportedProtocolVersionError): VersionNegotiationMode | undefined {
   return refusal.supported.includes(CURRENT_REVISION) ? CURRENT_ONLY : undefined;
@@ -60,7 +70,7 @@ const UNSAID = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
 
 /**
  * Changes results before the client reads them. Deep ones are cut: the client's recursive schema checks would overflow the
- * stack. What one leaves out has its default
+ * stack. What one leaves out has its default, and a negative time counts as none
  * (https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#time-to-live-ttl-field).
  */
 function prepareResults(transport: Transport, client: Client): void {
@@ -69,10 +79,15 @@ function prepareResults(transport: Transport, client: Client): void {
     if ('result' in message) {
       const result = cutDeep(message.result as JsonObject);
       const isCurrent = client.getProtocolEra() === 'modern' && isJsonObject(result);
-      Object.assign(message, { result: isCurrent ? { ...UNSAID, ...result } : result });
+      Object.assign(message, { result: isCurrent ? completeResult(result) : result });
     }
     onmessage?.(message, extra);
   };
+}
+
+function completeResult(result: JsonObject): JsonObject {
+  const ttlMs = Number(result.ttlMs) < 0 ? { ttlMs: 0 } : {};
+  return { ...UNSAID, ...result, ...ttlMs };
 }
 
 /**

@@ -4,7 +4,14 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { maskSecrets, quoteServerText, showCommand } from './redact-secrets.ts';
-import { type ListFollowing, modeFor, type RequestOutcome, type Start, startSession } from './session.ts';
+import {
+  type ListFollowing,
+  modeFor,
+  nameRevisions,
+  type RequestOutcome,
+  type Start,
+  startSession,
+} from './session.ts';
 
 /** An MCP server that is started as a process and reached over its stdin and stdout. */
 export type StdioServer = {
@@ -63,6 +70,7 @@ export async function startProcess(
   const redact = (text: string) => maskSecrets(text, env);
 
   function reasonOf(cause: unknown): string {
+    if (UnsupportedProtocolVersionError.isInstance(cause)) return redact(nameRevisions(cause));
     const wasClosed = SdkError.isInstance(cause) && cause.code === SdkErrorCode.ConnectionClosed;
     return wasClosed ? 'it ended before it answered' : quoteServerText(messageOf(cause), MAX_SHOWN, redact);
   }
