@@ -130,8 +130,8 @@ export function byOf(caller: Caller, by?: string): string | undefined {
 }
 
 /**
- * The command as the caller gives it. An answer of a caller who may not decide counts only as the result of a client's
- * tool.
+ * The command as the caller gives it. An answer of a caller who may not decide counts only for what a tool asks, and as the
+ * result of a client's tool.
  */
 export function signCommand(
   command: RunCommand & { groups?: readonly string[] | undefined },
@@ -140,7 +140,8 @@ export function signCommand(
   const { groups, ...given } = command;
   if (given.type === 'note') return given;
   const sender = omitUndefined({ as: personOf(caller, { by: given.by, groups }) });
-  if (given.type !== 'answer' || may(caller, 'decide')) return { ...given, ...sender };
+  if (may(caller, 'decide')) return { ...given, ...sender };
+  if (given.type !== 'answer') return { ...given, ...sender };
   return { ...given, ...sender, to: 'result' };
 }
 

@@ -7,7 +7,7 @@ export type Role = (typeof ROLES)[number];
 
 /**
  * What a request does. `read`: runs; `inspect`: agents from inside, and raw requests of runs; `start`: a run; `send`: a
- * message; `result`: of a client's tool; `decide`: about a call; `command`: every other way to change runs, such as to
+ * message; `result`: of a client's tool, or an answer to what a tool asks; `decide`: about a call; `command`: every other way to change runs, such as to
  * edit, fork, cancel and delete them; `generate`: responses with `/v1`.
  */
 const RIGHTS = ['read', 'inspect', 'start', 'send', 'result', 'decide', 'command', 'generate'] as const;
@@ -46,8 +46,12 @@ export function rightOf(type: RunCommand['type'] | 'start' | 'resume' | 'fork'):
   return RIGHT_OF[type] ?? 'command';
 }
 
-export function mayCommand(caller: { role: Role }, type: Parameters<typeof rightOf>[0]): boolean {
-  return may(caller, rightOf(type));
+/** Whether the caller may submit the command. To decline the questions of a tool (`to`) is to answer them. */
+export function mayCommand(
+  caller: { role: Role },
+  { type, to }: { type: Parameters<typeof rightOf>[0]; to?: 'question' | 'result' | undefined },
+): boolean {
+  return may(caller, type === 'reject' && to === 'question' ? 'result' : rightOf(type));
 }
 
 /** Why a request is refused, for its sender. */

@@ -62,7 +62,7 @@ export type { ContentOutput } from '../protocol/content/read-content.ts';
 export type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 export type { Delta, NextAction } from '../protocol/effect.ts';
 export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../protocol/error.ts';
-export type { JournalEntry, RunEvent } from '../protocol/event.ts';
+export type { JournalEntry, Question, RunEvent } from '../protocol/event.ts';
 export type {
   AnswerContext,
   AnswerGuardrail,
@@ -158,7 +158,14 @@ export {
   type TrimOptions,
 } from '../text/trim-transcript.ts';
 export type { ApprovalRule } from '../tools/approval-rule.ts';
-export { type BackgroundReceipt, type ToolOptions, tool } from '../tools/tool.ts';
+export { type Ask, type AskOptions, Unanswered } from '../tools/ask.ts';
+export {
+  type BackgroundReceipt,
+  type ToolOptions,
+  type ToolPreparation,
+  type ToolRunContext,
+  tool,
+} from '../tools/tool.ts';
 export { Agent, createAgent, isAgent, type OpenOptions } from './agent.ts';
 export type { AgentOptions, CompactionOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';

@@ -85,6 +85,19 @@ async function ask(terminal: Questions, open: Open): Promise<Answer> {
         return { type: 'happened', output: await terminal.askJson('result (JSON): ') };
       return { type: 'failed', reason: await terminal.ask('reason for the model: ') };
     }
+    case 'question': {
+      const choice = await terminal.choose('[a]nswer  [d]ecline  [q]uit', ['answer', 'decline']);
+      if (choice === 'decline') {
+        const reason = await terminal.ask('reason for the model (optional): ');
+        return { type: 'reject', ...(reason !== '' && { reason }) };
+      }
+      const answers: Record<string, JsonValue> = {};
+      for (const { key, schema } of open.questions) {
+        const isText = schema.type === 'string';
+        answers[key] = isText ? await terminal.ask(`${key}: `) : await terminal.askJson(`${key} (JSON): `);
+      }
+      return { type: 'answers', answers };
+    }
     case 'result':
       return { type: 'result', output: await terminal.askJson('result (JSON), or [q]uit: ') };
     case 'pause': {

@@ -172,11 +172,20 @@ function abstractStatus(call: Call, { now }: Context): string {
   const kind = `${riskOf(call)}${answersOf(call)}`;
   const by = call.executedBy === 'client' ? 'client' : kind;
   const approvedBy = call.status === 'gated' ? call.approvedBy : undefined;
-  const duties = hasDuties(call) ? ` ${JSON.stringify([dutiesOf(call), approvedBy])}` : '';
+  const asked = asksOf(call, now);
+  const duties = asked + (hasDuties(call) ? ` ${JSON.stringify([dutiesOf(call), approvedBy])}` : '');
   if (call.status === 'ready' && call.attempt > 0) return `again ${kind}${duties}`;
   return call.status === 'gated'
     ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}${duties}`
     : `${call.status} ${by}${duties}`;
+}
+
+/** What the call asks, how often it has asked, and whether it has kept how far it has come. */
+function asksOf({ asked, asks = 0, kept }: Call, now: number): string {
+  const open = asked?.questions.map(
+    one => `${one.key} ${abstractExpiry(one, now)}${hasDuties(one) ? JSON.stringify(dutiesOf(one)) : ''}`,
+  );
+  return `${asks === 0 ? '' : ` asked ${asks} ${open?.join() ?? ''}`}${kept === undefined ? '' : ' kept'}`;
 }
 
 function abstractExpiry({ expiresAt }: Pick<Call, 'expiresAt'>, now: number): string {

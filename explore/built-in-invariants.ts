@@ -74,6 +74,20 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     return null;
   },
 
+  'a call that asks runs again once its questions are answered, declined or expired, and not before': ({
+    after,
+    reference,
+  }) => {
+    const wrong = after.context.calls.find(({ callId, status, asked }) => {
+      const open = find(reference, callId)?.asked?.questions ?? [];
+      return (status === 'asking') !== (asked !== undefined) || (status === 'asking' && open.length === 0);
+    });
+    return (
+      wrong &&
+      `${wrong.name} (${wrong.callId}) is ${wrong.status}, with ${wrong.asked?.questions.length ?? 0} questions`
+    );
+  },
+
   'a decision counts once: for an open call, with the digest that was seen, before it expires': ({
     before,
     event,
@@ -136,11 +150,15 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     return actual !== wanted && `expected the review to stand at ${wanted}, got ${actual}`;
   },
 
-  'an interrupted once call is reconciled or in doubt': ({ event, after, reference }) => {
+  'an interrupted once call is reconciled or in doubt, unless it has kept how far it came': ({
+    event,
+    after,
+    reference,
+  }) => {
     if (event?.type !== 'tool.interrupted') return null;
     const called = find(reference, event.callId);
     // To start work in the background again finds the run that does it.
-    if (called?.call.sideEffect !== 'once' || called.call.background === true) return null;
+    if (called?.call.sideEffect !== 'once' || called.call.background === true || called.kept) return null;
     const status = statusOf(after.context.calls, event.callId);
     return status !== (called.stage === 'reconciling' ? 'reconciling' : 'doubted') && `it is ${status}`;
   },
@@ -399,9 +417,14 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
         return (!waits('gated') || waits('doubted') || waits('ready')) && 'no call needs approval';
       case 'resting.awaitingReview':
         return (after.context.review === null || calls.length > 0) && 'no answer waits for a review';
+      case 'resting.awaitingAnswers':
+        return (!waits('asking') || waits('gated') || waits('doubted')) && 'no tool asks';
       case 'resting.awaitingResults':
         if (after.context.background.length > 0 && calls.length === 0) return null;
-        return (!waits('waiting') || waits('gated') || waits('doubted')) && 'no call waits for a result';
+        return (
+          (!waits('waiting') || waits('gated') || waits('doubted') || waits('asking')) &&
+          'no call waits for a result'
+        );
       default:
         return !paused && cancelling === null && 'neither a pause nor a cancellation was requested';
     }

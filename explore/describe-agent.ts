@@ -36,6 +36,8 @@ export type ExploredTool = {
   tags?: readonly string[];
   /** Its answer is the run's. */
   answers?: 'directly';
+  /** It may ask people before its calls begin. */
+  prepares?: true;
   /** Its work continues in the background. */
   background?: true;
   attempts: number;
@@ -178,6 +180,7 @@ function describeTool(
     isSubAgent: tool.subAgent !== undefined,
     ...omitUndefined({ tags: tool.tags }),
     ...(tool.answers === 'directly' && { answers: 'directly' as const }),
+    ...(tool.prepare !== undefined && { prepares: true as const }),
     ...(tool.background === true && { background: true as const }),
     attempts: sideEffect === 'once' ? 1 : retries + 1,
     approval: nameApproval(tool, answered),

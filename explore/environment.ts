@@ -38,6 +38,11 @@ export type Environment = {
   attempts(tool: string): number;
   /** Whether the outcome of the call may be unknown. */
   doubts(call: QualifiedCall): boolean;
+  /**
+   * How often the tool of a call may ask people: before the call begins (`prepare`), or after its start (`run`), where a
+   * `once` call keeps first how far it has come. Default: it does not ask.
+   */
+  asks?(call: QualifiedCall): { in: 'prepare' | 'run'; most: number; duties?: Duties } | null;
   /** Whether the call may wait for a sub-agent. */
   suspends(call: QualifiedCall): boolean;
   /** Whether people approve calls. Default: `true`. */
@@ -122,6 +127,7 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
     },
     attempts: name => tools.get(name)?.attempts ?? 1,
     doubts: ({ sideEffect, background }) => sideEffect === 'once' && background !== true,
+    asks: ({ name }) => (tools.get(name)?.prepares === true ? { in: 'prepare', most: 1 } : null),
     suspends: ({ name }) => tools.get(name)?.isSubAgent ?? false,
     sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
     people: asksForPeople(agent),
@@ -157,7 +163,7 @@ export function listKinds(agent: ExploredAgent): CallTemplate[] {
     const kind = JSON.stringify([
       ...[sideEffect === 'once' && reconcilable, sideEffect === 'once', executedBy],
       ...[gate, gate && expiresInMs !== undefined, tool?.isSubAgent, (tool?.attempts ?? 1) > 1],
-      ...[by, not, quorum, answers, call.background, agent.monitor?.symbolOf(call)],
+      ...[by, not, quorum, answers, call.background, tool?.prepares, agent.monitor?.symbolOf(call)],
     ]);
     if (!kinds.has(kind)) kinds.set(kind, call);
   }

@@ -14,6 +14,8 @@ import type { Environment, ReviewTemplate, Round } from './environment.ts';
 import { EXPLORED, exploredRequest } from './explored-request.ts';
 import {
   answering,
+  answeringQuestions,
+  asking,
   failing,
   makeTurn,
   STARTER,
@@ -216,6 +218,7 @@ function listToolReports(
   return [
     ...when(mayStart || (invalidEvents && !isRunning), starting(callId, attempt + 1)),
     ...when(environment.rules === true, ...listVerdicts(call, invalidEvents)),
+    ...listAsking(call, calls, now, environment),
     ...when(isActing && call.background !== true, ...outputs.map(output => settlingWith(callId, output))),
     ...when(isRunning && call.background === true && background.length < MOST_WORK, startingWork(callId)),
     ...when(isActing, ...listAnswers(call, settled)),
@@ -229,6 +232,62 @@ function listToolReports(
       childRunId: `child_${callId}`,
     }),
     ...when(isActing && late > now, { ...settled, at: late + 1 }),
+  ];
+}
+
+const QUESTION_MS = 60_000;
+
+/** One question, or two of which one expires, as no other does; a call whose preparation fails; what a call that runs may not ask. */
+function listAsking(
+  call: Call,
+  calls: readonly Call[],
+  now: number,
+  environment: Environment,
+): UntimedEvent[] {
+  const { callId, status, asks = 0, kept, sideEffect } = call;
+  const how = environment.asks?.(call) ?? null;
+  if (how === null) return when(environment.invalidEvents && status === 'settled', asking(callId));
+  const isPreparing = how.in === 'prepare' && status === 'queued';
+  const mayAsk = how.in === 'run' && status === 'running' && (sideEffect !== 'once' || kept !== undefined);
+  const expiresAt = now + 1 + QUESTION_MS;
+  const isOnly = calls.every(
+    ({ asked }) => asked?.questions.every(one => one.expiresAt === undefined) ?? true,
+  );
+  const canAsk = (isPreparing || mayAsk) && asks < how.most;
+  return [
+    ...when(canAsk, asking(callId, { asks, ...omitUndefined({ duties: how.duties }) })),
+    ...when(canAsk && isOnly, asking(callId, { asks, expiresAt })),
+    ...when(isPreparing, settling(callId, { output: 'not prepared', isError: true })),
+    ...when(how.in === 'run' && status === 'running' && kept === undefined, {
+      type: 'tool.kept',
+      callId,
+      state: 'so far',
+    }),
+  ];
+}
+
+/** All answers, one, a refusal, and what no one may answer: other questions, too late, and without the groups. */
+function listQuestionAnswers(
+  { now }: Context,
+  { callId, asked }: Call,
+  { invalidEvents }: Environment,
+): UntimedEvent[] {
+  if (asked === undefined) return [];
+  const all = answeringQuestions(callId, asked);
+  const { by: groups, expiresAt } = { ...asked.questions[0], ...asked.questions.at(-1) };
+  const declined = { type: 'declined', reason: 'no' } as const;
+  const [first] = asked.questions.map(({ key }) => key);
+  const only = (key: string) => ({ ...all, answers: { [key]: declined } });
+  const known = groups === undefined ? {} : { by: 'decider 1', groups };
+  const events: UntimedEvent[] = [
+    { ...all, ...known },
+    ...(first === undefined ? [] : [{ ...only(first), ...known }]),
+  ];
+  return [
+    ...events,
+    ...when(groups !== undefined, all, { ...all, by: 'decider 1' }),
+    ...when(invalidEvents, { ...all, digest: 'of something else' }, only('other'), { ...all, answers: {} }),
+    ...when(expiresAt !== undefined, { ...all, ...known, at: Math.max(expiresAt ?? 0, now + 1) }),
   ];
 }
 
@@ -411,6 +470,7 @@ function listDecisions(context: Context, call: Call, environment: Environment): 
   const ofChild = { ...omitUndefined({ childRunId }), spent: spentBelow(environment) };
   return [
     ...(status === 'gated' ? listApprovals(context, call, environment) : []),
+    ...(status === 'asking' ? listQuestionAnswers(context, call, environment) : []),
     ...when(status !== 'gated' && invalidEvents, approving(call)),
     ...when(isClients || invalidEvents, ...results.slice(0, isClients ? undefined : 1)),
     ...(isDoubted || invalidEvents
@@ -613,6 +673,8 @@ function listInvalidEvents(
     { type: 'tool.interrupted', callId },
     doubting(callId, 'stale'),
     { type: 'tool.suspended', callId, childRunId: 'child' },
+    { type: 'tool.kept', callId, state: 'stale' },
+    asking(callId),
     { type: 'timer.fired' },
     { type: 'answer.checked' },
     { type: 'answer.blocked', reason: 'stale' },
@@ -627,6 +689,7 @@ function listInvalidEvents(
     { type: 'review.decided', reviewId: 'unknown', digest: 'unknown', decision: { type: 'reject' } },
     receiving('unknown', 'stale'),
     { type: 'doubt.resolved', callId: 'unknown', resolution: { type: 'retry' } },
+    { type: 'question.answered', ...unknown, answers: { why: { type: 'given', value: 'stale' } } },
     { type: paused ? 'pause.requested' : 'run.unpaused' },
     ...when(cancelling !== null, { type: 'cancel.requested', deadline: cancelling?.deadline ?? 0 }),
     ...when(!ACTIVE.test(place), QUARANTINED),
@@ -635,7 +698,8 @@ function listInvalidEvents(
 
 /** Whether an event of the type may be valid in the state. A timer can only fire where one was started. */
 function belongs(type: UntimedEvent['type'], place: string): boolean {
-  if (type.startsWith('tool.') || type === 'call.judged') return place === 'executingTools';
+  if (type.startsWith('tool.') || type === 'call.judged' || type === 'question.asked')
+    return place === 'executingTools';
   if (type === 'items.judged') return /^(turn|compacting)/.test(place);
   if (type.startsWith('answer.') || type === 'review.requested') return place === 'finishing';
   if (type === 'transcript.compacted' || type === 'compaction.failed') return place === 'compacting';

@@ -1,5 +1,11 @@
-import type { Context } from '../machines/context.ts';
-import { type ChartEvent, type QualifiedCall, reportEventSchema } from '../protocol/event.ts';
+import type { Call, Context } from '../machines/context.ts';
+import {
+  type ChartEvent,
+  type Duties,
+  type QualifiedCall,
+  type Question,
+  reportEventSchema,
+} from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
@@ -76,6 +82,33 @@ export const failing = (
   startedAt: START,
   ...omitUndefined({ retryAt: change.retryAt }),
 });
+
+/** Returns the questions of a call, two of them with `second`, which expires. */
+export function asking(
+  callId: string,
+  { asks = 0, expiresAt, duties = {} }: { asks?: number; expiresAt?: number; duties?: Duties } = {},
+): UntimedOf<'question.asked'> {
+  const make = (key: string, more = {}): Question => ({
+    key,
+    message: `${key}?`,
+    schema: { type: 'string' },
+    digest: `digest of ${key}`,
+    ...more,
+  });
+  const first = make('why', duties);
+  const second = expiresAt === undefined ? [] : [make('how', { expiresAt })];
+  return { type: 'question.asked', callId, digest: `asked ${asks}`, questions: [first, ...second] };
+}
+
+/** Returns the answers to all open questions of a call. */
+export function answeringQuestions(
+  callId: string,
+  { digest, questions }: NonNullable<Call['asked']>,
+): UntimedOf<'question.answered'> {
+  const given = { type: 'given', value: 'because' } as const;
+  const answers = Object.fromEntries(questions.map(({ key }) => [key, given]));
+  return { type: 'question.answered', callId, digest, answers };
+}
 
 /** Returns the start of an attempt, counted from 1. */
 export const starting = (callId: string, attempt = 1): UntimedEvent => ({

@@ -4,7 +4,7 @@ import type { ChartState, Step } from '../machines/step.ts';
 import type { Limits, RunConfig } from '../protocol/config.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { Effect, NextAction, ServiceInput, ServiceName } from '../protocol/effect.ts';
-import type { ChartEvent, Duties, QualifiedCall, RunStarted, Spent } from '../protocol/event.ts';
+import type { ChartEvent, Duties, QualifiedCall, Question, RunStarted, Spent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
@@ -122,6 +122,10 @@ export type ReferenceCall = {
   /** Of a call that asks for certain people: who has approved it as it is. */
   approvals: readonly string[];
   starts: number;
+  /** What it asks and nobody has answered: the digest of all that was asked, and the open questions. */
+  asked?: { digest: string; questions: readonly Question[] };
+  /** Whether another attempt continues what an earlier one did. */
+  kept?: true;
   /** Whether it may be started: it was not started before, or is known not to have happened. */
   mayStart: boolean;
   /** The limit for which it was refused without running. */
@@ -367,6 +371,11 @@ export function findIntruder(event: ChartEvent, model: ReferenceModel): string |
     const isAnyones = review === null || event.decision.type === 'withdraw';
     return isAnyones || isFor(review.duties, event, model) ? null : nameOf(event);
   }
+  if (event.type === 'question.answered') {
+    const questions = find(model, event.callId)?.asked?.questions ?? [];
+    const given = questions.filter(({ key }) => key in event.answers);
+    return given.every(question => isFor(question, event, model)) ? null : nameOf(event);
+  }
   if (event.type !== 'approval.decided' && event.type !== 'doubt.resolved') return null;
   const call = find(model, event.callId)?.call;
   return call === undefined || isFor(call, event, model) ? null : nameOf(event);
@@ -398,7 +407,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       addSpent(model, event);
       if (from !== undefined) return followOutcome(model, event, from);
       if (model.config.onMessage !== 'supersede') return;
-      refuseCalls(model, ({ stage }) => stage === 'gated');
+      refuseCalls(model, ({ stage }) => stage === 'gated' || stage === 'asking');
       if (model.review !== null) note(model, '');
       model.review = null;
     },
@@ -437,6 +446,22 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       settle(model, event.callId, event);
     },
   },
+  'question.answered': {
+    isEnabled(event, model) {
+      const { callId, digest, at, answers } = event;
+      const entry = find(model, callId);
+      if (entry?.stage !== 'asking' || entry.asked?.digest !== digest) return false;
+      const open = new Map(entry.asked.questions.map(question => [question.key, question]));
+      const isOpen = (key: string) => {
+        const question = open.get(key);
+        if (question === undefined || (question.expiresAt !== undefined && at >= question.expiresAt))
+          return false;
+        return isFor(question, event, model);
+      };
+      return Object.keys(answers).length > 0 && Object.keys(answers).every(isOpen);
+    },
+    follow: (model, { callId, answers }) => closeQuestions(model, callId, ({ key }) => key in answers),
+  },
   'doubt.resolved': {
     isEnabled(event, model) {
       const entry = find(model, event.callId);
@@ -472,7 +497,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       const { callId, digest, call } = event;
       const entry = find(model, callId);
       if (entry !== undefined && !isFor(entry.call, event, model) && !isGivenBack(event, model)) return false;
-      const isOpen = entry?.stage === 'ready' || entry?.stage === 'gated';
+      const isOpen = entry?.stage === 'ready' || entry?.stage === 'gated' || entry?.stage === 'asking';
       return isOpen && entry.starts === 0 && entry.digest === digest && call.error === undefined;
     },
     /** It needs an approval again, unless a sticky rule gives it. */
@@ -590,6 +615,17 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       stop(model, event);
     },
   },
+  'question.asked': {
+    isEnabled: reportAbout('queued', 'running'),
+    follow(model, { at, callId, digest, questions }) {
+      endActivity(model, at);
+      change(model, callId, { stage: 'asking', asked: { digest, questions } });
+    },
+  },
+  'tool.kept': {
+    isEnabled: reportAbout('running'),
+    follow: (model, { callId }) => change(model, callId, { kept: true }),
+  },
   'tool.started': {
     isEnabled: reportAbout('queued', 'running', 'reconciling'),
     follow(model, { at, callId }) {
@@ -600,7 +636,10 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
   },
   'tool.settled': {
-    isEnabled: reportAbout('running', 'reconciling'),
+    isEnabled(event, model) {
+      const unbegun = event.isError ? (['queued'] as const) : [];
+      return reportAbout('running', 'reconciling', ...unbegun)(event, model);
+    },
     follow(model, event) {
       const { at, callId, isError } = event;
       const digest = find(model, callId)?.digest;
@@ -616,7 +655,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     follow(model, { at, callId }) {
       model.spending.activeSince = at;
       const call = find(model, callId)?.call;
-      if (call?.sideEffect !== 'once' || call.background)
+      if (call?.sideEffect !== 'once' || call.background || find(model, callId)?.kept)
         change(model, callId, { stage: 'queued', mayStart: true });
       else change(model, callId, { stage: call.reconcilable ? 'reconciling' : 'doubted' });
     },
@@ -646,6 +685,13 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
         model,
         ({ stage, call }) => stage === 'gated' && call.expiresAt !== undefined && call.expiresAt <= model.now,
       );
+      for (const { call, stage } of model.calls)
+        if (stage === 'asking')
+          closeQuestions(
+            model,
+            call.callId,
+            ({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt <= model.now,
+          );
       if (model.review !== null && model.review.expiresAt <= model.now) sendBack(model, '');
     },
   },
@@ -736,7 +782,8 @@ function isResting(value: ChartState['value']): boolean {
 }
 
 /** Whether an edit may drop the call: no batch or client has it, and it cannot have happened. */
-function isFree({ stage }: ReferenceCall): boolean {
+function isFree({ stage, starts }: ReferenceCall): boolean {
+  if (stage === 'asking') return starts === 0;
   return stage === 'ready' || stage === 'gated' || stage === 'settled';
 }
 
@@ -760,13 +807,30 @@ function change(model: ReferenceModel, callId: string, by: Partial<ReferenceCall
 function settle(model: ReferenceModel, callId: string, outcome: CallResult): void {
   const { output, isError, shown, blob, receipt } = outcome;
   const entry = find(model, callId);
-  const isBegun = entry?.stage !== 'gated' && entry?.stage !== 'ready' && entry?.stage !== 'queued';
+  const isBegun = entry !== undefined && (entry.starts > 0 || !isUnbegun(entry.stage));
   if (entry?.call.sideEffect === 'once' && entry.stage !== 'settled' && (isBegun || !isError)) {
     const { call, digest } = entry;
     model.deeds = [...model.deeds, { callId, name: call.name, digest, failed: isError, isPast: false }];
   }
   const result = { output, isError, ...omitUndefined({ shown, blob, receipt }) };
   change(model, callId, { stage: 'settled', result });
+}
+
+function isUnbegun(stage: CallStatus): boolean {
+  return stage === 'gated' || stage === 'ready' || stage === 'queued' || stage === 'asking';
+}
+
+/** Once none of its questions is open, the call may run. */
+function closeQuestions(
+  model: ReferenceModel,
+  callId: string,
+  isClosed: (question: Question) => boolean,
+): void {
+  const { asked } = find(model, callId) ?? {};
+  if (asked === undefined) return;
+  const questions = asked.questions.filter(question => !isClosed(question));
+  if (questions.length > 0) return change(model, callId, { asked: { ...asked, questions } });
+  change(model, callId, { stage: 'ready', mayStart: true });
 }
 
 function takeAnswer(
@@ -937,10 +1001,7 @@ function saysOf({ verdicts = [] }: Pick<QualifiedCall, 'verdicts'>, verdict: str
 function stop(model: ReferenceModel, judged: Pick<QualifiedCall, 'verdicts'>): void {
   if (saysOf(judged, 'stop').length === 0) return;
   model.isStopped = true;
-  refuseCalls(
-    model,
-    ({ stage, starts }) => (stage === 'gated' || stage === 'ready' || stage === 'queued') && starts === 0,
-  );
+  refuseCalls(model, ({ stage, starts }) => isUnbegun(stage) && starts === 0);
 }
 
 /** Whether the call would repeat what was done before a compaction: a person has to decide. */

@@ -15,7 +15,7 @@ import {
 } from './environment.ts';
 import { type Breach, type Explorer, type Steps, takeSteps, type Walk, type WalkPlace } from './explorer.ts';
 import { compacting, makeCallingTurn, receiving, receivingOutcome, startingWork } from './generate-events.ts';
-import { stamp, starting, type UntimedEvent } from './make-events.ts';
+import { answeringQuestions, stamp, starting, type UntimedEvent } from './make-events.ts';
 import type { UnfinishedWalks } from './report.ts';
 
 /** The invariant that a complete walk checks at its end. */
@@ -347,7 +347,7 @@ function* listAdvances({ state }: WalkPlace, environment: Environment): Generato
 }
 
 function answerTo(
-  { callId, name, digest, status, attempt, childRunId, background }: Call,
+  { callId, name, digest, status, attempt, childRunId, background, asked }: Call,
   environment: Environment,
 ): UntimedEvent | null {
   const [output = null] = environment.outputs(name);
@@ -360,6 +360,8 @@ function answerTo(
     case 'reconciling':
       if (background === true) return startingWork(callId);
       return { type: 'tool.settled', callId, output, isError: false };
+    case 'asking':
+      return asked === undefined ? null : answeringQuestions(callId, asked);
     case 'waiting':
       return { ...receiving(callId, output), ...omitUndefined({ childRunId }) };
     case 'doubted':

@@ -87,6 +87,7 @@ export const agentMachine = setup({
     canDecide: takesIt,
     canReview: takesIt,
     isWaitedFor: takesIt,
+    isAsked: takesIt,
     isInDoubt: takesIt,
     canEdit: takesIt,
     canEditTurn: takesIt,
@@ -137,6 +138,7 @@ export const agentMachine = setup({
     'message.received': { guard: 'isExpected', ...records },
     'approval.decided': { guard: 'canDecide', ...records },
     'result.received': { guard: 'isWaitedFor', ...records },
+    'question.answered': { guard: 'isAsked', ...records },
     'doubt.resolved': { guard: 'isInDoubt', ...records },
     'pause.requested': { guard: 'isRunning', ...records },
     'cancel.requested': { guard: 'isNotCancelling', ...records },
@@ -187,6 +189,7 @@ export const agentMachine = setup({
         leadsTo('backOff', 'backingOff'),
         leadsTo('interruptForApproval', 'resting.awaitingApproval'),
         leadsTo('awaitReview', 'resting.awaitingReview'),
+        leadsTo('awaitAnswers', 'resting.awaitingAnswers'),
         leadsTo('awaitResults', 'resting.awaitingResults'),
         leadsTo('resolveDoubt', 'resting.inDoubt'),
         leadsTo('pause', 'resting.paused'),
@@ -212,7 +215,9 @@ export const agentMachine = setup({
       invoke: { id: 'toolBatch', src: 'toolBatch', input: serviceInput },
       on: {
         'call.judged': { guard: 'isCurrent', ...records },
+        'question.asked': { guard: 'isCurrent', ...records },
         'tool.started': { guard: 'isCurrent', ...records },
+        'tool.kept': { guard: 'isCurrent', ...records },
         'tool.settled': { guard: 'isCurrent', ...records },
         'tool.interrupted': { guard: 'isCurrent', ...records },
         'tool.doubted': { guard: 'isCurrent', ...records },
@@ -243,7 +248,7 @@ export const agentMachine = setup({
       },
     },
     resting: {
-      description: 'Nothing runs until a command arrives or an approval expires.',
+      description: 'Nothing runs until a command arrives or what is open expires.',
       tags: 'rest',
       initial: 'awaitingApproval',
       entry: ['beginRest', 'startExpiryTimer'],
@@ -257,6 +262,7 @@ export const agentMachine = setup({
         'approval.decided': { guard: 'canDecide', ...decides },
         'review.decided': { guard: 'canReview', target: 'deciding', actions: ['takeBackText', 'record'] },
         'result.received': { guard: 'isWaitedFor', ...decides },
+        'question.answered': { guard: 'isAsked', ...decides },
         'doubt.resolved': { guard: 'isInDoubt', ...decides },
         'pause.requested': { guard: 'isRunning', ...decides },
         'cancel.requested': { guard: 'isNotCancelling', ...decides },
@@ -271,6 +277,7 @@ export const agentMachine = setup({
       states: {
         awaitingApproval: { description: 'A person must decide about a call.' },
         awaitingReview: { description: 'A person must decide about the answer.' },
+        awaitingAnswers: { description: 'A person must answer a tool.' },
         awaitingResults: { description: 'A client or a sub-agent runs a call.' },
         inDoubt: { description: 'The outcome of a call is unknown; a person must resolve it.' },
         paused: { description: 'Paused before the next action that spends.' },
@@ -354,10 +361,11 @@ function beginBackOff(context: Context): Context {
   return { ...context, generation: context.generation + 1, timer: until };
 }
 
-/** Sets a timer for the earliest expiry of an open approval or review, unless the run is being cancelled. */
+/** Sets a timer for the earliest expiry of an open approval, question or review, unless the run is being cancelled. */
 function beginRest(context: Context): Context {
   if (context.cancelling !== null) return { ...context, timer: null };
-  const due = [...callsWith(context, 'gated'), context.review]
+  const asked = callsWith(context, 'asking').flatMap(call => call.asked?.questions ?? []);
+  const due = [...callsWith(context, 'gated'), ...asked, context.review]
     .map(gate => gate?.expiresAt)
     .filter(expiresAt => expiresAt !== undefined);
   const timer = due.length === 0 ? null : Math.min(...due);

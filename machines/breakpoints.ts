@@ -65,6 +65,7 @@ export function spends(next: NextAction): boolean {
       return next.check;
     case 'interruptForApproval':
     case 'awaitReview':
+    case 'awaitAnswers':
     case 'awaitResults':
     case 'resolveDoubt':
     case 'backOff':

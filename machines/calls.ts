@@ -65,15 +65,24 @@ export function changeCall(context: Context, callId: string, change: Partial<Cal
 
 /** The call as its turn made it, or as it was edited: without what became of it. */
 export function qualifiedOf(call: Call): QualifiedCall {
-  const { status, attempt, key, edited, approvedBy, doubt, childRunId, forwards, result, ...qualified } =
-    call;
+  const { status, attempt, key, edited, approvedBy, doubt, childRunId, forwards, result, ...rest } = call;
+  const { asked, asks, answered, kept, ...qualified } = rest;
   return qualified;
+}
+
+/** The call with other facts, of which `change` leaves none but its own. */
+export function replaceCall(context: Context, before: Call, bare: Call, change: Partial<Call>): Context {
+  const calls = context.calls.map(one => (one === before ? bare : one));
+  return changeCall({ ...context, calls }, before.callId, change);
 }
 
 export function settleCall(context: Context, callId: string, result: CallResult): Context {
   const call = findCall(context, callId);
   const recorded = recordCall(recordDeed(context, call, result), call, result);
-  return closeRound(changeCall(recorded, callId, { status: 'settled', result }));
+  const settled = { status: 'settled', result } as const;
+  if (call?.asked === undefined) return closeRound(changeCall(recorded, callId, settled));
+  const { asked: _, ...bare } = call;
+  return closeRound(replaceCall(recorded, call, bare, settled));
 }
 
 /** Settles a call whose outcome is not known yet. */

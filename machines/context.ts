@@ -4,11 +4,13 @@ import type { NextAction } from '../protocol/effect.ts';
 import type {
   Duties,
   Failure,
+  GivenAnswer,
   HandedTo,
   HeldLimits,
   Ledger,
   People,
   QualifiedCall,
+  Question,
   RunStarted,
 } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
@@ -23,6 +25,7 @@ import { peopleIn } from './duties.ts';
  * The status of a call in the current round.
  * - `gated`: needs an approval; `ready`: may run in the next batch;
  * - `queued`, `running`, `reconciling`: in the current batch, unsettled;
+ * - `asking`: its tool asks people, and runs again once they have answered;
  * - `waiting`: for a client or a sub-agent; `doubted`: in doubt;
  * - `settled`: has its result.
  */
@@ -32,6 +35,7 @@ export type CallStatus =
   | 'queued'
   | 'running'
   | 'reconciling'
+  | 'asking'
   | 'waiting'
   | 'doubted'
   | 'settled';
@@ -45,6 +49,9 @@ export type CallResult = {
   receipt?: 'run' | 'client';
 };
 
+/** `expired`: there was no answer in time, and no fallback. */
+export type KeptAnswer = { question: string } & (GivenAnswer | { type: 'expired' });
+
 /** A call of the current round. */
 export type Call = QualifiedCall & {
   status: CallStatus;
@@ -57,6 +64,14 @@ export type Call = QualifiedCall & {
   /** Of a call with duties: who has approved it as it is. */
   approvedBy?: string[];
   doubt?: string;
+  /** What its tool asks and nobody has answered. */
+  asked?: { digest: string; questions: Question[] };
+  /** How often its tool has asked. */
+  asks?: number;
+  /** What became of its questions, by their keys; `question` is the digest of each. */
+  answered?: { [key: string]: KeptAnswer };
+  /** From where another attempt continues. */
+  kept?: JsonValue;
   childRunId?: string;
   /** Not made by the model: it hands new messages to the agent of this run, with which the conversation is. */
   forwards?: string;

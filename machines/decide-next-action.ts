@@ -52,7 +52,7 @@ function compactOnce({ failure, compaction }: Context): NextAction {
   return { type: 'compact', why: 'the run only compacts' };
 }
 
-/** In this order: run the permitted calls, ask to resolve doubts, ask for approvals, wait for results. */
+/** In this order: run the permitted calls, ask to resolve doubts, ask for approvals and answers, wait for results. */
 function withOpenCalls(context: Context): NextAction {
   const ready = callsWith(context, 'ready');
   if (context.batch > 0) {
@@ -76,6 +76,9 @@ function withOpenCalls(context: Context): NextAction {
       why: `${count(gated)} ${gated.length === 1 ? 'needs' : 'need'} a decision`,
     };
   }
+  const asking = callsWith(context, 'asking');
+  if (asking.length > 0)
+    return { type: 'awaitAnswers', calls: ids(asking), why: `${count(asking)} asked a question` };
   const waiting = callsWith(context, 'waiting');
   return { type: 'awaitResults', calls: ids(waiting), why: `waiting for results of ${count(waiting)}` };
 }

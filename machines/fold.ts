@@ -16,6 +16,7 @@ import {
   openRound,
   qualifiedOf,
   receiptOf,
+  replaceCall,
   resultOf,
   settleCall,
   stopperOf,
@@ -27,6 +28,7 @@ import { type Bar, countApproval, findBar, fitsGate, hasDuties, isApprovedBy, wi
 import { forwardMessages, takeAnswer } from './hand-off.ts';
 import { gateRepetition, recordBegun, recordItems, recordOutcome } from './ledger.ts';
 import { addSpent, addUsage, heldOf, limitsOf, modelOf } from './limits.ts';
+import { answerQuestions, askQuestions, canAnswer, expireQuestions, withoutQuestions } from './questions.ts';
 import {
   blockAnswer,
   canReview,
@@ -61,6 +63,7 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
       return takeAnswer(settled, context, event);
     },
   },
+  'question.answered': { takes: canAnswer, fold: answerQuestions },
   'doubt.resolved': {
     takes: (context, event) =>
       hasStatus('doubted')(context, event) && mayChange(context, event.callId, event),
@@ -111,12 +114,20 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   },
   'compaction.failed': { fold: failCompaction },
   'call.judged': { takes: canJudge, fold: judgeCall },
+  'question.asked': {
+    takes: hasStatus('queued', 'running'),
+    fold: (context, event) => askQuestions(endActivity(context, event.at), event),
+  },
   'tool.started': {
     takes: hasStatus('queued', 'running', 'reconciling'),
     fold: (context, { at, callId, attempt, key }) =>
       changeCall(beginActivity(context, at), callId, { status: 'running', attempt, key }),
   },
-  'tool.settled': { takes: hasStatus('running', 'reconciling'), fold: settleTool },
+  'tool.settled': { takes: canSettle, fold: settleTool },
+  'tool.kept': {
+    takes: hasStatus('running'),
+    fold: (context, { callId, state }) => changeCall(context, callId, { kept: state }),
+  },
   'tool.interrupted': {
     takes: hasStatus('running'),
     fold: (context, { at, callId }) => interruptTool({ ...context, activeSince: at }, callId),
@@ -156,6 +167,12 @@ function hasStatus(...statuses: readonly CallStatus[]) {
   };
 }
 
+/** Before its start, a call settles only with an error. */
+function canSettle(context: Context, event: Of<'tool.settled'>): boolean {
+  const status = findCall(context, event.callId)?.status;
+  return status === 'running' || status === 'reconciling' || (status === 'queued' && event.isError);
+}
+
 /** Whether the chart folds this event; the others are bookkeeping. `run.started` counts as bookkeeping here. */
 export function isOfChart(event: RunEvent): event is ChartEvent {
   return Object.hasOwn(FOLDED, event.type);
@@ -185,12 +202,18 @@ function receiveMessage(context: Context, event: Of<'message.received'>): Contex
   if (from !== undefined) return receiveOutcome(context, event, from);
   const received = { ...wroteIn(context, event), inbox: [...context.inbox, ...event.items] };
   if (context.config.onMessage === 'queue') return forwardMessages(received);
-  const refused = refuseCalls(
-    received,
+  const [unfinished, gated] = [
+    callsWith(received, 'asking').filter(wasStarted),
     callsWith(received, 'gated'),
-    'Not run: superseded by a new message.',
-  );
-  return forwardMessages(withdrawReview(refused));
+  ];
+  const unbegun = [...gated, ...callsWith(received, 'asking').filter(call => !wasStarted(call))];
+  const refused = refuseCalls(received, unbegun, 'Not run: superseded by a new message.');
+  const ended = refuseCalls(refused, unfinished, 'Not finished: superseded by a new message.');
+  return forwardMessages(withdrawReview(ended));
+}
+
+function wasStarted({ attempt }: Call): boolean {
+  return attempt > 0;
 }
 
 /** The run's own model reads the outcome, also while the conversation is with a sub-agent. */
@@ -316,18 +339,18 @@ function suspendTool(before: Context, event: Of<'tool.suspended'>): Context {
   return giveReceipt(begun, callId, receipt);
 }
 
-/** A call without a recorded outcome runs again with the same key, is reconciled, or becomes in doubt. */
+/** A call without a recorded outcome continues, runs again with the same key, is reconciled, or becomes in doubt. */
 function interruptTool(context: Context, callId: string): Context {
   const call = findCall(context, callId);
   if (call === undefined) return context;
-  if (call.sideEffect !== 'once' || call.background === true)
+  if (call.sideEffect !== 'once' || call.background === true || call.kept !== undefined)
     return changeCall(context, callId, { status: 'queued' });
   if (call.reconcilable) return changeCall(context, callId, { status: 'reconciling' });
   const doubt = 'The process that ran it stopped before its outcome was recorded.';
   return changeCall(context, callId, { status: 'doubted', doubt });
 }
 
-/** Ends the wait before a retry, or expires approvals. */
+/** Ends the wait before a retry, or expires approvals and questions. */
 function fireTimer(context: Context): Context {
   const waited =
     context.failure === null ? context : { ...context, failure: { ...context.failure, retryAt: null } };
@@ -335,7 +358,7 @@ function fireTimer(context: Context): Context {
     ({ expiresAt }) => expiresAt !== undefined && expiresAt <= waited.now,
   );
   return refuseCalls(
-    expireReview({ ...waited, timer: null }),
+    expireQuestions(expireReview({ ...waited, timer: null })),
     expired,
     'Not run: the approval expired without a decision.',
   );
@@ -466,8 +489,7 @@ function judgeCall(context: Context, event: Of<'call.judged'>): Context {
   if (enforced.every(({ verdict }) => verdict === 'ask')) {
     const gate = { status: 'gated', gate: true, ...duties, ...omitUndefined({ reason, expiresAt }) } as const;
     const { reason: _, expiresAt: __, ...bare } = withoutDuties(call);
-    const calls = context.calls.map(one => (one === call ? bare : one));
-    return changeCall({ ...context, calls }, callId, { ...gate, verdicts });
+    return replaceCall(context, call, bare, { ...gate, verdicts });
   }
   const judged = changeCall(context, callId, { verdicts });
   const counted = countOutcome(judged, call.digest, true);
@@ -517,8 +539,7 @@ function approveCall(
   const { reason: _, ...rest } = { ...withoutDuties(call), input, digest, readDigest: digest };
   const changed = { ...rest, ...duties };
   const repetition = digest === call.digest ? undefined : gateRepetition(context.ledger, changed);
-  const calls = context.calls.map(one => (one === call ? withoutDuties(one) : one));
-  const edited = changeCall({ ...context, calls }, call.callId, {
+  const edited = replaceCall(context, call, withoutDuties(call), {
     input,
     digest,
     ...duties,
@@ -672,7 +693,7 @@ function editTurn(before: Context, event: Of<'turn.edited'>): Context {
 
 /** Whether the call counted as a tool call, and has not run. */
 function wasCounted({ executedBy, status }: Call): boolean {
-  return executedBy === 'engine' && (status === 'ready' || status === 'gated');
+  return executedBy === 'engine' && (status === 'ready' || status === 'gated' || status === 'asking');
 }
 
 /**
@@ -696,11 +717,10 @@ function editCall(earlier: Context, event: Of<'call.edited'>): Context {
     toolDigest: ____,
     replaced,
     ...before
-  } = withoutDuties(known);
-  const calls = context.calls.map(one => (one.callId === callId ? before : one));
+  } = withoutDuties(withoutQuestions(known));
   const repetition = gateRepetition(context.ledger, call);
   const isGated = (call.gate && !isAllowed) || repetition !== undefined;
-  const changed = changeCall({ ...context, calls }, callId, {
+  const changed = replaceCall(context, known, before, {
     ...call,
     ...repetition,
     status: isGated ? 'gated' : ready,
@@ -767,9 +787,7 @@ export function canEdit(
   if (context.batch > 0 || findBarredEdit(context, event) !== undefined) return false;
   if (findReviewBar(context, event) !== null) return false;
   const digests = new Map(event.calls.map(({ callId, digest }) => [callId, digest]));
-  return context.calls.every(
-    ({ callId, status, digest }) => FREE.has(status) || digests.get(callId) === digest,
-  );
+  return context.calls.every(call => isFree(call) || digests.get(call.callId) === call.digest);
 }
 
 /** Whether the latest turn may be edited: it is complete, and none of its calls has started or waits elsewhere. */
@@ -784,7 +802,7 @@ export function canEditTurn(
   if (lastTurn.final && calls.length > 0) return false;
   if (findBarredEdit(context, event) !== undefined || findReviewBar(context, event) !== null) return false;
   if (context.calls.length === 0) return lastTurn.calls === 0;
-  return context.calls.every(({ status, attempt }) => FREE.has(status) && attempt === 0);
+  return context.calls.every(call => isFree(call) && call.attempt === 0);
 }
 
 /** Whether the call has not started, has the digest that the edit refers to, and can run as edited. */
@@ -798,9 +816,14 @@ export function canEditCall(
   if (!isWithdrawal && !mayChange(context, event.callId, event)) return false;
   const { callId, name, error } = event.call;
   if (callId !== call.callId || name !== call.name || error !== undefined) return false;
-  return (call.status === 'ready' || call.status === 'gated') && call.attempt === 0;
+  return isFree(call) && call.status !== 'settled' && call.attempt === 0;
 }
 
-const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued']);
+const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued', 'asking']);
+
+/** Whether people may take the call back: nothing runs it, and no outcome of it is awaited. */
+function isFree({ status, attempt }: Call): boolean {
+  return status === 'asking' ? attempt === 0 : FREE.has(status);
+}
 
 const FREE: ReadonlySet<CallStatus> = new Set(['ready', 'gated', 'settled']);

@@ -76,7 +76,7 @@ export function providerCalls(items: readonly Item[]): PastCall[] {
   );
 }
 
-const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued']);
+const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued', 'asking']);
 
 /** A call in doubt that is to run once more may have been done by its first attempt. */
 export function wasBegun({ status, attempt }: Pick<Call, 'status' | 'attempt'>): boolean {

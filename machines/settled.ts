@@ -8,6 +8,7 @@ import type {
   JsonOpenCall,
   Open,
   OpenCallKind,
+  OpenQuestion,
   OpenReview,
   RunView,
   Settled,
@@ -79,11 +80,14 @@ export function describeCancel(
   return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by }) };
 }
 
-export function partsOf(open: Open[]): Pick<In<'waiting'>, 'open' | 'approvals' | 'doubts' | 'reviews'> {
+type Parts = Pick<In<'waiting'>, 'open' | 'approvals' | 'doubts' | 'questions' | 'reviews'>;
+
+export function partsOf(open: Open[]): Parts {
   return {
     open,
     approvals: open.filter(one => one.kind === 'approval'),
     doubts: open.filter(one => one.kind === 'doubt'),
+    questions: open.filter(one => one.kind === 'question'),
     reviews: open.filter(one => one.kind === 'review'),
   };
 }
@@ -108,10 +112,33 @@ export function listOpen(context: Context): RunView['open'] {
 }
 
 /** Describes a call that waits for someone outside the run; `null` for any other. */
-export function describeOpen({ runId, people }: Context, call: Call): JsonOpenCall | null {
+export function describeOpen(context: Context, call: Call): JsonOpenCall | OpenQuestion | null {
+  const { runId, people } = context;
+  if (call.status === 'asking') return describeQuestions(context, call);
   const kind = OPEN_KINDS[call.status];
   if (kind === undefined || call.childRunId !== undefined) return null;
   return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId, people) };
+}
+
+function describeQuestions({ runId, people }: Context, call: Call): OpenQuestion | null {
+  const { callId, name, input, sideEffect, asked } = call;
+  const [first] = asked?.questions ?? [];
+  if (asked === undefined || first === undefined) return null;
+  const { digest, questions } = asked;
+  const isForSame = questions.every(({ by, not }) => by?.join() === first.by?.join() && not === first.not);
+  const { by, not } = isForSame ? first : {};
+  const expiries = questions.flatMap(({ expiresAt }) => expiresAt ?? []);
+  const expiresAt = expiries.length === 0 ? undefined : Math.min(...expiries);
+  const reason = questions.map(({ message }) => message).join('\n');
+  const facts = { kind: 'question', callId, runId, name, input, digest, sideEffect, reason } as const;
+  const duties = omitUndefined({ by, not, excluded: excludedBy(omitUndefined({ not }), people) });
+  return {
+    id: `question:${runId}:${callId}`,
+    ...facts,
+    ...duties,
+    ...omitUndefined({ expiresAt }),
+    questions,
+  };
 }
 
 /** The review that is open; nothing without one. */
@@ -126,7 +153,7 @@ export function describeReview({ runId, people, review, answer }: Context): Open
 
 export function openCallsOf(context: Context, kind: OpenCallKind): JsonOpenCall[] {
   const open = context.calls.flatMap(call => describeOpen(context, call) ?? []);
-  return open.filter(call => call.kind === kind);
+  return open.flatMap(call => (call.kind === kind ? [call] : []));
 }
 
 /** Returns the calls of the open round that have no result. */

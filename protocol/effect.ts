@@ -13,6 +13,8 @@ export type NextAction = { why: string } & (
   | { type: 'interruptForApproval'; calls: string[] }
   /** The answer waits for a person. */
   | { type: 'awaitReview' }
+  /** People must answer what tools ask. */
+  | { type: 'awaitAnswers'; calls: string[] }
   | { type: 'awaitResults'; calls: string[] }
   | { type: 'resolveDoubt'; calls: string[] }
   | { type: 'backOff'; until: number }

@@ -131,6 +131,35 @@ const qualifiedCallSchema = lazyObject(() => ({
 }));
 export type QualifiedCall = z.infer<typeof qualifiedCallSchema>;
 
+/**
+ * What a tool asks people about its call. `schema`: the JSON Schema of the answer. `url`: of a page where the answer is given
+ * instead; here it is only confirmed. `fallback`: the answer if there is none in time. `fault`: why the answer before does
+ * not fit. `digest`: of what is asked.
+ */
+const questionSchema = lazyObject(() => ({
+  key: text,
+  message: contentText,
+  schema: z.custom<JsonObject>(isJsonObject),
+  digest: text,
+  url: optionalContent,
+  by: duties.by,
+  not: duties.not,
+  /** ms since the epoch. */
+  expiresAt: z.exactOptional(z.number()),
+  fallback: z.exactOptional(contentJson),
+  fault: optionalContent,
+}));
+export type Question = z.infer<typeof questionSchema>;
+
+/** What became of a question: a value by its schema, or a refusal to answer. */
+const answerSchema = lazySchema(() =>
+  z.discriminatedUnion('type', [
+    z.object({ type: z.literal('given'), value: contentJson }),
+    z.object({ type: z.literal('declined'), reason: optionalContent }),
+  ]),
+);
+export type GivenAnswer = z.infer<typeof answerSchema>;
+
 const failureSchema = lazyObject(() => ({
   code: text,
   message: contentText,
@@ -345,6 +374,13 @@ export const inputEventSchema = lazyUnion(() => [
     answered: z.exactOptional(answeredSchema),
     by: optionalContent,
   }),
+  /** Answers to open questions of a call, by their keys. `digest`: of the questions, as they were asked. */
+  input('question.answered', {
+    callId: text,
+    digest: text,
+    answers: z.record(text, answerSchema),
+    ...decider,
+  }),
   input('doubt.resolved', {
     callId: text,
     resolution: z.discriminatedUnion('type', [
@@ -501,6 +537,12 @@ export const reportEventSchema = lazyUnion(() => [
     /** When the approval expires, in ms since the epoch. */
     expiresAt: z.exactOptional(z.number()),
   }),
+  /** The call ends for now: its function runs again once people have answered. `digest`: of the questions. */
+  report('question.asked', {
+    callId: text,
+    digest: text,
+    questions: z.array(questionSchema).check(z.minLength(1)),
+  }),
   /** Durable before the tool's function is called. */
   report('tool.started', { callId: text, attempt: z.int(), key: text }),
   report('tool.settled', {
@@ -514,6 +556,8 @@ export const reportEventSchema = lazyUnion(() => [
     /** The tool was not executed: the result is that of this entry of the run that was forked. */
     played: z.exactOptional(z.object({ runId: text, seq: z.int() })),
   }),
+  /** The call has come this far: another attempt continues from `state` and does nothing twice. */
+  report('tool.kept', { callId: text, state: contentJson }),
   /** A new process found the call started and without a result. */
   report('tool.interrupted', { callId: text }),
   /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */

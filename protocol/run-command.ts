@@ -68,15 +68,25 @@ export type ApproveOptions<Input = unknown> = CallOptions & {
   digest?: string;
   sticky?: boolean;
 };
-/** Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. */
-export type RejectOptions = CallOptions & { reason?: string; digest?: string; sticky?: boolean };
 /**
- * Options of `run.answer`. `output`: the call's result, JSON, or its error. `digest` as in `ApproveOptions`. `to`: refuse
- * an answer to a call that waits for a decision, and not for the result of a client's tool.
+ * Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. `to`: refuse to
+ * reject what is no question of a tool.
+ */
+export type RejectOptions = CallOptions & {
+  reason?: string;
+  digest?: string;
+  sticky?: boolean;
+  to?: 'question';
+};
+/**
+ * Options of `run.answer`. `output`: the call's result, JSON, or its error. `answers`: values for what its tool asks, by the
+ * keys of the questions; those without one stay open. `digest` as in `ApproveOptions`. `to`: refuse an answer to a call
+ * that waits for a decision, and not for an answer or the result of a client's tool.
  */
 export type AnswerOptions<Output = unknown> = CallOptions & { digest?: string; to?: 'result' } & (
     | { output: Output; isError?: false }
     | { output: unknown; isError: true }
+    | { answers: Readonly<Record<string, unknown>> }
   );
 /** `force`: retry even if an earlier attempt of the call may still act. */
 type Retry = { retry: true; force?: boolean };
@@ -128,8 +138,8 @@ export const COMMAND_MEMBERS: {
   readonly [Type in RunCommand['type']]: Omit<NamesOf<Extract<RunCommand, { type: Type }>>, 'type'>;
 } = {
   approve: { ...OF_CALL, input: true, answer: true, digest: true, sticky: true },
-  reject: { ...OF_CALL, reason: true, digest: true, sticky: true },
-  answer: { ...OF_CALL, output: true, isError: true, digest: true, to: true },
+  reject: { ...OF_CALL, reason: true, digest: true, sticky: true, to: true },
+  answer: { ...OF_CALL, output: true, answers: true, isError: true, digest: true, to: true },
   resolve: { ...OF_CALL, retry: true, force: true, happened: true, output: true, failed: true },
   send: { ...SENDER, message: true },
   'set-params': { ...SENDER, params: true },

@@ -1,5 +1,6 @@
 import type { Limits } from './config.ts';
 import type { NextAction } from './effect.ts';
+import type { Question } from './event.ts';
 import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
 import type { RunRecord } from './store.ts';
@@ -52,6 +53,15 @@ export interface OpenCall<
   readonly '~answer'?: Answer;
 }
 
+/** A call whose tool asks people. `by` and `not` are those of its questions, if all have the same. */
+export interface OpenQuestion extends CallFacts<string, JsonValue> {
+  /** As that of an open call. */
+  id: string;
+  kind: 'question';
+  /** What is not answered yet. The `digest` beside it is of all that was asked together. */
+  questions: Question[];
+}
+
 /** An answer that is given once people have approved it. */
 export interface OpenReview extends GateFacts {
   /** As that of an open call. */
@@ -76,11 +86,11 @@ export interface OpenPause {
  * What a run waits for from outside: its own calls and answer, and those of its sub-agents. A call that waits for a sub-agent's run
  * is none: what that run waits for is.
  */
-export type Open<Tools = AgentTool> = OpenCallOf<OpenCallKind, Tools> | OpenReview | OpenPause;
+export type Open<Tools = AgentTool> = OpenCallOf<OpenCallKind, Tools> | OpenQuestion | OpenReview | OpenPause;
 
 /** A call without a result, in whatever state it is. */
 export interface UnsettledCall<Name extends string = string, Input = unknown> extends CallFacts<Name, Input> {
-  status: 'gated' | 'ready' | 'queued' | 'running' | 'reconciling' | 'waiting' | 'doubted';
+  status: 'gated' | 'ready' | 'queued' | 'running' | 'reconciling' | 'asking' | 'waiting' | 'doubted';
   /** The sub-agent's run that provides the result. */
   waitsFor?: string;
 }
@@ -90,9 +100,9 @@ export type JsonCall = UnsettledCall<string, JsonValue>;
 export type JsonOpenCall = OpenCall<string, JsonValue>;
 
 /** What people and clients answer: everything that is open but a pause. */
-export type OpenItem = OpenCall | OpenReview;
+export type OpenItem = OpenCall | OpenQuestion | OpenReview;
 
-export type JsonOpenItem = JsonOpenCall | OpenReview;
+export type JsonOpenItem = JsonOpenCall | OpenQuestion | OpenReview;
 
 type OpenCallOf<Kind extends OpenCallKind, Tools> =
   Tools extends Tool<infer Name, infer Input, infer Output>
@@ -156,6 +166,7 @@ export interface WaitingRun<Tools = AgentTool> extends Spent {
   /** The parts of `open` of these kinds. */
   approvals: OpenCallOf<'approval', Tools>[];
   doubts: OpenCallOf<'doubt', Tools>[];
+  questions: OpenQuestion[];
   reviews: OpenReview[];
   results: ToolResultOf<Tools>[];
   paused: boolean;

@@ -1,4 +1,4 @@
-import type { Duties } from './event.ts';
+import type { Duties, GivenAnswer } from './event.ts';
 import type { Item } from './item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from './json.ts';
 import type { HistoryCall } from './rule.ts';
@@ -11,6 +11,25 @@ import type { ToolDefinition } from './turn.ts';
  * about it is durable, so a crash may leave no record of it: declare paid or metered reads as `idempotent`.
  */
 export type SideEffect = 'none' | 'idempotent' | 'once';
+
+/**
+ * A question to people about a call. `schema`: the JSON Schema of the answer. `url`: of a page where the answer is given
+ * instead. `fallback`: the answer if there is none in time. `fault`: asks again, and says why the answer before does not fit.
+ */
+export type AskedQuestion = {
+  key: string;
+  message: string;
+  schema: JsonObject;
+  url?: string;
+  by?: string | readonly string[];
+  not?: 'starter' | 'sender';
+  expiresInMs?: number;
+  fallback?: JsonValue;
+  fault?: string;
+};
+
+/** What became of a question. */
+export type QuestionAnswer = GivenAnswer | { type: 'expired' };
 
 /** What a tool's functions get besides the input. `RunContext` is the type of the run's context. */
 export type ToolCallContext<RunContext = unknown> = {
@@ -26,6 +45,18 @@ export type ToolCallContext<RunContext = unknown> = {
   trace?: { traceparent: string; tracestate?: string; baggage?: string };
   /** What `agent.start` was given for this run; `undefined` for an agent without a `runContext`. */
   runContext: RunContext;
+  /** What the tool's `prepare` returned. */
+  prepared?: unknown;
+  /**
+   * Returns what became of a question, if it is known. Else people are asked: the function ends, and runs again from its
+   * start once they have answered.
+   * @internal
+   */
+  askPeople?(question: AskedQuestion): Promise<QuestionAnswer>;
+  /** @internal What an earlier attempt passed to `keep`. */
+  kept?: JsonValue;
+  /** @internal Makes durable how far the call has come. Later attempts continue from there, and do nothing twice. */
+  keep?(state: JsonValue): Promise<void>;
   /** @internal The store of the run; absent in an actor of `agent.services()`. */
   store?: Store;
   /** Sends `data` to the run's observers; never journaled. */
@@ -184,6 +215,8 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
    * without a check of its answer.
    */
   pureApproval?(call: CallView<unknown>): unknown;
+  /** Runs before the call begins, and again whenever it has to. Has no side effects. What it returns is `prepared` in `run`. */
+  prepare?(input: unknown, context: ToolCallContext): unknown;
   run?(input: unknown, context: ToolCallContext): unknown;
   reconcile?(
     call: CallView<unknown>,

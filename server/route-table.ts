@@ -261,12 +261,16 @@ export const RUNS_ROUTES = {
     answer: { status: 201, description: 'The fork', json: runViewSchema },
   },
   ...forCommands((name, { summary, body }) => {
-    // Those of a list are checked one by one.
-    const right: readonly Right[] = name === 'commands' ? ['send', 'result', 'decide'] : [rightOf(name)];
-    return { summary, right, body, answer: runViewSchema };
+    // What a list has, and what is rejected, is checked with the command.
+    return { summary, right: rightsFor(name), body, answer: runViewSchema };
   }),
   ...STORY_ROUTES,
 } as const satisfies RouteTable;
+
+function rightsFor(name: Parameters<Parameters<typeof forCommands>[0]>[0]): readonly Right[] {
+  if (name === 'commands') return ['send', 'result', 'decide'];
+  return name === 'reject' ? ['result', 'decide'] : [rightOf(name)];
+}
 
 /** The routes below `/v1`. Their protocols validate what they take. */
 export const V1_ROUTES = {

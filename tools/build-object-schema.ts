@@ -16,8 +16,7 @@ type DescribedSchema = {
 /** The JSON Schema for the model: `given`, or the schema's own. `agent-invalid` if there is no object's. */
 export function buildObjectSchema(described: DescribedSchema): JsonObject {
   const { of } = described;
-  const built = described.given ?? convertSchema(described);
-  const { $schema: _dialect, ...objectSchema } = copySchema(of, built);
+  const objectSchema = buildSchema(described);
   if (objectSchema.type !== 'object') {
     throw new EngineError(
       'agent-invalid',
@@ -26,6 +25,13 @@ export function buildObjectSchema(described: DescribedSchema): JsonObject {
     );
   }
   return objectSchema;
+}
+
+/** The JSON Schema of any value: `given`, or the schema's own. Throws `agent-invalid` if it has none. */
+export function buildSchema(described: DescribedSchema): JsonObject {
+  const built = described.given ?? convertSchema(described);
+  const { $schema: _dialect, ...schema } = copySchema(described.of, built);
+  return schema;
 }
 
 function convertSchema({ of, option, schema }: DescribedSchema): unknown {

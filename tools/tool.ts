@@ -21,6 +21,7 @@ import {
   pureApproval,
   readsHistory,
 } from './approval-rule.ts';
+import { type Ask, makeAsk } from './ask.ts';
 import { buildObjectSchema } from './build-object-schema.ts';
 import { checkReconciliation } from './check-reconciliation.ts';
 import { checkToolSettings } from './check-tool-settings.ts';
@@ -36,6 +37,7 @@ export type ToolOptions<
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   Returned = In<Output> | Promise<In<Output>>,
   Name extends string = string,
+  Prepared = unknown,
 > = Repetition & {
   /** 1 to 64 letters, digits, `_` or `-`. */
   name: Name;
@@ -86,8 +88,25 @@ export type ToolOptions<
     call: CallView<Out<Input>, Out<Context>>,
     context: ToolCallContext<Out<Context>>,
   ) => Reconciliation<In<Output>> | Promise<Reconciliation<In<Output>>>;
+  /**
+   * Runs before the call begins, without side effects, and again whenever it has to: after each answer, and after a crash.
+   * It may ask people; what it returns is `prepared` in `run`.
+   */
+  prepare?: (call: ToolPreparation<Out<Input>, Out<Context>>) => Prepared | Promise<Prepared>;
   /** Runs the tool. Without it this is a client tool: each call waits for its result from the caller. */
-  run?: (input: Out<Input>, context: ToolCallContext<Out<Context>>) => Returned;
+  run?: (input: Out<Input>, context: ToolRunContext<Out<Context>, Prepared>) => Returned;
+};
+
+/** What `prepare` of a tool gets. */
+export type ToolPreparation<Input, RunContext> = { input: Input; ask: Ask } & Pick<
+  ToolCallContext<RunContext>,
+  'runContext' | 'signal' | 'callId' | 'runId'
+>;
+
+/** What `run` of a tool gets besides the input. `ask`: not for a `once` tool, which asks in `prepare`. */
+export type ToolRunContext<RunContext, Prepared> = Omit<ToolCallContext<RunContext>, 'prepared'> & {
+  ask: Ask;
+  prepared: Prepared;
 };
 
 /**
@@ -100,7 +119,7 @@ export type Repetition =
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
 const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
-  'name description input inputSchema strict output runContext approval sideEffect retries repeatable tags timeoutMs maxResultBytes deferred background reconcile run',
+  'name description input inputSchema strict output runContext approval sideEffect retries repeatable tags timeoutMs maxResultBytes deferred background reconcile prepare run',
 );
 
 /** A tool without a schema of its output, whose call waits for it. */
@@ -155,8 +174,9 @@ export function tool<
   const Returned extends AsReadonly<In<Output>>,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
+  Prepared = undefined,
 >(
-  options: ToolOptions<Input, Output, Context, Returned | Promise<Returned>, Name> & {
+  options: ToolOptions<Input, Output, Context, Returned | Promise<Returned>, Name, Prepared> & {
     output: Output;
     background?: false;
   },
@@ -166,23 +186,26 @@ export function tool<
   Returned = unknown,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
+  Prepared = undefined,
 >(
-  options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name> & PlainTool,
+  options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name, Prepared> & PlainTool,
 ): Tool<Name, In<Input>, AsResult<Awaited<Returned>>, In<Context>>;
 export function tool<
   Input extends StandardSchemaV1,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
+  Prepared = undefined,
 >(
-  options: ToolOptions<Input, StandardSchemaV1, Context, unknown, Name> & { background: true },
+  options: ToolOptions<Input, StandardSchemaV1, Context, unknown, Name, Prepared> & { background: true },
 ): Tool<Name, In<Input>, BackgroundReceipt, In<Context>>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
+  Prepared = undefined,
 >(
-  options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name>,
+  options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name, Prepared>,
 ): Tool<Name, In<Input>, AsResult<Out<Output>>, In<Context>> & TakesAnswer<Output>;
 export function tool<
   Input extends StandardSchemaV1,
@@ -190,7 +213,7 @@ export function tool<
   Context extends StandardSchemaV1,
 >(options: ToolOptions<Input, Output, Context>): Tool {
   refuseUnknownOptions(typeof options?.name === 'string' ? `tool "${options.name}"` : 'tool', options, NAMES);
-  const { name, input, output, runContext, run, reconcile, approval = false } = options;
+  const { name, input, output, runContext, prepare, run, reconcile, approval = false } = options;
   type Read<Given> = Omit<Given, 'runContext'> & { runContext: Out<Context> };
   const withContext = <Given extends { runContext: unknown }>(given: Given) => {
     if (runContext === undefined) return given as Read<Given>;
@@ -248,9 +271,17 @@ export function tool<
         applyApprovalRule(approval, { ...read, input: value as Out<Input> }, call),
       );
     },
+    ...(prepare && {
+      prepare: async (value: unknown, context: ToolCallContext) => {
+        const { runContext, signal, callId, runId } = await withContext(context);
+        const ask = makeAsk(name, context);
+        return await prepare({ input: value as Out<Input>, ask, runContext, signal, callId, runId });
+      },
+    }),
     ...(run && {
       run: async (value: unknown, context: ToolCallContext) => {
-        const returned = await run(value as Out<Input>, await withContext(context));
+        const { prepared, ...its } = await withContext(context);
+        const returned = await run(value as Out<Input>, { ...its, prepared, ask: makeAsk(name, context) });
         return output ? checkOutput(name, output, returned) : returned;
       },
     }),

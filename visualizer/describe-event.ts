@@ -62,6 +62,12 @@ function describeContent(event: RunEvent, format: EventFormat): string {
       return describeReview(event, format);
     case 'result.received':
       return `${event.isError ? 'error ' : ''}${value(event.output)}`;
+    case 'question.asked':
+      return event.questions.map(({ key, message }) => `${key}: ${short(message)}`).join('; ');
+    case 'question.answered':
+      return describeAnswers(event, format);
+    case 'tool.kept':
+      return '';
     case 'doubt.resolved':
       return describeResolution(event, format);
     case 'transcript.edited':
@@ -276,6 +282,15 @@ function describeReview({ decision }: Of<'review.decided'>, { shorten }: EventFo
     case 'withdraw':
       return "the original's approvals do not count";
   }
+}
+
+function describeAnswers({ answers }: Of<'question.answered'>, format: EventFormat): string {
+  const words = Object.entries(answers).map(([key, answer]) =>
+    answer.type === 'given'
+      ? `${key}: ${describeValue(answer.value, format)}`
+      : [`${key} declined`, answer.reason && format.shorten(answer.reason, SHORT)].filter(Boolean).join(': '),
+  );
+  return words.join('; ');
 }
 
 function describeResolution({ resolution }: Of<'doubt.resolved'>, format: EventFormat): string {

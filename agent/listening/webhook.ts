@@ -230,9 +230,15 @@ function describeOpen({ reason, ...open }: Open): JsonObject {
   const why = omitUndefined({ reason: reason?.slice(0, LONGEST_REASON) });
   if (open.kind === 'pause') return { ...open, ...why };
   if (open.kind === 'review') return describeReview(open, why);
-  const { input, '~answer': _, ...facts } = open;
-  const isLong = JSON.stringify(input).length > LONGEST_INPUT;
-  return { ...facts, ...why, ...(isLong ? { inputOmitted: true } : { input: toJson(input) }) };
+  const isLong = JSON.stringify(open.input).length > LONGEST_INPUT;
+  const shown = isLong ? { inputOmitted: true } : { input: toJson(open.input) };
+  if (open.kind === 'question') {
+    const { input: _, questions, ...facts } = open;
+    const isShort = JSON.stringify(questions).length <= LONGEST_INPUT;
+    return { ...facts, ...why, ...shown, ...(isShort ? { questions } : { questionsOmitted: true }) };
+  }
+  const { input: _, '~answer': __, ...facts } = open;
+  return { ...facts, ...why, ...shown };
 }
 
 function describeReview({ answer, output, reason: _, ...facts }: OpenReview, why: JsonObject): JsonObject {

@@ -25,6 +25,11 @@ export class CommandLines {
           `${this.of('approve', runId, callId, '--digest', digest)} [--answer TEXT]`,
           `${this.of('reject', runId, callId)} --reason TEXT`,
         ];
+      case 'question':
+        return [
+          `${this.of('answer', runId, callId, '--digest', digest)} --answers JSON`,
+          `${this.of('reject', runId, callId)} --reason TEXT`,
+        ];
       case 'result':
         return [`${this.of('answer', runId, callId)} --output JSON`];
       case 'doubt':

@@ -3,7 +3,7 @@ import type { Context } from '../../machines/context.ts';
 import { describeApprovals, describeDuties, hasDuties } from '../../machines/duties.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { OpenItem } from '../../protocol/run-view.ts';
+import type { OpenItem, OpenQuestion } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import type { CommandLines } from './command-lines.ts';
 import { describeUsage, formatDistance, formatValue, shortenCell } from './format.ts';
@@ -18,7 +18,8 @@ export function showOpen(output: Output, open: OpenItem, heading: string, now: n
   output.line(yellow(isReview ? 'the answer' : open.name), ` ${heading}`);
   fact(isReview ? 'review' : 'call', open.callId);
   if (!isReview) fact('side effect', open.sideEffect);
-  if (open.reason !== undefined) fact('reason', open.reason);
+  if (open.kind === 'question') showQuestions(open, fact);
+  else if (open.reason !== undefined) fact('reason', open.reason);
   if (open.kind !== 'result' && hasDuties(open)) fact('needs', describeDuties(open));
   if (open.approvedBy !== undefined) fact('so far', describeApprovals(open));
   if (open.expiresAt !== undefined) {
@@ -30,10 +31,19 @@ export function showOpen(output: Output, open: OpenItem, heading: string, now: n
   for (const line of formatValue(value, '    ')) output.line(line);
 }
 
+function showQuestions({ questions }: OpenQuestion, fact: (label: string, text: string) => void): void {
+  for (const { key, message, schema, url, fault } of questions) {
+    fact('question', `${key}: ${message}`);
+    if (fault !== undefined) fact('', fault);
+    fact('', url ?? JSON.stringify(schema));
+  }
+}
+
 export const HEADINGS = {
   approval: 'waits for approval',
   result: 'waits for its result',
   doubt: 'is in doubt: it may or may not have happened',
+  question: 'asks',
   review: 'waits for a review',
 } as const;
 

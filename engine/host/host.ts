@@ -3,7 +3,7 @@ export type FaultPoint = `${FaultStep}.${'before' | 'after'}`;
 
 type FaultStep =
   | ('create' | 'append' | 'claim' | 'renew' | 'release' | 'input' | 'report' | 'effect')
-  | ('model' | 'compaction' | 'tool' | 'reconcile' | 'snapshot' | 'blob');
+  | ('model' | 'compaction' | 'prepare' | 'tool' | 'reconcile' | 'snapshot' | 'blob');
 
 /** Injected time, ids and randomness. `systemHost` is the default; it works in browsers too. */
 export interface Host {

@@ -219,7 +219,7 @@ export async function countFollowedRuns(store: Store): Promise<Record<RunStatus,
 
 /** Returns how many calls and answers wait for a person or a client, without those that wait for the run of a sub-agent. */
 export async function countWaits(store: Store): Promise<Record<OpenItem['kind'], number>> {
-  const counts = { approval: 0, result: 0, doubt: 0, review: 0 };
+  const counts = { approval: 0, result: 0, doubt: 0, question: 0, review: 0 };
   let seen = 0;
   for await (const { waitsFor } of listAll(store, { status: 'waiting', onDamaged: () => {} })) {
     for (const { type, runId } of waitsFor ?? []) if (runId === undefined) counts[type] += 1;

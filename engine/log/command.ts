@@ -1,6 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
-import { dutiesOf, hasDuties } from '../../machines/duties.ts';
+import { dutiesOf, findBar, hasDuties } from '../../machines/duties.ts';
 import { describeCancel } from '../../machines/settled.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import { digestCall } from '../../protocol/content/digest.ts';
@@ -15,7 +15,7 @@ import {
   type RunStarted,
 } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
+import { isJsonObject, type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import {
   type CallCommand,
@@ -26,6 +26,7 @@ import {
   type RunCommand,
   senderOf,
 } from '../../protocol/run-command.ts';
+import { createJsonCheck } from '../../protocol/schemas/check-json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../host/host.ts';
@@ -49,8 +50,11 @@ export type MakeCommand = (state: ChartState) => Command;
 export async function makeDecision(
   command: Exclude<CallCommand, { type: 'edit-call' }>,
   call: Call | undefined,
-  connectTools: ConnectTools,
-  judge: JudgeEdit,
+  {
+    connectTools,
+    judge,
+    people,
+  }: { connectTools: ConnectTools; judge: JudgeEdit; people: Context['people'] },
 ): Promise<Command | Refusal> {
   const { callId } = command;
   const decider = deciderOf(command);
@@ -58,6 +62,8 @@ export async function makeDecision(
     const resolution = await makeResolution(command, call, connectTools);
     return 'accepted' in resolution ? resolution : { type: 'doubt.resolved', callId, resolution, ...decider };
   }
+  if ('answers' in command || (command.type === 'reject' && call?.status === 'asking'))
+    return await makeAnswers(command, call, people);
   const digest = command.digest ?? call?.digest ?? '';
   const decided = { type: 'approval.decided', callId, digest, ...decider } as const;
   switch (command.type) {
@@ -73,7 +79,12 @@ export async function makeDecision(
       return { ...decided, decision: { type: 'approve', ...edit }, ...omitUndefined({ sticky }) };
     }
     case 'reject': {
-      const { reason, sticky } = command;
+      const { reason, sticky, to } = command;
+      if (to === 'question')
+        return refuse(
+          'not-allowed',
+          `Call ${callId} asks nothing, and you may not decide it. It waits for someone who may.`,
+        );
       const decision = { type: 'reject', ...omitUndefined({ reason }) } as const;
       return { ...decided, decision, ...omitUndefined({ sticky }) };
     }
@@ -93,6 +104,51 @@ export async function makeDecision(
       return { ...decided, decision: { type: 'answer', output: json, ...(isError && { isError }) } };
     }
   }
+}
+
+/** The largest answers of one command, in bytes of their JSON. */
+const LARGEST_ANSWERS_BYTES = 1_000_000;
+
+/** Answers to what the tool of a call asks. To reject declines each question that this person may answer. */
+async function makeAnswers(
+  command: Extract<CallCommand, { type: 'reject' } | { answers: object }>,
+  call: Call | undefined,
+  people: Context['people'],
+): Promise<Command | Refusal> {
+  const { callId } = command;
+  const { digest = '', questions = [] } = call?.asked ?? {};
+  const answered = {
+    type: 'question.answered',
+    callId,
+    digest: command.digest ?? digest,
+    ...deciderOf(command),
+  } as const;
+  if (command.type === 'reject') {
+    const { reason, sticky } = command;
+    if (sticky === true)
+      return refuse('input-invalid', `Call ${callId} asks a question: to decline it applies to no others.`);
+    const own = questions.filter(question => findBar(question, people, answered) === null);
+    const declined = { type: 'declined', ...omitUndefined({ reason }) } as const;
+    const keys = (own.length === 0 ? questions : own).map(({ key }) => key);
+    return { ...answered, answers: Object.fromEntries(keys.map(key => [key, declined])) };
+  }
+  const read = readJson(command.answers);
+  if ('accepted' in read) return read;
+  const given = isJsonObject(read.json) ? Object.entries(read.json) : [];
+  if (given.length === 0 || !fitsBytes(JSON.stringify(read.json), LARGEST_ANSWERS_BYTES))
+    return refuse(
+      'input-invalid',
+      `Expected "answers" to be an object with a value for each key, of at most ${LARGEST_ANSWERS_BYTES} bytes.`,
+    );
+  for (const [key, value] of given) {
+    const question = questions.find(one => one.key === key);
+    if (question === undefined) continue;
+    const { problems } = await createJsonCheck(question.schema)(value);
+    if (problems.length > 0)
+      return refuse('input-invalid', `The answer to "${key}" is not valid: ${problems.join(', ')}.`);
+  }
+  const answers = given.map(([key, value]) => [key, { type: 'given', value }] as const);
+  return { ...answered, answers: Object.fromEntries(answers) };
 }
 
 async function makeResolution(resolution: Resolution, call: Call | undefined, connectTools: ConnectTools) {
@@ -166,6 +222,14 @@ export function repeatCommand(event: CommandInput): RunCommand {
         return { type: 'reject', callId, ...omitUndefined({ reason: decision.reason }), ...sender };
       const answer = decision.type === 'approve' ? decision.text : undefined;
       return { type: 'approve', callId, ...omitUndefined({ answer }), ...sender };
+    }
+    case 'question.answered': {
+      const { callId } = event;
+      const all = Object.entries(event.answers);
+      const given = all.flatMap(([key, its]) => (its.type === 'given' ? [[key, its.value] as const] : []));
+      if (given.length > 0) return { type: 'answer', callId, answers: Object.fromEntries(given), ...sender };
+      const reason = all.flatMap(([, its]) => (its.type === 'declined' ? (its.reason ?? []) : []))[0];
+      return { type: 'reject', callId, ...omitUndefined({ reason }), ...sender };
     }
     case 'result.received': {
       const { callId, output, isError } = event;
@@ -321,6 +385,10 @@ export function findFault(event: ChartEvent): Refusal | null {
 
 /** The reason for a rejection or a failure, which the model reads; empty without one. */
 function reasonOf(event: ChartEvent): string {
+  if (event.type === 'question.answered')
+    return Object.values(event.answers)
+      .map(answer => (answer.type === 'declined' ? (answer.reason ?? '') : ''))
+      .join('');
   if (event.type !== 'approval.decided' && event.type !== 'review.decided')
     return event.type === 'doubt.resolved' && event.resolution.type === 'failed'
       ? event.resolution.reason

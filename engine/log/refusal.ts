@@ -1,7 +1,8 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
-import { type Decidable, describeBar, describeDuties, findBar } from '../../machines/duties.ts';
+import { describeBar, describeDuties, findBar } from '../../machines/duties.ts';
 import { findBarredEdit, findDutyFault } from '../../machines/fold.ts';
+import { findAnswerFault } from '../../machines/questions.ts';
 import { findReviewBar, findReviewFault } from '../../machines/review.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { type ChartState, next } from '../../machines/step.ts';
@@ -10,6 +11,7 @@ import {
   type ChartEvent,
   type CommandEvent,
   callsOf,
+  type Duties,
   type JournalEntry,
   type People,
 } from '../../protocol/event.ts';
@@ -203,7 +205,9 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   if (call !== undefined && isAboutOther(event, call))
     return refuse(
       'wrong-digest',
-      `Call ${callId} is not the one that was reviewed: its digest is ${call.digest}. Review it and decide again.`,
+      call.asked === undefined
+        ? `Call ${callId} is not the one that was reviewed: its digest is ${call.digest}. Review it and decide again.`
+        : `Call ${callId} asks something else now: its digest is ${call.asked.digest}. Read it and answer again.`,
     );
   // The decision came after the time, even if the timer had not fired yet.
   const hasExpired = recorded.some(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt <= event.at);
@@ -245,6 +249,7 @@ function explainBar(context: Context, call: Call, event: CallEvent): Refusal | n
       );
     return refuseBarred(context, call, event);
   }
+  if (event.type === 'question.answered') return explainAnswer(context, call, event);
   if (event.type !== 'doubt.resolved' && event.type !== 'call.edited') return null;
   const isOpen =
     event.type === 'doubt.resolved'
@@ -253,13 +258,36 @@ function explainBar(context: Context, call: Call, event: CallEvent): Refusal | n
   return isOpen && findBar(call, context.people, event) !== null ? refuseBarred(context, call, event) : null;
 }
 
+/** Why the first answer that does not count is refused; `null` if the questions are not open as they were answered. */
+function explainAnswer(
+  context: Context,
+  call: Call,
+  event: Extract<ChartEvent, { type: 'question.answered' }>,
+): Refusal | null {
+  if (call.status !== 'asking' || call.asked?.digest !== event.digest) return null;
+  const { callId, asked, answered = {} } = call;
+  for (const key of Object.keys(event.answers)) {
+    const fault = findAnswerFault(context, call, event, key);
+    if (fault === null) continue;
+    const question = asked.questions.find(one => one.key === key);
+    if (question !== undefined && fault !== 'expired')
+      return refuseGate(`Question "${key}" of call ${callId}`, question, context.people, event);
+    if (fault === 'expired') return refuse('expired', `Question "${key}" of call ${callId} has expired.`);
+    if (Object.hasOwn(answered, key))
+      return refuse('already-decided', `Question "${key}" of call ${callId} was already answered.`);
+    const open = asked.questions.map(one => `"${one.key}"`).join(', ');
+    return refuse('input-invalid', `Call ${callId} asks no question "${key}". It asks ${open}.`);
+  }
+  return null;
+}
+
 function refuseBarred({ people }: Context, call: Call, decider: Decider): Refusal {
   return refuseGate(`Call ${call.callId}`, call, people, decider);
 }
 
 type Decider = { by?: string; groups?: string[] };
 
-function refuseGate(what: string, gate: Decidable, people: People, decider: Decider): Refusal {
+function refuseGate(what: string, gate: Duties, people: People, decider: Decider): Refusal {
   const bar = findBar(gate, people, decider);
   const why = bar === null ? '' : describeBar(bar, decider.by ?? '');
   return refuse(
@@ -269,14 +297,16 @@ function refuseGate(what: string, gate: Decidable, people: People, decider: Deci
   );
 }
 
-function isAboutOther(event: CallEvent, { status, digest }: Call): boolean {
+function isAboutOther(event: CallEvent, { status, digest, asked }: Call): boolean {
   if (event.type === 'call.edited')
     return digest !== event.digest && (status === 'gated' || status === 'ready');
+  if (event.type === 'question.answered') return status === 'asking' && asked?.digest !== event.digest;
   return event.type === 'approval.decided' && status === 'gated' && digest !== event.digest;
 }
 
 const ADVICE: Partial<Record<CallStatus, string>> = {
   gated: 'Approve, reject or answer it.',
+  asking: 'Answer what its tool asks, or decline to.',
   waiting: 'Answer it with its result.',
   doubted: 'Resolve the doubt.',
 };
@@ -287,6 +317,8 @@ function findDecision(journal: readonly JournalEntry[], { type, callId }: CallEv
     if (!('callId' in event) || event.callId !== callId) continue;
     if (type === 'doubt.resolved') {
       if (event.type === 'doubt.resolved') return { ...event, what: 'resolved' };
+    } else if (type === 'question.answered') {
+      if (event.type === 'question.answered') return { ...event, what: 'answered' };
     } else if (event.type === 'result.received') return { ...event, what: 'answered' };
     else if (event.type === 'approval.decided') return { ...event, what: PAST_TENSE[event.decision.type] };
   }

@@ -12,13 +12,13 @@ type CallRoute = 'own' | RunHandle | Refusal;
 
 const APPLIES_TO: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
   approve: ['gated'],
-  reject: ['gated'],
-  answer: ['gated', 'waiting'],
+  reject: ['gated', 'asking'],
+  answer: ['gated', 'asking', 'waiting'],
   resolve: ['doubted'],
-  'edit-call': ['ready', 'gated'],
+  'edit-call': ['ready', 'gated', 'asking'],
 };
 
-const DECISIONS = ['approval.decided', 'result.received', 'doubt.resolved'];
+const DECISIONS = ['approval.decided', 'question.answered', 'result.received', 'doubt.resolved'];
 
 /**
  * Finds the run that a command belongs to.

@@ -15,7 +15,7 @@ import {
   type RunCommand,
   type YieldOptions,
 } from '../../protocol/run-command.ts';
-import type { OpenCall, OpenReview } from '../../protocol/run-view.ts';
+import type { OpenCall, OpenQuestion, OpenReview } from '../../protocol/run-view.ts';
 import { settingsSchema } from '../../protocol/turn.ts';
 import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
@@ -100,12 +100,12 @@ function refuse(of: string, given: unknown, known: object): void {
 }
 
 /**
- * The call or review that a decision is about: its id, or itself, as in `settled.open`. With a call, the types of `input` and `output`
+ * The call, questions or review that a decision is about: its id, or itself, as in `settled.open`. With a call, the types of `input` and `output`
  * are those of its tool, or of its tools if it can be of several, and the decision names the run and digest.
  */
-export type CallReference = string | OpenCall | OpenReview;
+export type CallReference = string | OpenCall | OpenQuestion | OpenReview;
 
-export type InputOf<Call extends CallReference> = Call extends OpenReview
+export type InputOf<Call extends CallReference> = Call extends OpenReview | OpenQuestion
   ? never
   : Call extends OpenCall<string, infer Input>
     ? Input

@@ -7,9 +7,9 @@ import { readContent, textOfParts } from '../../protocol/content/read-content.ts
 import { EngineError, InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { HeldLimits, Spent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import type { PastCall } from '../../protocol/rule.ts';
-import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
+import type { AskedQuestion, QuestionAnswer, Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { Rule } from '../../rules/rule.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
@@ -31,6 +31,7 @@ import {
   shareLimits,
   spentBy,
 } from '../sub-agents/sub-agent-runs.ts';
+import { digestQuestions, MOST_ASKS, Questions } from './ask-people.ts';
 import { type CallJudge, combineRulings, findRulings } from './judge-calls.ts';
 import { serverDigest } from './qualify-calls.ts';
 import { readOutput } from './read-output.ts';
@@ -93,6 +94,8 @@ export function becameOnce({ sideEffect, background }: Call, tool: Tool | undefi
  * B8 The run of a sub-agent survives this process: it is cancelled only with its parent, and given up with its parent.
  * B9 The rules judge a call right before its first attempt, after all that has happened since its turn made it.
  * B10 A background call is settled once its child run exists: that run does the work, also after this process.
+ * B11 A tool prepares before `tool.started`, so nothing has happened while it asks. Only a call that may run again, or that
+ *    has kept how far it came, asks after its start.
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
@@ -105,7 +108,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
       if (run.isPlayed) await run.play();
       else if (!isUnbegun(call))
         scope.report(
-          becameOnce(call, tools.get(call.name))
+          becameOnce(call, tools.get(call.name)) && call.kept === undefined
             ? { type: 'tool.doubted', callId, reason: ONCE_NOW }
             : { type: 'tool.interrupted', callId },
         );
@@ -130,12 +133,14 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
       return undefined;
     };
     const work = async () => {
-      for (let call = takeNext(); call !== undefined; call = takeNext()) {
+      for (let next = takeNext(); next !== undefined; next = takeNext()) {
+        const call = next;
         started.add(call.callId);
         const run = new CallRun(scope, call, tools.get(call.name), parts);
         try {
-          if (!(await isAllowed(scope, call, { tools, rules: parts.rules, loadPast }))) continue;
-          await (call.status === 'reconciling' ? run.recover() : run.execute());
+          const mayBegin = () => isAllowed(scope, call, { tools, rules: parts.rules, loadPast });
+          if (!(await mayBegin())) continue;
+          await (call.status === 'reconciling' ? run.recover(mayBegin) : run.execute(mayBegin));
         } catch (error) {
           if (!isThrown(error, Stopped)) throw error;
         }
@@ -185,7 +190,11 @@ type Outcome =
   /** The run of a sub-agent may exist in another store. */
   | { type: 'unknown'; reason: string }
   /** A limit of the run leaves nothing for that of a sub-agent, so none was started. */
-  | { type: 'refused'; reason: string };
+  | { type: 'refused'; reason: string }
+  /** The function asks people, and has ended. */
+  | { type: 'asks'; questions: Questions };
+
+type Asks = Extract<Outcome, { type: 'asks' }>;
 
 /** `lost`: it is unknown whether the side effect happened; unless `returned`, the function may still be running. */
 type Ended =
@@ -205,6 +214,7 @@ class CallRun {
   #attempt: number;
   /** A note for the model about the parts of the input that could not be checked. */
   #unchecked: string | undefined;
+  #prepared: unknown;
 
   constructor(scope: ServiceScope, call: Call, tool: Tool | undefined, parts: ToolBatchParts) {
     const { runId, turn } = scope.context();
@@ -216,11 +226,12 @@ class CallRun {
     this.#attempt = call.attempt;
   }
 
-  async execute(): Promise<void> {
+  /** `mayBegin`: asks the rules again, for a tool that has prepared. */
+  async execute(mayBegin: () => Promise<boolean>): Promise<void> {
     if (this.isPlayed) return await this.play();
     const tool = this.#tool;
-    const { name, input, attempt, doubt, toolDigest } = this.#call;
-    const wasInterrupted = attempt > 0 && doubt === undefined;
+    const { name, input, attempt, doubt, kept, toolDigest } = this.#call;
+    const wasInterrupted = attempt > 0 && doubt === undefined && kept === undefined;
     if (wasInterrupted && becameOnce(this.#call, tool)) {
       this.#reportStart();
       return this.#doubt(ONCE_NOW);
@@ -233,6 +244,8 @@ class CallRun {
     if (!validation.valid)
       return await this.#settleInvalid(`The arguments are not valid: ${validation.message}`);
     this.#unchecked = validation.unchecked;
+    if (tool.prepare !== undefined && !((await this.#prepare(tool, validation.value)) && (await mayBegin())))
+      return;
     for (let failures = 0; ; failures += 1) {
       const outcome = await this.#attemptOnce(tool, validation.value);
       if (this.#scope.stop.isStopped) return await this.#keepEvidence(outcome);
@@ -249,6 +262,8 @@ class CallRun {
           return this.#doubt(outcome.reason);
         case 'refused':
           return await this.#fail(`Not run: ${outcome.reason}`);
+        case 'asks':
+          return await this.#ask(outcome.questions);
         default:
       }
       const { type, reason } = outcome;
@@ -263,9 +278,9 @@ class CallRun {
   }
 
   /** Asks the tool whether the call happened, and runs it only if it did not and can no longer happen. */
-  async recover(): Promise<void> {
+  async recover(mayBegin: () => Promise<boolean>): Promise<void> {
     if (this.isPlayed) return await this.play();
-    await this.#reconcile(`${INTERRUPTED}.`, () => this.execute());
+    await this.#reconcile(`${INTERRUPTED}.`, () => this.execute(mayBegin));
   }
 
   /** Whether the call has to be played and not executed: the run plays results, and no person decided to retry it. */
@@ -321,6 +336,46 @@ class CallRun {
     const { callId, attempt } = this.#call;
     if (this.#isRunningHere) return `attempt ${this.#attempt} still runs in this process`;
     return attempt === 0 ? null : await this.#scope.findLiveAttempt({ callId, attempt });
+  }
+
+  /** Whether the tool is prepared; if not, the call asks, has its result, or is given up. */
+  async #prepare(tool: Tool, input: unknown): Promise<boolean> {
+    const { host, stop } = this.#scope;
+    const questions = new Questions(this.#call, () => host.now());
+    const timeout = new AbortController();
+    const context = this.#toolContext(AbortSignal.any([stop.signal, timeout.signal]), questions);
+    host.reach?.('prepare.before');
+    const preparing = this.#endOf(tool, context.signal, () => tool.prepare?.(input, context));
+    const { timeoutMs } = tool;
+    const ended = timeoutMs === undefined ? await preparing : await endWithin(preparing, host, timeoutMs);
+    host.reach?.('prepare.after');
+    if (stop.isStopped) return false;
+    if (questions.open.length > 0) {
+      await this.#ask(questions);
+      return false;
+    }
+    if (ended?.type === 'returned') {
+      this.#prepared = ended.output;
+      return true;
+    }
+    const reason = `The tool was not prepared within ${timeoutMs} ms.`;
+    if (ended === null) timeout.abort(new Error(reason));
+    await this.#refuse(ended?.reason ?? reason);
+    return false;
+  }
+
+  async #ask({ open: questions }: Questions): Promise<void> {
+    const { callId } = this.#call;
+    if ((this.#call.asks ?? 0) >= MOST_ASKS)
+      return await this.#refuse(`The tool has asked ${MOST_ASKS} times, the maximum for one call.`);
+    const digest = digestQuestions(questions);
+    this.#scope.report({ type: 'question.asked', callId, digest, questions: [...questions] });
+  }
+
+  /** The call fails. One that has not begun has no start. */
+  async #refuse(reason: string): Promise<void> {
+    if (this.#is('running')) return await this.#fail(reason);
+    await this.#fail(`${this.#call.attempt > 0 ? 'Not run again' : 'Not run'}: ${reason}`);
   }
 
   /** Settles a call that cannot run. The chart requires a reported start before a result. */
@@ -382,25 +437,30 @@ class CallRun {
     return { type: 'lost', reason, returned: ended !== null };
   }
 
-  #callTool(tool: Tool, input: unknown, signal: AbortSignal): Promise<Ended> {
+  #callTool(tool: Tool, input: unknown, signal: AbortSignal): Promise<Ended | Asks> {
     const { callId } = this.#call;
     const { runId } = this.#scope.context();
-    const context = this.#toolContext(signal);
-    const call = async (): Promise<Ended> => {
-      try {
-        const running = { runId, callId, tool: tool.name };
-        return { type: 'returned', output: await withinCall(running, () => tool.run?.(input, context)) };
-      } catch (error) {
-        const reason = messageOf(error);
-        if (isThrown(error, InDoubt)) return { type: 'lost', reason, returned: true };
-        return signal.aborted
-          ? { type: 'lost', reason: `The call was aborted: ${reason}`, returned: true }
-          : { type: 'threw', reason };
-      }
-    };
-    const called = call();
+    const questions = new Questions(this.#call, () => this.#scope.host.now());
+    const context = this.#toolContext(signal, questions);
+    const called = this.#endOf(tool, signal, () => tool.run?.(input, context)).then(ended =>
+      questions.open.length > 0 && !signal.aborted ? ({ type: 'asks', questions } as const) : ended,
+    );
     trackCall(runId, callId, called);
     return called;
+  }
+
+  async #endOf(tool: Tool, signal: AbortSignal, work: () => unknown): Promise<Ended> {
+    const { callId } = this.#call;
+    const { runId } = this.#scope.context();
+    try {
+      return { type: 'returned', output: await withinCall({ runId, callId, tool: tool.name }, work) };
+    } catch (error) {
+      const reason = messageOf(error);
+      if (isThrown(error, InDoubt)) return { type: 'lost', reason, returned: true };
+      return signal.aborted
+        ? { type: 'lost', reason: `The call was aborted: ${reason}`, returned: true }
+        : { type: 'threw', reason };
+    }
   }
 
   async #askChild(input: unknown): Promise<Outcome> {
@@ -482,12 +542,37 @@ class CallRun {
     return { input: pairedItems(sees.filter?.(seen) ?? seen), ...handed };
   }
 
-  #toolContext(signal: AbortSignal): ToolCallContext {
+  #toolContext(signal: AbortSignal, questions?: Questions): ToolCallContext {
     const { callId } = this.#call;
     const { runId, runContext } = this.#scope.context();
     const progress = (data: JsonValue) => this.#scope.publish({ type: 'tool.progress', callId, data });
     const about = { key: this.#key, callId, runId, attempt: this.#attempt, runContext };
-    return { signal, ...about, progress, ...omitUndefined({ store: this.#scope.store }) };
+    const { store } = this.#scope;
+    const kept = findCall(this.#scope.context(), callId)?.kept;
+    return {
+      signal,
+      ...about,
+      progress,
+      prepared: this.#prepared,
+      ...(questions && { askPeople: question => this.#askPeople(questions, question) }),
+      keep: state => this.#keep(state),
+      ...omitUndefined({ store, kept }),
+    };
+  }
+
+  async #askPeople(questions: Questions, question: AskedQuestion): Promise<QuestionAnswer> {
+    const { callId, background } = this.#call;
+    const hasBegun = this.#is('running') && background !== true;
+    if (hasBegun && this.#isOnce && findCall(this.#scope.context(), callId)?.kept === undefined)
+      throw new Error(
+        `"${this.#call.name}" has begun and must not run twice, so it cannot ask now. Ask in its \`prepare\`.`,
+      );
+    return await questions.ask(question);
+  }
+
+  async #keep(state: JsonValue): Promise<void> {
+    this.#scope.report({ type: 'tool.kept', callId: this.#call.callId, state: toBoundedJson(state) });
+    await this.#scope.durable();
   }
 
   async #settle(output: unknown): Promise<void> {

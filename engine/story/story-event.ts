@@ -7,6 +7,7 @@ import type {
   FailedRun,
   FinishedRun,
   JsonOpenCall,
+  OpenQuestion,
   OpenReview,
   RunView,
 } from '../../protocol/run-view.ts';
@@ -115,7 +116,7 @@ export type StoryEvent = { runId: string } /**
    */
   | ({ type: 'answer.taken'; callId: string; agent: string; text: string } & FromEntry)
   /** The call needs someone outside the run, now or again. */
-  | ({ type: 'call.asked'; open: JsonOpenCall } & FromEntry)
+  | ({ type: 'call.asked'; open: JsonOpenCall | OpenQuestion } & FromEntry)
   /** `input`: the call was approved with another input. `sticky`: the decision also applies to later calls of the tool. */
   | ({
       type: 'call.decided';

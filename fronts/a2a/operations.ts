@@ -7,13 +7,14 @@ import type { Agent } from '../../agent/agent.ts';
 import { endOn } from '../../engine/events/stoppable.ts';
 import { readStory } from '../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
+import type { Question } from '../../protocol/event.ts';
 import type { Item, Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { readThreadId } from '../../protocol/listing/label.ts';
 import { isOutcome, textOf } from '../../protocol/message.ts';
 import { ANSWER_EXAMPLES, answerCommand } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import type { FinishedRun, OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { FinishedRun, OpenItem, OpenQuestion, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import { MOST_LISTED, type RunRecord, type RunStatus } from '../../protocol/store.ts';
 import { ApiError } from '../../server/error-envelope.ts';
 import { findThread } from '../../server/runs/find-thread.ts';
@@ -98,7 +99,7 @@ export class Operations {
 
   /** Cancels the run and waits until it has ended. Throws `not-cancelable` for an ended run. */
   async cancel(taskId: string): Promise<Task> {
-    this.#assertMay('cancel');
+    this.#assertMay({ type: 'cancel' });
     return await whileHeld(this.#hold(taskId), async hold => {
       const by = omitUndefined({ as: personOf(this.#caller) });
       const result = await hold.run.cancel({ reason: 'cancelled by the A2A client', ...by });
@@ -122,7 +123,7 @@ export class Operations {
   async #accept(request: SendRequest): Promise<Hold> {
     const { message } = request;
     if (message.taskId !== '') return await this.#continue(message);
-    this.#assertMay('start');
+    this.#assertMay({ type: 'start' });
     const id = message.contextId === '' ? this.#runs.host.newId('thread') : message.contextId;
     const { labels } = await findThread(this.#agent, id, this.#caller);
     return await this.#runs.begin(this.#agent, [readItem(message.parts)], this.#caller, {
@@ -145,7 +146,7 @@ export class Operations {
         );
       const open = openCallsFor(run.id, settled);
       const commands = readCommands(parts, open);
-      for (const { type } of commands) this.#assertMay(type);
+      for (const command of commands) this.#assertMay(command);
       for (const command of commands) {
         const result = await run.submit([signCommand(command, this.#caller)]);
         if (!result.accepted)
@@ -162,8 +163,8 @@ export class Operations {
     }
   }
 
-  #assertMay(type: RunCommand['type'] | 'start'): void {
-    if (!mayCommand(this.#caller, type)) throw new ApiError('forbidden', describeRole(this.#caller));
+  #assertMay(command: Parameters<typeof mayCommand>[1]): void {
+    if (!mayCommand(this.#caller, command)) throw new ApiError('forbidden', describeRole(this.#caller));
   }
 
   /** The run of a task of this agent; resumes it if no process drives it. Throws `run-unknown`. */
@@ -346,6 +347,7 @@ function readPart({ text, data, raw, url, filename, mediaType }: GivenPart): Ite
 const decisionSchema = z.object({
   callId: z.exactOptional(z.string()),
   approved: z.exactOptional(z.boolean()),
+  answers: z.exactOptional(z.record(z.string(), z.json())),
   input: z.exactOptional(z.json()),
   answer: z.exactOptional(z.json()),
   reason: z.exactOptional(z.string()),
@@ -357,9 +359,9 @@ const decisionSchema = z.object({
 });
 type Decision = z.infer<typeof decisionSchema>;
 
-const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
+const DECISIONS = ['approved', 'answers', 'output', 'happened', 'failed', 'retry'] as const;
 
-/** With one open call, a text answers a client tool, and `approve` and `reject` decide an approval or a review. Throws `invalid-params`. */
+/** With one open call, a text answers a client tool or a question, and `approve` and `reject` decide an approval or a review. Throws `invalid-params`. */
 function readCommands(parts: readonly GivenPart[], open: OpenCalls): RunCommand[] {
   const read = parts.map(part => ({ part, found: readDecision(part, open) }));
   const decisions = read.flatMap(({ found }) => found);
@@ -368,7 +370,7 @@ function readCommands(parts: readonly GivenPart[], open: OpenCalls): RunCommand[
   if (others.length === 0) return commands;
   const [only] = open.values();
   if (commands.length === 0 && only !== undefined && open.size === 1) {
-    const decision = decisionOfText(others, only.kind);
+    const decision = decisionOfText(others, only);
     if (decision !== null) return [decide(decision, open)];
   }
   return [...commands, { type: 'send', message: [readItem(others)] }];
@@ -393,13 +395,21 @@ function readDecision({ data }: GivenPart, open: OpenCalls): Decision[] {
   return [decision.data];
 }
 
-function decisionOfText(parts: readonly GivenPart[], kind: OpenItem['kind']): Decision | null {
+function decisionOfText(parts: readonly GivenPart[], open: OpenItem): Decision | null {
   const text = parts.map(part => part.text ?? '').join('\n');
   if (parts.some(part => part.text === undefined)) return null;
+  const { kind } = open;
   if (kind === 'result') return { output: text };
+  if (open.kind === 'question') return answerInText(open, text);
   const word = text.trim().toLowerCase();
   if ((kind !== 'approval' && kind !== 'review') || (word !== 'approve' && word !== 'reject')) return null;
   return { approved: word === 'approve' };
+}
+
+/** A text answers the only question, if that takes a text. */
+function answerInText({ questions: [question, second] }: OpenQuestion, text: string): Decision | null {
+  if (question?.schema.type !== 'string' || second !== undefined) return null;
+  return { answers: { [question.key]: text } };
 }
 
 function decide({ callId, ...answer }: Decision, open: OpenCalls): RunCommand {
@@ -500,6 +510,7 @@ const NEEDS: Readonly<Record<OpenItem['kind'], string>> = {
   approval: 'Needs approval',
   result: 'Needs a result',
   doubt: 'May have happened',
+  question: 'Asks',
   review: 'Needs a review',
 };
 
@@ -511,12 +522,17 @@ function describeOpen([callId, open]: [string, OpenItem]): JsonObject {
     ...(open.kind === 'review'
       ? { answer: open.answer, ...omitUndefined({ output: open.output }) }
       : { tool: open.name, input: toJson(open.input) }),
+    ...(open.kind === 'question' && { questions: open.questions.map(describeQuestion) }),
     ...omitUndefined({
       reason,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
     }),
     answers: ANSWER_EXAMPLES[kind].map(answer => ({ callId, ...answer })),
   };
+}
+
+function describeQuestion({ key, message, schema, url, fault }: Question): JsonObject {
+  return { key, message, schema, ...omitUndefined({ url, fault }) };
 }
 
 function artifactsOf({ settled, transcript }: RunImage): Artifact[] {

@@ -157,7 +157,7 @@ class Endpoint {
     const refused = before === undefined ? [] : await this.#command(before, input, [], caller);
     if (before !== undefined)
       earlier.push(...(await this.#past.messagesOf(agent, { runId: before.id, seq: before.durable.seq })));
-    if (!mayCommand(caller, 'start')) throw forbidden(caller);
+    if (!mayCommand(caller, { type: 'start' })) throw forbidden(caller);
     const { runContext, begin = beginFreely } = this.#options;
     const start = {
       labels: thread.labels,
@@ -192,7 +192,7 @@ class Endpoint {
       given.push({ id: callId, command: commandFor(open, answer) });
     }
     if (items.length > 0) given.push({ id: '', command: { type: 'send', message: items } });
-    if (!given.every(({ command }) => mayCommand(caller, command.type))) throw forbidden(caller);
+    if (!given.every(({ command }) => mayCommand(caller, command))) throw forbidden(caller);
     const own = given.map(({ id, command }) => ({ id, command: signCommand(command, caller) }));
     return [...refused, ...(await submit(run, own))];
   }

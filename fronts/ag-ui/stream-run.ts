@@ -18,7 +18,7 @@ import {
   commandFor,
   type OpenReference,
 } from '../../protocol/open/answer.ts';
-import { ANSWER_SCHEMAS, readAnswer } from '../../protocol/open/answer-form.ts';
+import { ANSWER_SCHEMAS, answerSchemaOf, readAnswer } from '../../protocol/open/answer-form.ts';
 import type { Open, OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
@@ -37,19 +37,20 @@ import type {
 import { StoryWriter } from './write-story.ts';
 
 type Kind = Open['kind'];
-const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'review', 'pause'];
+const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'question', 'review', 'pause'];
 
-/** The answers' schemas. AG-UI calls the input of an approval `editedArgs`. */
+/** The answer's schema. AG-UI calls the input of an approval `editedArgs`. */
 const { approved, input, ...others } = ANSWER_SCHEMAS.approval.properties;
-const SCHEMAS: Readonly<Record<Kind, JsonObject>> = {
-  ...ANSWER_SCHEMAS,
-  approval: { ...ANSWER_SCHEMAS.approval, properties: { approved, editedArgs: input, ...others } },
-};
+function schemaOf(open: Open): JsonObject {
+  if (open.kind !== 'approval') return answerSchemaOf(open);
+  return { ...ANSWER_SCHEMAS.approval, properties: { approved, editedArgs: input, ...others } };
+}
 
 const REASONS: Readonly<Record<Kind, string>> = {
   approval: 'tool_call',
   result: 'input_required',
   doubt: 'agentchart:in_doubt',
+  question: 'input_required',
   review: 'agentchart:review',
   pause: 'agentchart:paused',
 };
@@ -69,7 +70,7 @@ function interruptsOf(
       id: idOf('pause', runId),
       reason: REASONS.pause,
       message: pause?.reason ?? 'The run is paused. Continue?',
-      responseSchema: SCHEMAS.pause,
+      responseSchema: ANSWER_SCHEMAS.pause,
     },
   ];
 }
@@ -82,7 +83,7 @@ function interruptOf(open: OpenItem, ownId: string): Interrupt {
     reason: REASONS[kind],
     message: messageOf(open),
     ...(open.kind !== 'review' && { toolCallId: callIdFor(ownId, open) }),
-    responseSchema: SCHEMAS[kind],
+    responseSchema: schemaOf(open),
     metadata: { agentchart: { runId, ...factsOf(open), digest, ...omitUndefined({ reason }) } },
     ...omitUndefined({
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
@@ -94,7 +95,8 @@ function interruptOf(open: OpenItem, ownId: string): Interrupt {
 function factsOf(open: OpenItem) {
   if (open.kind === 'review') return { answer: open.answer, ...omitUndefined({ output: open.output }) };
   const { name, input, sideEffect } = open;
-  return { name, input, sideEffect };
+  const questions = open.kind === 'question' ? open.questions : undefined;
+  return { name, input, sideEffect, ...omitUndefined({ questions }) };
 }
 
 function messageOf(open: OpenItem): string {
@@ -106,6 +108,8 @@ function messageOf(open: OpenItem): string {
       return `${open.name} needs a result from you.${why}`;
     case 'doubt':
       return `It is unknown whether ${open.name} happened.${why}`;
+    case 'question':
+      return open.questions.map(({ message }) => message).join('\n');
     case 'review':
       return `Give this answer?${why}`;
   }
@@ -146,7 +150,7 @@ export function resumeCommandOf({
   const given: JsonObject = isJsonObject(payload) ? payload : {};
   const answer = readAnswer(open.kind, formOf(open.kind, given, payload));
   if (answer === null) return null;
-  const isBound = open.kind === 'approval' || open.kind === 'review';
+  const isBound = open.kind === 'approval' || open.kind === 'question' || open.kind === 'review';
   const digest = isBound && typeof given.digest === 'string' ? given.digest : undefined;
   return commandFor({ ...open, ...omitUndefined({ digest }) }, answer);
 }
@@ -156,6 +160,7 @@ const CANCELLED: Readonly<Record<Kind, Answer | null>> = {
   approval: { type: 'reject' },
   result: { type: 'result', output: 'Cancelled by the user.', isError: true },
   doubt: null,
+  question: { type: 'reject' },
   review: null,
   pause: null,
 };

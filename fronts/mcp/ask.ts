@@ -4,9 +4,10 @@ import { listOpen } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { EngineError } from '../../protocol/error.ts';
+import type { Question } from '../../protocol/event.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { Person } from '../../protocol/run-command.ts';
-import type { OpenItem, Settled } from '../../protocol/run-view.ts';
+import type { OpenItem, OpenQuestion, Settled } from '../../protocol/run-view.ts';
 import { type Hold, settledNow, unlessAborted } from '../../server/runs/run-registry.ts';
 import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
@@ -51,6 +52,8 @@ function formFor(call: OpenItem, agent: string, fault: string | undefined): Form
         properties: { output: { type: 'string', title: 'Result', description: 'Text, or JSON.' } },
         required: ['output'],
       });
+    case 'question':
+      return form(`${again}${agent} asks, to call ${asked}`, fieldsOf(call));
     case 'doubt':
       return form(`${again}It is unknown whether this call of ${agent} took effect: ${asked}. Did it?`, {
         properties: {
@@ -65,6 +68,45 @@ function formFor(call: OpenItem, agent: string, fault: string | undefined): Form
         required: ['outcome'],
       });
   }
+}
+
+/** A field for each question: as its schema has it if forms have such fields, or else JSON. */
+function fieldsOf({ questions }: OpenQuestion): Pick<Form['requestedSchema'], 'properties' | 'required'> {
+  const fields = questions.map(question => [question.key, fieldOf(question)] as const);
+  return { properties: Object.fromEntries(fields), required: questions.map(({ key }) => key) };
+}
+
+function fieldOf({ key, message, schema, fault }: Question): Form['requestedSchema']['properties'][string] {
+  const words = [message, fault].filter(part => part !== undefined).join(' ');
+  const field = primitiveSchema.safeParse(schema);
+  if (field.success) return { title: key, description: words, ...field.data };
+  return { type: 'string', title: key, description: `${words} (JSON)` };
+}
+
+/** What a form can have as a field. */
+const primitiveSchema = z.union([
+  z.object({
+    type: z.literal('string'),
+    enum: z.exactOptional(z.array(z.string())),
+    minLength: z.exactOptional(z.number()),
+    maxLength: z.exactOptional(z.number()),
+  }),
+  z.object({
+    type: z.enum(['number', 'integer']),
+    minimum: z.exactOptional(z.number()),
+    maximum: z.exactOptional(z.number()),
+  }),
+  z.object({ type: z.literal('boolean') }),
+]);
+
+function readAnswers({ questions }: OpenQuestion, content: Reply['content']): Answer {
+  const given = questions.flatMap(({ key, schema }) => {
+    const value = content?.[key];
+    if (value === undefined) return [];
+    const isField = typeof value !== 'string' || primitiveSchema.safeParse(schema).success;
+    return [[key, isField ? value : readOutput(value)] as const];
+  });
+  return { type: 'answers', answers: Object.fromEntries(given) };
 }
 
 function form(message: string, schema: Pick<Form['requestedSchema'], 'properties' | 'required'>): Form {
@@ -168,6 +210,10 @@ function readReply(open: OpenItem, { action, content }: Reply): Answer | { fault
     if (action === 'decline') return { type: 'reject', reason: DECLINED };
     const edit = readEdit(content?.input, open.input);
     return 'fault' in edit ? edit : { type: 'approve', ...edit };
+  }
+  if (kind === 'question') {
+    if (action === 'decline') return { type: 'reject', reason: DECLINED };
+    return readAnswers(open, content);
   }
   if (kind === 'result') {
     if (action === 'decline')

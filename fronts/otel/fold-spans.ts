@@ -366,6 +366,7 @@ const WAITS: Readonly<Record<Open['kind'], { waitsFor: string; place: string }>>
   approval: { waitsFor: 'approval', place: 'gated' },
   result: { waitsFor: 'result', place: 'waiting' },
   doubt: { waitsFor: 'resolution', place: 'doubted' },
+  question: { waitsFor: 'answer', place: 'asking' },
   review: { waitsFor: 'review', place: 'reviewed' },
   pause: { waitsFor: 'unpause', place: 'paused' },
 };

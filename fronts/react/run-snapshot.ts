@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../protocol/json.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import type { OpenCall, OpenReview, UnsettledCall } from '../../protocol/run-view.ts';
+import type { OpenCall, OpenQuestion, OpenReview, UnsettledCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 
 /** Options of `remoteRun` and `useRun`. */
@@ -33,8 +33,8 @@ export type RunSnapshot<RunContext = unknown> = {
   context: RunContext | null;
   /** The text of the running or last turn so far; once the run has finished, its answer. */
   text: string;
-  /** In a waiting run, the calls that need a decision, a result or a resolution; else its calls without a result. */
-  calls: readonly (OpenCall | UnsettledCall)[];
+  /** In a waiting run, the calls that need a decision, an answer, a result or a resolution; else its calls without a result. */
+  calls: readonly (OpenCall | OpenQuestion | UnsettledCall)[];
   /** The answers that wait for a review: the run's, and those of its sub-agents. `text` may already show that of the run. */
   reviews: readonly OpenReview[];
   /** Why the run failed, or why it cannot be read. A lost connection is not an error: the run reconnects. */
@@ -50,7 +50,7 @@ export type CommandAnswer =
   | { accepted: false; code: string; message: string; by?: string | string[] };
 
 /** An open call or review, or its id. Pass it itself to bind the decision to what was shown. */
-export type CallTarget = string | Pick<OpenCall | OpenReview, 'callId' | 'runId' | 'digest'>;
+export type CallTarget = string | Pick<OpenCall | OpenQuestion | OpenReview, 'callId' | 'runId' | 'digest'>;
 
 type By = { by?: string };
 

@@ -39,6 +39,8 @@ const COMMANDS: Readonly<Record<OpenItem['kind'], (runId: string, open: OpenItem
   result: (runId, { callId }) => `  To answer: agentchart answer ${runId} ${callId} --output JSON`,
   doubt: (runId, { callId }) =>
     `  It may have happened. To resolve it: agentchart resolve ${runId} ${callId} --retry | --happened JSON | --failed TEXT`,
+  question: (runId, { callId }) =>
+    `  To answer: agentchart answer ${runId} ${callId} --answers JSON\n  To decline: agentchart reject ${runId} ${callId} --reason TEXT`,
   review: (runId, { callId }) =>
     `  To give it: agentchart approve ${runId} ${callId} [--answer TEXT]\n  To send it back: agentchart reject ${runId} ${callId} --reason TEXT`,
 };

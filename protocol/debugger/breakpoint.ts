@@ -16,6 +16,7 @@ export const HELD_ACTIONS = [
   'executeTools',
   'interruptForApproval',
   'awaitReview',
+  'awaitAnswers',
   'awaitResults',
   'resolveDoubt',
   'backOff',

@@ -36,6 +36,14 @@ export const ANSWER_SCHEMAS = {
       { type: 'object', properties: { retry: { const: true } }, required: ['retry'] },
     ],
   },
+  question: {
+    type: 'object',
+    properties: {
+      answers: { type: 'object', description: 'A value for each question, by its key.' },
+      approved: { const: false, description: 'Declines to answer.' },
+      reason: { type: 'string', description: 'Why; the model reads it.' },
+    },
+  },
   review: {
     type: 'object',
     properties: {
@@ -48,6 +56,20 @@ export const ANSWER_SCHEMAS = {
   pause: { type: 'object', properties: { approved: { type: 'boolean' } }, required: ['approved'] },
 } satisfies Readonly<Record<Open['kind'], JsonObject>>;
 
+/** The JSON Schema of the answers to what is open. */
+export function answerSchemaOf(open: Open): JsonObject {
+  if (open.kind !== 'question') return ANSWER_SCHEMAS[open.kind];
+  const { properties, ...schema } = ANSWER_SCHEMAS.question;
+  const answers = {
+    type: 'object',
+    properties: Object.fromEntries(
+      open.questions.map(({ key, message, schema: of }) => [key, { description: message, ...of }]),
+    ),
+    additionalProperties: false,
+  };
+  return { ...schema, properties: { ...properties, answers } };
+}
+
 /** The answers to each kind, as examples. A word in capitals stands for a value. */
 export const ANSWER_EXAMPLES: Readonly<Record<Open['kind'], readonly JsonObject[]>> = {
   approval: [
@@ -57,6 +79,7 @@ export const ANSWER_EXAMPLES: Readonly<Record<Open['kind'], readonly JsonObject[
   ],
   result: [{ output: 'JSON' }],
   doubt: [{ happened: true, output: 'JSON' }, { failed: 'TEXT' }, { retry: true }],
+  question: [{ answers: { KEY: 'VALUE' } }, { approved: false, reason: 'TEXT' }],
   review: [
     { approved: true },
     { approved: true, answer: 'CHANGED ANSWER' },
@@ -86,6 +109,9 @@ export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): An
       if (value.retry === true) return { type: 'retry' };
       if (typeof failed === 'string') return { type: 'failed', reason: failed };
       return value.happened === true ? { type: 'happened', output: output ?? null } : null;
+    case 'question':
+      if (isJsonObject(value.answers)) return { type: 'answers', answers: value.answers };
+      return approved === false ? { type: 'reject', ...(typeof reason === 'string' && { reason }) } : null;
     case 'review':
       if (approved === true) return approve;
       return approved === false

@@ -12,10 +12,12 @@ export type Answer =
    * value of an output schema. `sticky`: also applies to later calls of the same tool.
    */
   | { type: 'approve'; input?: unknown; answer?: unknown; sticky?: boolean }
-  /** An answer under review is sent back. `reason`: what the model reads. */
+  /** An answer under review is sent back, and the questions of a tool are declined. `reason`: what the model reads. */
   | { type: 'reject'; reason?: string; sticky?: boolean }
   /** The call's result, JSON, or its error. A call that waits for approval then does not run. */
   | { type: 'result'; output: unknown; isError?: boolean }
+  /** Values for questions of a tool, by their keys. Those without one stay open. */
+  | { type: 'answers'; answers: Readonly<Record<string, unknown>> }
   /** The call in doubt happened, with this result. */
   | { type: 'happened'; output: unknown }
   /** The call in doubt did not happen. `reason`: what the model reads. */
@@ -31,6 +33,7 @@ const ANSWERS_TO: Readonly<Record<Open['kind'], readonly Answer['type'][]>> = {
   approval: ['approve', 'reject', 'result'],
   result: ['result'],
   doubt: ['happened', 'failed', 'retry'],
+  question: ['answers', 'reject'],
   review: ['approve', 'reject'],
   pause: ['continue', 'step'],
 };
@@ -66,12 +69,15 @@ export function commandFor(
     }
     case 'reject': {
       const { reason, sticky } = answer;
-      return { type: 'reject', ...call, ...seen, ...omitUndefined({ reason, sticky }) };
+      const to = open.kind === 'question' ? ('question' as const) : undefined;
+      return { type: 'reject', ...call, ...seen, ...omitUndefined({ reason, sticky, to }) };
     }
     case 'result': {
       const { output, isError } = answer;
       return { type: 'answer', ...call, ...seen, output, ...(isError === true && { isError }) };
     }
+    case 'answers':
+      return { type: 'answer', ...call, ...seen, answers: answer.answers };
     case 'happened':
       return { type: 'resolve', ...call, happened: true, output: answer.output };
     case 'failed':

@@ -7,6 +7,7 @@ import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { limitsSchema } from '../../protocol/config.ts';
+import type { Question } from '../../protocol/event.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
@@ -14,6 +15,7 @@ import type {
   JsonCall,
   JsonOpenCall,
   OpenPause,
+  OpenQuestion,
   OpenReview,
   RunSummary,
   RunView,
@@ -104,7 +106,16 @@ const openReviewSchema = z.object({
   output: optional(z.custom<JsonValue>(), 'Its value by the output schema.'),
 }) satisfies z.ZodType<OpenReview>;
 
-export const openItemSchema = z.union([openCallSchema, openReviewSchema]);
+const openQuestionSchema = z.object({
+  id,
+  kind: z.literal('question').meta({ description: 'Answer what the tool asks, or decline to.' }),
+  ...callFields,
+  questions: z
+    .array(z.custom<Question>())
+    .meta({ description: 'What is open: { key, message, schema, url?, by?, not?, expiresAt?, fault? }.' }),
+}) satisfies z.ZodType<OpenQuestion>;
+
+export const openItemSchema = z.union([openCallSchema, openQuestionSchema, openReviewSchema]);
 
 const openPauseSchema = z.object({
   id: z.string(),
@@ -115,7 +126,7 @@ const openPauseSchema = z.object({
 
 const unsettledCallSchema = z.object({
   ...callFields,
-  status: z.enum(['gated', 'ready', 'queued', 'running', 'reconciling', 'waiting', 'doubted']),
+  status: z.enum(['gated', 'ready', 'queued', 'running', 'reconciling', 'asking', 'waiting', 'doubted']),
   waitsFor: optional(z.string(), "The sub-agent's run that provides the result."),
 }) satisfies z.ZodType<JsonCall>;
 
@@ -139,7 +150,7 @@ export const runViewSchema = runSummaryFields.extend({
   settled: z.custom<RunView['settled']>().meta({
     description: 'null while the run has something to do. Includes what the runs of its sub-agents wait for.',
   }),
-  open: z.array(z.union([openCallSchema, openReviewSchema, openPauseSchema])).meta({
+  open: z.array(z.union([openCallSchema, openQuestionSchema, openReviewSchema, openPauseSchema])).meta({
     description: 'What the run waits for: its own calls or answer, then those of the runs of its sub-agents.',
   }),
   calls: z.array(unsettledCallSchema).meta({ description: "This run's own calls without a result." }),

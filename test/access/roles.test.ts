@@ -218,7 +218,7 @@ describe('the commands of a role', () => {
     'answer',
     'resolve',
   ] as const;
-  const of = (role: Role) => TYPES.filter(type => mayCommand({ role }, type));
+  const of = (role: Role) => TYPES.filter(type => mayCommand({ role }, { type }));
 
   test('are all for an operator, decisions for an approver, and none for a viewer or a client', () => {
     expect(of('operator')).toEqual(TYPES);
@@ -228,5 +228,6 @@ describe('the commands of a role', () => {
 
   test('of a requester are to start runs, to write in them and to answer them', () => {
     expect(of('requester')).toEqual(['start', 'send', 'answer']);
+    expect(mayCommand({ role: 'requester' }, { type: 'reject', to: 'question' })).toBe(true);
   });
 });

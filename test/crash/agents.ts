@@ -7,7 +7,7 @@ import { rule } from '../../rules/rule.ts';
 import { calls, clientTool, makeTool } from '../support/engine/agents.ts';
 import { answerWith } from '../support/engine/models.ts';
 import { actIn, type CrashAgent } from './crash-agent.ts';
-import { makeAsk, makeFlaky } from './make-crash-tools.ts';
+import { makeAsk, makeBook, makeDial, makeFlaky } from './make-crash-tools.ts';
 
 const BUSY = { error: { code: 'overloaded', times: 1 } } as const;
 const GONE = { error: { code: 'authentication' } } as const;
@@ -324,6 +324,29 @@ const nested: CrashAgent = {
   },
 };
 
+/** Tools that ask people, of the agent and of two levels of sub-agents; some answers come from another handle. */
+const asking: CrashAgent = {
+  name: 'asking',
+  decidesBelow: true,
+  makeModels: () => [
+    scripted([calls('book', 'pay', ['helper', { input: 'help' }]), calls('dial', 'book'), { text: 'done' }]),
+  ],
+  makeTools: world => {
+    const pay = makeTool('pay', { run: actIn(world, 'pay') });
+    const clerk = createAgent({
+      name: 'clerk',
+      model: scripted([calls('book', 'dial'), calls('pay'), { text: 'written' }]),
+      tools: [pay, makeBook(world), makeDial(world)],
+    });
+    const helper = createAgent({
+      name: 'helper',
+      model: scripted([calls(['clerk', { input: 'write' }], 'dial'), { text: 'helped' }]),
+      tools: [clerk.asTool({ name: 'clerk', description: 'writes' }), makeDial(world)],
+    });
+    return [pay, makeBook(world), makeDial(world), helper.asTool({ name: 'helper', description: 'helps' })];
+  },
+};
+
 /** A conversation that is handed over, answered twice by the sub-agent, and handed back. */
 const handed: CrashAgent = {
   name: 'handed',
@@ -418,7 +441,7 @@ const UNCOUNTED = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTo
 
 export const AGENTS: readonly CrashAgent[] = [
   ...[batch, gates, clients, fallback, talk],
-  ...[doubt, held, judged, slow, rounds, nested, handed, reviewed, ruled, compacted],
+  ...[doubt, held, judged, slow, rounds, nested, asking, handed, reviewed, ruled, compacted],
 ];
 
 export function findAgent(name: string): CrashAgent {

@@ -3,7 +3,7 @@ import type { Host } from '../../engine/host/host.ts';
 import type { OpenCall } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { OpenReview } from '../../protocol/run-view.ts';
+import type { OpenQuestion, OpenReview } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { CrashAgent, Environment, Message } from './crash-agent.ts';
 import { openStore } from './open-store.ts';
@@ -112,6 +112,7 @@ class People {
       }
       if (settled.paused) await this.#steer(settled.turns === 0);
       await Promise.all([...settled.approvals].reverse().map(call => this.#decide(call)));
+      for (const one of settled.questions) await this.#tell(one);
       for (const review of settled.reviews) await this.#review(review);
       const clients = settled.open.filter(one => one.kind === 'result');
       await Promise.all(clients.map(call => this.#answer(call, 'from the client')));
@@ -245,6 +246,21 @@ class People {
     if (this.#isDone({ runId, callId }, 'decision')) return;
     const { accepted } = await this.#around.run.answer(callId, { output, runId, by: 'bob' });
     if (accepted) this.#write({ type: 'answered', runId, callId, output });
+  }
+
+  /** Answers what a tool asks: one of several questions, or the only one. */
+  async #tell({ runId, callId, questions: [question] }: OpenQuestion): Promise<void> {
+    if (question === undefined) return;
+    const { key } = question;
+    const { outside, run, scripted } = this.#around;
+    const isTold = outside.acknowledged.some(
+      line => line.type === 'told' && isSame(line, { runId, callId }) && line.keys.includes(key),
+    );
+    if (isTold) return outside.acknowledge({ type: 'asked again', runId, callId });
+    const isBelow = scripted.decidesBelow === true && runId !== RUN;
+    const handle = isBelow ? await this.#openElsewhere(runId) : run;
+    const { accepted } = await handle.answer(callId, { answers: { [key]: 'yes' }, runId, by: 'bob' });
+    if (accepted) this.#write({ type: 'told', runId, callId, keys: [key] });
   }
 
   /** Looks up whether the call happened, and resolves the doubt accordingly. */

@@ -15,6 +15,7 @@ export type Acknowledged =
   | (Place & { type: 'approved'; input?: JsonValue; sticky?: boolean })
   | (Place & { type: 'rejected' })
   | (Place & { type: 'answered'; output: JsonValue })
+  | (Place & { type: 'told'; keys: readonly string[] })
   /** An answer under review was sent back with a remark, or approved, also with another one in its place. */
   | (Place & { type: 'reviewed'; by: string; reason?: string; answer?: string })
   | { type: 'sent'; text: string }

@@ -24,6 +24,8 @@ const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
   'model.after': true,
   'compaction.before': true,
   'compaction.after': true,
+  'prepare.before': true,
+  'prepare.after': true,
   'tool.before': true,
   'tool.after': true,
   'reconcile.before': true,

@@ -196,6 +196,11 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'interruptForApproval', calls: ['a'], why: '1 call of look needs a decision' },
   ],
   [
+    'a tool asks, and another call waits for its result',
+    { calls: [call('a', 'waiting'), call('b', 'asking')] },
+    { type: 'awaitAnswers', calls: ['b'], why: '1 call of look asked a question' },
+  ],
+  [
     'the answer is under review',
     {
       lastTurn: done,
@@ -243,6 +248,7 @@ describe('decideNextAction', () => {
       executeTools: true,
       interruptForApproval: true,
       awaitReview: true,
+      awaitAnswers: true,
       awaitResults: true,
       resolveDoubt: true,
       backOff: true,

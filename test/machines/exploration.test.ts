@@ -137,7 +137,7 @@ const LAST_REPORTS: ReadonlySet<ChartEvent['type']> = new Set([
 ]);
 
 function serviceOf(report: ChartEvent['type']): string {
-  if (report.startsWith('tool.')) return 'toolBatch';
+  if (report.startsWith('tool.') || report === 'question.asked') return 'toolBatch';
   if (report.startsWith('answer.')) return 'answerCheck';
   return report === 'timer.fired' ? 'timer' : 'modelTurn';
 }

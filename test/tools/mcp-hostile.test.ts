@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import { checkSchema } from '../../tools/mcp/check-arguments.ts';
+import { checkSchema } from '../../protocol/schemas/check-json.ts';
 import { type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
 import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
 import {

@@ -10,7 +10,7 @@ import {
   type ToolCallContext,
   toolDefinition,
 } from '../../protocol/tool.ts';
-import { tool } from '../../tools/tool.ts';
+import { type ToolRunContext, tool } from '../../tools/tool.ts';
 import { createContext } from '../support/tools/call-context.ts';
 
 const refundInput = z.object({ orderId: z.string(), cents: z.int().positive() });
@@ -331,7 +331,7 @@ describe('types', () => {
       },
       run: (input, context) => {
         expectTypeOf(input).toEqualTypeOf<{ day: Date; n: number }>();
-        expectTypeOf(context).toEqualTypeOf<ToolCallContext>();
+        expectTypeOf(context).toEqualTypeOf<ToolRunContext<unknown, undefined>>();
         return { at: '1' };
       },
     });

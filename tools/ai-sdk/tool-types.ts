@@ -4,8 +4,8 @@ import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/sp
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { createArgumentsCheck } from '../../protocol/schemas/check-json.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import { createArgumentsCheck } from '../mcp/check-arguments.ts';
 import type { AsResult } from '../tool.ts';
 
 export type ConvertedTool<Name extends string, Given> = Tool<

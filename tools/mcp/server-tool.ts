@@ -14,6 +14,7 @@ import {
   omitUndefined,
   toBoundedText,
 } from '../../protocol/json.ts';
+import { createArgumentsCheck } from '../../protocol/schemas/check-json.ts';
 import type {
   CallView,
   Reconciliation,
@@ -32,7 +33,6 @@ import {
 import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
-import { createArgumentsCheck } from './check-arguments.ts';
 import { readResult } from './read-result.ts';
 import type { McpSession, ServerConnection } from './session.ts';
 

@@ -188,8 +188,8 @@ class Chats {
   }
 }
 
-function assertMay(caller: Caller, type: Parameters<typeof mayCommand>[1]): void {
-  if (!mayCommand(caller, type)) throw new ApiError('forbidden', describeRole(caller));
+function assertMay(caller: Caller, type: Parameters<typeof mayCommand>[1]['type']): void {
+  if (!mayCommand(caller, { type })) throw new ApiError('forbidden', describeRole(caller));
 }
 
 function isAnswer({ messages, messageId, trigger }: ChatBody): boolean {

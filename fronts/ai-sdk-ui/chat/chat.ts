@@ -184,7 +184,7 @@ export class Chat {
       const answer = decision ?? resultOf(part);
       if (open === undefined || answer === null) continue;
       const command = signCommand(commandFor(open, answer), this.#caller);
-      if (mayCommand(this.#caller, command.type)) await run.submit([command]);
+      if (mayCommand(this.#caller, command)) await run.submit([command]);
     }
     const page = messages.find(({ id }) => id === messageId) ?? messages.at(-1);
     const number = 1 + ids.indexOf(page?.id ?? '');
@@ -200,7 +200,7 @@ export class Chat {
     if (answer === null || review?.id !== found.callId) return;
     const open = { kind: 'review', ...found, ...answerShownIn(part) } as const;
     const command = signCommand(commandFor(open, answer), this.#caller);
-    if (!mayCommand(this.#caller, command.type)) return;
+    if (!mayCommand(this.#caller, command)) return;
     const result = await run.submit([command]);
     if (!result.accepted && result.code === 'input-invalid') throw new ApiError(result.code, result.message);
   }

@@ -103,7 +103,7 @@ export async function submit<Answer>(
   { held, requests }: Pick<RouteParts, 'held' | 'requests'>,
   answer: (run: Run) => Promise<Answer>,
 ): Promise<Answer> {
-  if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
+  if (!commands.every(command => mayCommand(caller, command))) throw forbidden(caller);
   return await whileHeld(held.hold(runId), async ({ run, isServed }) => {
     assertSees(caller, run.context.labels);
     if (needsAgent(name) && held.drives && !isServed) throw unavailable(run);

@@ -93,10 +93,17 @@ const rejectBody = fields({
   reason: optional(z.string(), 'Shown to the model.'),
   digest,
   sticky,
+  to: optional(z.literal('question'), 'Refuse to reject anything but the questions of a tool.'),
   ...sender,
 });
 
-const answerBody = fields({ callId, output: json, isError: z.exactOptional(z.boolean()), digest, ...sender });
+const answerBody = z.union(
+  [
+    fields({ callId, output: json, isError: z.exactOptional(z.boolean()), digest, ...sender }),
+    fields({ callId, answers: z.record(z.string(), json), digest, ...sender }),
+  ],
+  'expected callId and either { output, isError? }, or { answers }: values for what the tool asks, by key',
+);
 
 const resolveBody = z.union(
   [
@@ -154,13 +161,15 @@ const params = fields({
 
 const typed = <Type extends string>(type: Type) => ({ type: z.literal(type) });
 const [retryBody, happenedBody, failedBody] = resolveBody.options;
+const [outputBody, answersBody] = answerBody.options;
 
 /** Each command is the body of its route plus its `type`. */
 export const commandBody = z.union(
   [
     fields({ ...typed('approve'), ...approveBody.shape }),
     fields({ ...typed('reject'), ...rejectBody.shape }),
-    fields({ ...typed('answer'), ...answerBody.shape }),
+    fields({ ...typed('answer'), ...outputBody.shape }),
+    fields({ ...typed('answer'), ...answersBody.shape }),
     fields({ ...typed('resolve'), ...retryBody.shape }),
     fields({ ...typed('resolve'), ...happenedBody.shape }),
     fields({ ...typed('resolve'), ...failedBody.shape }),
@@ -214,11 +223,13 @@ export const RUN_COMMANDS = {
     body: approveBody,
   },
   reject: {
-    summary: 'Reject a gated call, or send back an answer under review. The model receives the reason.',
+    summary:
+      'Reject a gated call, send back an answer under review, or decline the questions of a tool. The model receives the reason.',
     body: rejectBody,
   },
   answer: {
-    summary: 'Provide the result of a call: of a client tool, or of a gated call instead of running it.',
+    summary:
+      'Provide the result of a call: of a client tool, or of a gated call instead of running it. Or answer the questions of its tool.',
     body: answerBody,
   },
   resolve: {

@@ -162,7 +162,7 @@ export const inboxQuery = fields({
 });
 
 const inboxItemSchema = z.object({
-  kind: z.enum(['approval', 'result', 'doubt', 'review']),
+  kind: z.enum(['approval', 'result', 'doubt', 'question', 'review']),
   runId: z.string().meta({ description: 'The run that takes the decision.' }),
   rootId: z
     .string()

@@ -41,6 +41,16 @@ export function checkAcknowledged(acknowledged: Acknowledged, run: Evidence): st
         ...expect(isTaken, `and its result is ${JSON.stringify(output)}`),
       ];
     }
+    case 'told': {
+      const { callId, keys } = acknowledged;
+      const told = events.filter(
+        event =>
+          event.type === 'question.answered' &&
+          event.callId === callId &&
+          keys.every(key => Object.hasOwn(event.answers, key)),
+      );
+      return expect(told.length === 1, `is in the journal ${told.length} times`);
+    }
     case 'reviewed': {
       const { callId, by, reason, answer } = acknowledged;
       const decided = events.filter(

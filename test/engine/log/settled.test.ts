@@ -123,6 +123,7 @@ describe('settled', () => {
       approvals: [approval],
       doubts: [doubt],
       results: [],
+      questions: [],
       reviews: [],
       paused: true,
       turns: 1,

@@ -10,6 +10,7 @@ const FITTING: Record<Open['kind'], Partial<Record<Answer['type'], string>>> = {
   approval: { approve: 'approve', reject: 'reject', result: 'answer' },
   result: { result: 'answer' },
   doubt: { happened: 'resolve', failed: 'resolve', retry: 'resolve' },
+  question: { answers: 'answer', reject: 'reject' },
   review: { approve: 'approve', reject: 'reject' },
   pause: { continue: 'unpause', step: 'step' },
 };

@@ -5,12 +5,11 @@ import { makeCall } from '../../support/machines/builders.ts';
 test('a retry of a call in doubt is forced only if the person says so', async () => {
   const call = { ...makeCall('a'), status: 'doubted', attempt: 1 } as const;
   const resolve = async (change: { force?: boolean }) =>
-    await makeDecision(
-      { type: 'resolve', callId: 'a', retry: true, ...change },
-      call,
-      async () => new Map(),
-      async () => call,
-    );
+    await makeDecision({ type: 'resolve', callId: 'a', retry: true, ...change }, call, {
+      connectTools: async () => new Map(),
+      judge: async () => call,
+      people: { starters: [], senders: [] },
+    });
   expect(await resolve({})).toEqual({
     type: 'doubt.resolved',
     callId: 'a',

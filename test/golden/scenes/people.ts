@@ -1,3 +1,4 @@
+import * as z from 'zod';
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import { atMost, never } from '../../../rules/condition.ts';
 import { rule } from '../../../rules/rule.ts';
@@ -52,6 +53,31 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
       const run = await agent.start('pay');
       await rest(process, run);
       await process.host.advance(5_000);
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'people/questions': {
+    about:
+      'A tool asks two questions at once, of which one is answered and one expires; the answer after it is declined.',
+    async play(begin) {
+      const process = begin();
+      const book = makeTool('book', {
+        prepare: async ({ ask }) => {
+          await Promise.all([
+            ask({ key: 'who', message: 'Who?', schema: z.string(), by: 'sales' }),
+            ask({ key: 'when', message: 'When?', schema: z.string(), expiresInMs: 5_000, fallback: 'now' }),
+          ]);
+          return await ask({ key: 'sure', message: 'Sure?', schema: z.literal(true) });
+        },
+      });
+      const agent = agentOf(process, [calls('book'), { text: 'Not booked.' }], { tools: [book] });
+      const run = await agent.start('book');
+      const [open = ''] = await rest(process, run);
+      await run.answer(open, { answers: { who: 'max' }, as: { name: 'ann', groups: ['sales'] } });
+      await process.host.advance(5_000);
+      await rest(process, run);
+      await run.reject(open, { reason: 'not sure', by: 'ben' });
       await rest(process, run);
       return run.id;
     },

@@ -28,6 +28,7 @@ export type WorldChange = {
   people?: boolean;
   excludesSenders?: boolean;
   rules?: boolean;
+  asks?: NonNullable<Environment['asks']>;
 };
 
 /**
@@ -44,6 +45,7 @@ export function makeEnvironment({
   people = false,
   excludesSenders = false,
   rules = false,
+  asks = () => null,
 }: WorldChange = {}): Environment {
   const later = [[gatedCall()]];
   return {
@@ -68,6 +70,7 @@ export function makeEnvironment({
     people,
     excludesSenders,
     rules,
+    asks,
     clientEvents: true,
     invalidEvents: true,
   };

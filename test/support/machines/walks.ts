@@ -89,6 +89,26 @@ export const WALKS: readonly Walk[] = [
     }),
   },
   {
+    name: 'tools that ask before their calls begin',
+    isBasic: true,
+    config: { ...SMALL, limits: { turns: 1, toolCalls: 2 }, onLimit: 'stop' },
+    environment: makeEnvironment({
+      rounds: [[call({ sideEffect: 'once' })], [call(), gatedCall()]],
+      asks: () => ({ in: 'prepare', most: 2, duties: { by: ['finance'], not: 'sender' } }),
+      people: true,
+    }),
+  },
+  {
+    name: 'tools that ask after their calls have begun, and edits',
+    isBasic: true,
+    config: { ...SMALL, limits: { turns: 1, toolCalls: 2 }, onLimit: 'stop', onMessage: 'queue' },
+    environment: makeEnvironment({
+      rounds: [[call({ sideEffect: 'once' })], [call(), clientCall()]],
+      asks: ({ executedBy }) => (executedBy === 'engine' ? { in: 'run', most: 2 } : null),
+      edits: true,
+    }),
+  },
+  {
     name: 'a conversation that is handed over',
     config: { ...SMALL, onLimit: 'stop', onMessage: 'queue', checksAnswer: true },
     environment: makeEnvironment({ rounds: HAND_OFFS, edits: true }),

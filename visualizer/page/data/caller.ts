@@ -54,7 +54,7 @@ function decider(): { by?: string; groups?: readonly string[] } {
 /** Why the person at this page may not decide the call; `null` if they may. Empty while it is not known who that is. */
 export function barOf(call: JsonOpenItem): string | null {
   if (caller.value === null) return '';
-  const right = call.kind === 'result' ? 'result' : 'decide';
+  const right = call.kind === 'result' || call.kind === 'question' ? 'result' : 'decide';
   if (!may(caller.value, right)) return describeRole(caller.value);
   const bar = call.kind === 'result' ? null : findOpenBar(call, decider());
   if (bar === null) return null;

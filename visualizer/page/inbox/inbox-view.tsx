@@ -26,7 +26,13 @@ import { SeenBox, seenPart } from '../ui/scrolling.tsx';
 import { ProblemText, ReadableValue, Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 
-const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt', review: 'review' } as const;
+const KINDS = {
+  approval: 'approve',
+  result: 'answer',
+  doubt: 'in doubt',
+  question: 'question',
+  review: 'review',
+} as const;
 
 export function InboxView({ source }: { source: PageSource }) {
   const pages = useMemo(() => ({ read: 1 }), []);

@@ -5,8 +5,8 @@ import { describeOpen } from '../../../machines/settled.ts';
 import { hasEnded } from '../../../machines/status.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import type { OpenCallKind } from '../../../protocol/run-view.ts';
-import type { JsonOpenCall } from '../data/request.ts';
+import type { OpenReview } from '../../../protocol/run-view.ts';
+import type { JsonOpenItem } from '../data/request.ts';
 import type { Folded } from './journal-fold.ts';
 import type { ActivityKind } from './time-line.ts';
 
@@ -40,7 +40,7 @@ export type CallFacts = QualifiedCall & {
   childRunId: string | null;
   /** An outcome that arrived after the run had moved on. */
   late: { output: JsonValue; isError: boolean; contradicts: string | null } | null;
-  open: JsonOpenCall | null;
+  open: Exclude<JsonOpenItem, OpenReview> | null;
   progress: unknown;
 };
 
@@ -86,7 +86,7 @@ export function factsAt({ call, told }: CallRecord, at: number, source: CallSour
   return facts;
 }
 
-const ASKS = { approval: 'person', result: 'wait', doubt: 'doubt' } as const;
+const ASKS = { approval: 'person', question: 'person', result: 'wait', doubt: 'doubt' } as const;
 
 function addToCall(call: CallFacts, told: CallEvent): void {
   const { at } = told;
@@ -140,7 +140,7 @@ const WITHOUT_RESULT: { readonly [By in SettledBy]?: string } = {
 };
 
 /** `asked`: what the call asked for when it was settled. */
-function settle(call: CallFacts, told: Told<'call.settled'>, asked: OpenCallKind | undefined): void {
+function settle(call: CallFacts, told: Told<'call.settled'>, asked: JsonOpenItem['kind'] | undefined): void {
   const { at, by, who, isError, output } = told;
   call.settledAt = at;
   call.result = told.call.result ?? null;

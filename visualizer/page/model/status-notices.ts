@@ -82,6 +82,7 @@ const NEEDS = {
   approval: 'needs approval',
   review: 'needs a review',
   result: 'waits for its result',
+  question: 'asks a question',
 } as const;
 
 /** What the runs of sub-agents wait for. Runs that wait for the same share a notice. */

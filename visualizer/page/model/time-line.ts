@@ -24,6 +24,7 @@ const KINDS: Readonly<Record<string, ActivityKind>> = {
   resting: 'paused',
   'resting.awaitingApproval': 'person',
   'resting.awaitingReview': 'person',
+  'resting.awaitingAnswers': 'person',
   'resting.awaitingResults': 'wait',
   'resting.inDoubt': 'doubt',
 };

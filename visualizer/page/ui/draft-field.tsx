@@ -5,7 +5,7 @@ import { canonicalJson, type JsonValue, omitUndefined } from '../../../protocol/
 import { describeThrown } from '../data/request.ts';
 import { formatJson, showSafe } from '../render/format.ts';
 import { Diff } from './text.tsx';
-import { Form, type Question } from './two-presses.tsx';
+import { type Confirmation, Form } from './two-presses.tsx';
 
 /** A text that is kept over a reload until it is sent. `key` names the field. */
 export function useDraft(key: string, start = ''): Signal<string> {
@@ -158,10 +158,10 @@ export function Choice({ options, onChoose, ...rest }: ChoiceProps) {
 
 /** `ask` returns what a press asks, or what is wrong with the value; `run` sends it at once. */
 type Does<Value> =
-  | { ask(value: Value): Question | string }
+  | { ask(value: Value): Confirmation | string }
   | { /** Resolves to a problem for the person, or `null`. */ run(value: Value): Promise<string | null> };
 
-const asks = <Value,>(does: Does<Value>, value: Value): Question | string =>
+const asks = <Value,>(does: Does<Value>, value: Value): Confirmation | string =>
   'ask' in does ? does.ask(value) : { words: '', act: () => does.run(value) };
 
 type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
@@ -179,7 +179,7 @@ export function TextForm(props: TextFormProps) {
   const { label, field, draftKey, start, intro, rows, mono, required, json, children } = props;
   const draft = useDraft(draftKey, start);
   const before = 'before' in props ? props.before : undefined;
-  const ask = (): Question | string => {
+  const ask = (): Confirmation | string => {
     if (!props.json) return asks(props, draft.value);
     const read = readDraftJson(draft.value);
     if ('value' in read) return asks(props, read.value);
@@ -223,7 +223,7 @@ type InputEditorProps = {
 };
 
 export function InputEditor({ label, submit, unchanged, draftKey, input, words, send }: InputEditorProps) {
-  const ask = (edited: JsonValue): Question | string => {
+  const ask = (edited: JsonValue): Confirmation | string => {
     const key = canonicalJson(edited);
     if (key === canonicalJson(input)) return unchanged;
     return { words: words?.(edited) ?? '', key, act: () => send(edited) };

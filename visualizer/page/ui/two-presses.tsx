@@ -9,7 +9,7 @@ import { ProblemText } from './text.tsx';
 const APART_MS = 600;
 
 /** What a press asks, with a key that differs if anything about it does. Without words it acts at once. */
-export type Question = { words: string; key?: string; act(): Promise<unknown> };
+export type Confirmation = { words: string; key?: string; act(): Promise<unknown> };
 
 /**
  * Asks before it acts.
@@ -22,9 +22,9 @@ export type Question = { words: string; key?: string; act(): Promise<unknown> };
  */
 export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS) {
   const ref = useRef<Scope>(null);
-  const asked = useSignal<(Question & { at: number }) | null>(null);
+  const asked = useSignal<(Confirmation & { at: number }) | null>(null);
   const isBusy = useSignal(false);
-  const act = async (question: Question): Promise<void> => {
+  const act = async (question: Confirmation): Promise<void> => {
     asked.value = null;
     isBusy.value = true;
     await question.act();
@@ -35,7 +35,7 @@ export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS) {
     asked: asked.value?.words ?? '',
     isBusy: isBusy.value,
     /** Counts a press, which asks `question`; `null`: there is nothing to ask. */
-    press(event: Event, question: Question | null): void {
+    press(event: Event, question: Confirmation | null): void {
       const isRepeated = event instanceof MouseEvent && event.detail > 1;
       if (isBusy.peek() || (isRepeated && question?.words !== '')) return;
       const before = asked.peek();
@@ -112,14 +112,14 @@ type FormProps = {
   problem?: string;
 } & (
   | { /** Acts at once. Resolves to a problem for the person, or `null`. */ run(): Promise<string | null> }
-  | { /** Returns what a press asks, or what is wrong. */ ask(): Question | string }
+  | { /** Returns what a press asks, or what is wrong. */ ask(): Confirmation | string }
 );
 
 /** A form with one button, which Ctrl+Enter in a field presses too, and the problem above it. */
 export function Form({ children, label, class: name = '', isPrimary = true, ...does }: FormProps) {
   const { asked, isBusy, press, scope } = useTwoPresses<HTMLFormElement>();
   const refusal = useSignal('');
-  const act = async (question: Question): Promise<void> => {
+  const act = async (question: Confirmation): Promise<void> => {
     const problem = await question.act();
     refusal.value = typeof problem === 'string' ? problem : '';
   };

@@ -8,7 +8,7 @@ const ONE_RESULT =
   'every call has exactly one result, as reported, in call order, before the next model call and at the end';
 const NEVER_TWICE = 'a once call is started again only if it is known not to have happened';
 const AHEAD = 'a call that may run before its start is on disk is repeatable, unedited and needs no approval';
-const IN_DOUBT = 'an interrupted once call is reconciled or in doubt';
+const IN_DOUBT = 'an interrupted once call is reconciled or in doubt, unless it has kept how far it came';
 const DECIDED_ONCE =
   'a decision counts once: for an open call, with the digest that was seen, before it expires';
 

@@ -8,10 +8,10 @@ import { Safe } from '../../ui/text.tsx';
 import { statesAhead } from '../ahead-pane.tsx';
 import { useDesk } from '../desk.ts';
 import { actionTo, breakpointsOf, brokenStates } from '../steering/breakpoints.ts';
-import { Breakpoints } from '../steering/breakpoints-panel.tsx';
 import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
 import type { ChartProps } from './full-chart.tsx';
 
+const Breakpoints = later(async () => (await import('../steering/breakpoints-panel.tsx')).Breakpoints);
 const FullChart = later(async () => (await import('./full-chart.tsx')).FullChart);
 
 const APART = 9;
@@ -80,6 +80,7 @@ const TONES: Readonly<Record<string, string>> = {
   finishing: 'tool',
   'resting.awaitingApproval': 'person',
   'resting.awaitingReview': 'person',
+  'resting.awaitingAnswers': 'person',
   'resting.awaitingResults': 'person',
   'resting.inDoubt': 'doubt',
   failed: 'failed',

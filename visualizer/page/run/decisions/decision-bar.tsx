@@ -18,6 +18,7 @@ const TITLES = {
   approval: 'needs your approval',
   doubt: 'is in doubt',
   result: 'waits for a result',
+  question: 'asks',
   review: 'needs your review',
 } as const;
 

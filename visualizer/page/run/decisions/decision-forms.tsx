@@ -3,8 +3,9 @@ import type { ComponentChildren } from 'preact';
 import { describeApprovals, describeDuties, hasDuties } from '../../../../machines/duties.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
-import type { OpenReview } from '../../../../protocol/run-view.ts';
+import type { OpenQuestion, OpenReview } from '../../../../protocol/run-view.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
+import { later } from '../../app/later.tsx';
 import { barOf, hasApproved } from '../../data/caller.ts';
 import type { JsonOpenCall, JsonOpenItem } from '../../data/request.ts';
 import { subjectOf } from '../../model/subject-of.ts';
@@ -13,7 +14,7 @@ import { formatLine, formatPreview, showSafe } from '../../render/format.ts';
 import { editableJson, Flag, hasDrafts, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
-import { Asked, Form, type Question, useTwoPresses } from '../../ui/two-presses.tsx';
+import { Asked, type Confirmation, Form, useTwoPresses } from '../../ui/two-presses.tsx';
 import { draftOf, sendOwn, useAct } from './open-decisions.tsx';
 
 type ItemProps<Open extends JsonOpenItem = JsonOpenItem> = { call: Open };
@@ -49,6 +50,8 @@ export function DecisionForms(props: FormsProps) {
   switch (call.kind) {
     case 'approval':
       return <ApprovalForms {...how} call={call} />;
+    case 'question':
+      return <QuestionForms key={call.digest} call={call} />;
     case 'review':
       return <ReviewForms {...how} call={call} />;
     case 'doubt':
@@ -121,7 +124,7 @@ function WayForm({ call, way }: ItemProps & { way: Way }) {
   const { key, label, intro, field, isText, flag, required = false } = way;
   const isOn = useSignal(false);
   const question = useQuestion(call);
-  const ask = (typed: JsonValue): Question =>
+  const ask = (typed: JsonValue): Confirmation =>
     question(what => way.words(what, typed, isOn.value), way.answer(typed, isOn.value));
   const flagged = flag !== undefined && <Flag flag={isOn} label={flag} />;
   if (field === undefined)
@@ -145,7 +148,7 @@ const editDraftOf = (call: JsonOpenItem): string => `${draftOf(call)}edit`;
 
 type ApproveFormsProps = FormsProps & {
   /** What the first press of Approve asks. */
-  approve(): Question;
+  approve(): Confirmation;
   edit: ComponentChildren;
   /** What is edited, in words. */
   edited: string;
@@ -197,7 +200,7 @@ function ApprovalForms({ call, ...how }: FormsProps<JsonOpenCall>) {
   const ask = useQuestion(call);
   const scope = sticky.value ? { sticky: true } : {};
   const later = sticky.value ? `, and all later calls of ${formatLine(call.name, LONGEST)}` : '';
-  const approveEdited = (input: JsonValue): Question =>
+  const approveEdited = (input: JsonValue): Confirmation =>
     ask(what => `Approve ${what}, with changes${later}?`, { type: 'approve', ...scope, input }, input);
   const reject: Way = {
     opens: 'Reject…',
@@ -249,7 +252,7 @@ const SEND_BACK: Way = {
 
 function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
   const ask = useQuestion(call);
-  const change = (answer: JsonValue): Question =>
+  const change = (answer: JsonValue): Confirmation =>
     ask(what => `Give the ${what} in its place?`, { type: 'approve', answer }, answer);
   const shared = { label: 'Give this answer', draftKey: editDraftOf(call), ask: change };
   const field = 'Answer in its place';
@@ -268,6 +271,29 @@ function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
       }
       ways={[SEND_BACK]}
     />
+  );
+}
+
+const DECLINE: Way = {
+  opens: 'Decline…',
+  key: 'decline',
+  label: 'Decline',
+  intro: 'The call does not run, unless its tool knows another way.',
+  field: 'Reason (the model reads it)',
+  isText: true,
+  words: what => `Decline what ${what} asks?`,
+  answer: reason => ({ type: 'reject', ...(reason !== '' && { reason: `${reason}` }) }),
+};
+
+const AnswerForm = later(async () => (await import('./answer-form.tsx')).AnswerForm);
+
+function QuestionForms({ call }: ItemProps<OpenQuestion>) {
+  const open = useSignal<string | null>(null);
+  return (
+    <>
+      <AnswerForm call={call} question={useQuestion(call)} />
+      <Panels panels={panelsOf(call, [DECLINE])} open={open} />
+    </>
   );
 }
 
@@ -299,7 +325,7 @@ function useDecisionKeys(isKeyed = false, does: readonly [a: Key, e: Key, r: Key
   useShortcuts('Decide', isKeyed ? shortcuts : []);
 }
 
-type Ask = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Question;
+export type Ask = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Confirmation;
 
 /** Returns a function that asks about a decision. The question names the call with its own input, or with `value`. */
 function useQuestion(call: JsonOpenItem): Ask {

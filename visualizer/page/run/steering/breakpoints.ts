@@ -16,6 +16,7 @@ const STATES: Readonly<Record<BreakAction, string>> = {
   executeTools: 'executingTools',
   interruptForApproval: 'resting.awaitingApproval',
   awaitReview: 'resting.awaitingReview',
+  awaitAnswers: 'resting.awaitingAnswers',
   awaitResults: 'resting.awaitingResults',
   resolveDoubt: 'resting.inDoubt',
   backOff: 'backingOff',

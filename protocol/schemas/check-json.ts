@@ -5,8 +5,8 @@ import {
   type JsonObject,
   type JsonValue,
   omitUndefined,
-} from '../../protocol/json.ts';
-import type { Validation } from '../../protocol/tool.ts';
+} from '../json.ts';
+import type { Validation } from '../tool.ts';
 
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft\/2020-12|draft\/2019-09|draft-07|draft-06)\/schema#?$/;
 
@@ -18,19 +18,30 @@ const DIALECT = /^https?:\/\/json-schema\.org\/(draft\/2020-12|draft\/2019-09|dr
 export function createArgumentsCheck(
   schema: JsonObject | undefined,
 ): (input: JsonValue) => Promise<Validation> {
-  const usesPatterns = schema !== undefined && JSON.stringify(schema).includes('"pattern');
-  let preparing: Promise<CompilePattern> | null = null;
+  const check = schema && createJsonCheck(schema);
   return async input => {
     if (!isJsonObject(input)) return { valid: false, message: 'expected an object of arguments' };
-    if (schema === undefined) return { valid: true, value: input, unchecked: TOO_LARGE };
-    const { $schema } = schema;
-    if (typeof $schema === 'string' && !DIALECT.test($schema)) return { valid: true, value: input };
-    preparing ??= usesPatterns ? preparePatterns() : Promise.resolve(() => null);
-    const { problems, unchecked } = checkSchema(schema, input, await preparing);
+    if (check === undefined) return { valid: true, value: input, unchecked: TOO_LARGE };
+    const { problems, unchecked } = await check(input);
     const note = unchecked.length === 0 ? undefined : describeUnchecked(unchecked);
     if (problems.length === 0) return { valid: true, value: input, ...omitUndefined({ unchecked: note }) };
     const message = problems.join(', ');
     return { valid: false, message: note ? `${message}. ${note}` : message };
+  };
+}
+
+type Checked = { problems: readonly string[]; unchecked: readonly string[] };
+
+/** Returns a check of values against a schema (see `checkSchema`). One of an unknown dialect finds no problems. */
+export function createJsonCheck(schema: JsonObject): (value: JsonValue) => Promise<Checked> {
+  const { $schema } = schema;
+  if (typeof $schema === 'string' && !DIALECT.test($schema))
+    return async () => ({ problems: [], unchecked: [] });
+  const usesPatterns = JSON.stringify(schema).includes('"pattern');
+  let preparing: Promise<CompilePattern> | null = null;
+  return async value => {
+    preparing ??= usesPatterns ? preparePatterns() : Promise.resolve(() => null);
+    return checkSchema(schema, value, await preparing);
   };
 }
 
@@ -113,11 +124,7 @@ class Abandoned extends Error {}
  *    unknown (`undefined`), and an unknown verdict is not a problem.
  * 2. A check that needs more than `MAX_WORK` steps or `MAX_DEPTH` levels is abandoned: it reports no problems.
  */
-export function checkSchema(
-  root: JsonObject,
-  value: JsonValue,
-  compile: CompilePattern,
-): { problems: readonly string[]; unchecked: readonly string[] } {
+export function checkSchema(root: JsonObject, value: JsonValue, compile: CompilePattern): Checked {
   const checker = new SchemaChecker(root, compile);
   try {
     const problems = checker.check(root, value).shown();
