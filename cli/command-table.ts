@@ -248,11 +248,13 @@ export const COMMANDS = {
     '--reason <text>': 'reason to give to the model',
   },
   answer: {
-    summary: 'supply the result of a call',
+    summary: 'supply the result of a call, or answer what its tool asks',
     description:
-      'Supply the result of a client tool call, or of a call that waits for approval, which then does not run. Resumes the run.',
+      'Supply the result of a client tool call, or of a call that waits for approval, which then does not run; or answer the questions of a tool. Give exactly one of --output and --answers. Resumes the run.',
     ...DECIDING,
-    '--output <json>': required(json('result of the call')),
+    '--output <json>': json('result of the call'),
+    '--answers <json>': json('a value for each question, by its key; those without one stay open'),
+    '--digest <digest>': 'answer only if the call, or what its tool asks, has this digest',
   },
   resolve: {
     summary: 'resolve a call in doubt',

@@ -202,18 +202,12 @@ function receiveMessage(context: Context, event: Of<'message.received'>): Contex
   if (from !== undefined) return receiveOutcome(context, event, from);
   const received = { ...wroteIn(context, event), inbox: [...context.inbox, ...event.items] };
   if (context.config.onMessage === 'queue') return forwardMessages(received);
-  const [unfinished, gated] = [
-    callsWith(received, 'asking').filter(wasStarted),
-    callsWith(received, 'gated'),
-  ];
-  const unbegun = [...gated, ...callsWith(received, 'asking').filter(call => !wasStarted(call))];
-  const refused = refuseCalls(received, unbegun, 'Not run: superseded by a new message.');
-  const ended = refuseCalls(refused, unfinished, 'Not finished: superseded by a new message.');
-  return forwardMessages(withdrawReview(ended));
-}
-
-function wasStarted({ attempt }: Call): boolean {
-  return attempt > 0;
+  const replaced = received.calls.filter(({ status }) => status === 'gated' || status === 'asking');
+  const refused = replaced.reduce((state, { callId, attempt }) => {
+    const output = `Not ${attempt > 0 ? 'finished' : 'run'}: superseded by a new message.`;
+    return settleCall(state, callId, { output, isError: true });
+  }, received);
+  return forwardMessages(withdrawReview(refused));
 }
 
 /** The run's own model reads the outcome, also while the conversation is with a sub-agent. */

@@ -125,8 +125,7 @@ function describeQuestions({ runId, people }: Context, call: Call): OpenQuestion
   const [first] = asked?.questions ?? [];
   if (asked === undefined || first === undefined) return null;
   const { digest, questions } = asked;
-  const isForSame = questions.every(({ by, not }) => by?.join() === first.by?.join() && not === first.not);
-  const { by, not } = isForSame ? first : {};
+  const { by, not } = questions.length === 1 ? first : {};
   const expiries = questions.flatMap(({ expiresAt }) => expiresAt ?? []);
   const expiresAt = expiries.length === 0 ? undefined : Math.min(...expiries);
   const reason = questions.map(({ message }) => message).join('\n');

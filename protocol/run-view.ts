@@ -53,7 +53,7 @@ export interface OpenCall<
   readonly '~answer'?: Answer;
 }
 
-/** A call whose tool asks people. `by` and `not` are those of its questions, if all have the same. */
+/** A call whose tool asks people. `by` and `not` are those of its question, if there is one; else each has its own. */
 export interface OpenQuestion extends CallFacts<string, JsonValue> {
   /** As that of an open call. */
   id: string;

@@ -2,13 +2,14 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { CommandResult } from '../../engine/log/refusal.ts';
-import { listUnsettled, type OpenCall } from '../../engine/log/settled.ts';
+import { listUnsettled } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { invalidInput } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
+import type { OpenItem } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Action, DriveOptions } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
@@ -33,8 +34,13 @@ export const approve: Action<'approve'> = ({ input, answer, answerJson, digest, 
 export const reject: Action<'reject'> = ({ reason, ...given }) =>
   decide(given, { kind: 'approval' }, { type: 'reject', ...omitUndefined({ reason }) });
 
-export const answer: Action<'answer'> = ({ output, ...given }) =>
-  decide(given, { kind: 'result' }, { type: 'result', output });
+export const answer: Action<'answer'> = ({ output, answers, digest, ...given }) => {
+  assertOneOf({ '--output': output, '--answers': answers });
+  if (answers === undefined) return decide(given, { kind: 'result', digest }, { type: 'result', output });
+  if (!isJsonObject(answers))
+    throw invalidInput(`--answers: expected an object with a value for each key, such as '{"how": 4}'.`);
+  return decide(given, { kind: 'question', digest }, { type: 'answers', answers });
+};
 
 export const resolve: Action<'resolve'> = ({ retry, force, happened, failed, ...given }) => {
   assertOneOf({ '--retry': retry, '--happened': happened, '--failed': failed });
@@ -47,7 +53,7 @@ export const resolve: Action<'resolve'> = ({ retry, force, happened, failed, ...
 
 function decide(
   { call: callId, ...options }: DriveOptions & OnRun & { call: string },
-  open: { kind: OpenCall['kind']; digest?: string | undefined },
+  open: { kind: OpenItem['kind']; digest?: string | undefined },
   answer: Answer,
 ): Promise<number> {
   const { kind, digest } = open;

@@ -381,6 +381,7 @@ class CallRun {
   /** Settles a call that cannot run. The chart requires a reported start before a result. */
   async #settleInvalid(message: string): Promise<void> {
     this.#reportStart();
+    if (this.#isOnce && this.#call.kept !== undefined) return this.#doubt(message);
     await this.#fail(`${this.#call.attempt > 0 ? 'Not run again' : 'Not run'}: ${message}`);
   }
 

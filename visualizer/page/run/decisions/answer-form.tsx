@@ -3,13 +3,13 @@ import type { OpenQuestion } from '../../../../protocol/run-view.ts';
 import { showSafe } from '../../render/format.ts';
 import { DraftField, readDraftJson, useDraft } from '../../ui/draft-field.tsx';
 import { type Confirmation, Form } from '../../ui/two-presses.tsx';
-import type { Ask } from './decision-forms.tsx';
+import type { AskFirst } from './decision-forms.tsx';
 import { draftOf } from './open-decisions.tsx';
 
 const FIELD = 'answer ';
 
 /** A field for each question; what has no text stays open. */
-export function AnswerForm({ call, question }: { call: OpenQuestion; question: Ask }) {
+export function AnswerForm({ call, question }: { call: OpenQuestion; question: AskFirst }) {
   const fields = call.questions.map(asked => {
     const draftKey = `${draftOf(call)}${FIELD}${asked.key}`;
     // biome-ignore lint/correctness/useHookAtTopLevel: the questions of a digest are always the same.

@@ -325,10 +325,10 @@ function useDecisionKeys(isKeyed = false, does: readonly [a: Key, e: Key, r: Key
   useShortcuts('Decide', isKeyed ? shortcuts : []);
 }
 
-export type Ask = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Confirmation;
+export type AskFirst = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Confirmation;
 
 /** Returns a function that asks about a decision. The question names the call with its own input, or with `value`. */
-function useQuestion(call: JsonOpenItem): Ask {
+function useQuestion(call: JsonOpenItem): AskFirst {
   const act = useAct();
   const subject = subjectOf(call);
   return (say, answer, value = subject.value) => {
