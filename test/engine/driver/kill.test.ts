@@ -17,7 +17,7 @@ import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
  */
 const SIZE = TAKES_ALL
   ? { singles: 90, scenarios: 120, controls: 24, moments: 14 }
-  : { singles: 10, scenarios: 18, controls: 3, moments: 2 };
+  : { singles: 10, scenarios: 18, controls: 6, moments: 2 };
 
 const root = mkdtempSync(join(tmpdir(), 'agentchart-kill-'));
 let worker = '';
