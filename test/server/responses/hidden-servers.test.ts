@@ -11,6 +11,7 @@ import {
   runOf,
   typesOf,
 } from '../../support/responses/gateway.ts';
+import { until } from '../../support/server/runs-app.ts';
 import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
 
 const DESK = { type: 'mcp', server_label: 'desk', require_approval: 'never' };
@@ -216,4 +217,40 @@ it('a hidden tool never has the name that a renamed visible tool has', () => {
   const names = tools.map(({ name }) => name);
   expect(new Set(names).size).toBe(3);
   expect(exposed.mcp_a_echo).toMatchObject({ label: 'a', name: 'echo' });
+});
+
+describe('the tools of a server', () => {
+  it.each([true, false])(
+    'are those that it has now, for requests after it has told of a change (hidden: %s)',
+    async hidden => {
+      let late = false;
+      const server = await HttpMcpServer.start({
+        serves: 'current',
+        add: made => {
+          if (late) made.registerTool('late', {}, () => ({ content: [] }));
+        },
+      });
+      const changing = new Gateway(
+        { talk: [{ text: 'Yes.' }] },
+        { config: () => ({ mcp_servers: { vault: { url: server.url, hidden } } }) },
+      );
+      const vault = { type: 'mcp', server_label: 'vault', require_approval: 'never' };
+      const toolsOf = async () => {
+        const response = await changing.create({
+          model: 'talk',
+          input: 'go',
+          ...(!hidden && { tools: [vault] }),
+        });
+        const [{ event } = { event: undefined }] = await changing.store.read(runOf(response));
+        return event?.type === 'run.started' ? event.tools?.map(({ name }) => name) : undefined;
+      };
+      expect(await toolsOf()).toEqual(['echo', 'fail', 'hold', 'hold_again']);
+      await until(() => server.answered.has('subscriptions/listen') || undefined);
+      late = true;
+      server.tellToolsChanged();
+      await until(async () => (await toolsOf())?.includes('late') || undefined);
+      await changing.close();
+      await server.close();
+    },
+  );
 });
