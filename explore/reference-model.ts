@@ -47,7 +47,7 @@ export type ReferenceModel = {
   /** The position in the transcript for the results of an edited round; `null` for the end. */
   resultsAt: number | null;
   done: readonly ReferenceCall[];
-  sticky: readonly { tool: string; decision: 'approve' | 'reject' }[];
+  sticky: readonly { tool: string; decision: 'approve' | 'reject'; as: string | undefined }[];
   paused: boolean;
   cancelling: boolean;
   steps: number;
@@ -503,7 +503,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     /** It needs an approval again, unless a sticky rule gives it. */
     follow(model, { callId, call }) {
       const isAllowed =
-        isForAnyone(call) && saysOf(call, 'ask').length === 0 && stickyFor(model, call.name) === 'approve';
+        isForAnyone(call) && saysOf(call, 'ask').length === 0 && stickyFor(model, call) === 'approve';
       const { input, digest } = call;
       const isRepetition = repeats(model, call);
       const gate = call.gate || isRepetition;
@@ -888,8 +888,13 @@ function pause(model: ReferenceModel, steps: number): void {
   model.steps = steps;
 }
 
-function stickyFor({ sticky }: ReferenceModel, name: string): 'approve' | 'reject' | undefined {
-  return sticky.find(({ tool }) => tool === name)?.decision;
+/** Nobody has approved a tool that its server has defined anew since. */
+function stickyFor(
+  { sticky }: ReferenceModel,
+  { name, toolDigest }: QualifiedCall,
+): 'approve' | 'reject' | undefined {
+  const rule = sticky.find(({ tool }) => tool === name);
+  return rule?.decision === 'approve' && rule.as !== toolDigest ? undefined : rule?.decision;
 }
 
 function permittedStage({ executedBy }: QualifiedCall): CallStatus {
@@ -902,7 +907,7 @@ function followDecision(model: ReferenceModel, event: Of<'approval.decided'>): v
   if (call === undefined) return;
   if (event.sticky === true && decision.type !== 'answer') {
     const others = model.sticky.filter(({ tool }) => tool !== call.name);
-    model.sticky = [...others, { tool: call.name, decision: decision.type }];
+    model.sticky = [...others, { tool: call.name, decision: decision.type, as: call.toolDigest }];
   }
   if (decision.type === 'answer') settle(model, callId, { output: decision.output, isError: false });
   else if (decision.type === 'reject') change(model, callId, { stage: 'settled', result: null });
@@ -973,7 +978,7 @@ function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refuses
       spending.toolCalls += 1;
     }
     const isSticky = isForAnyone(call) && saysOf(call, 'ask').length === 0;
-    const rule = isSticky ? stickyFor(model, call.name) : undefined;
+    const rule = isSticky ? stickyFor(model, call) : undefined;
     if (call.gate && rule === 'reject') return refused;
     if (repeats(model, call)) return { ...entry, call: { ...call, gate: true }, stage: 'gated' };
     if (call.gate && rule === undefined) return { ...entry, stage: 'gated' };

@@ -204,7 +204,8 @@ export type Context = {
   batch: number;
   /** Inputs edited by people. */
   edits: { callId: string; input: JsonValue }[];
-  sticky: { tool: string; decision: 'approve' | 'reject'; reason?: string }[];
+  /** `toolDigest`: of the call that was decided; an approval holds for calls of a tool with this definition. */
+  sticky: { tool: string; toolDigest?: string; decision: 'approve' | 'reject'; reason?: string }[];
   turns: number;
   toolCalls: number;
   /** The number of calls refused because of the limit on `toolCalls`. */

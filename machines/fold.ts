@@ -432,7 +432,7 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
       return refusedCall(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
     }
     if (counts) toolCalls += 1;
-    const rule = isSticky(call) ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
+    const rule = stickyFor(context, call);
     if (rule?.decision === 'reject') return refusedCall(rejection(rule.reason));
     const repetition = gateRepetition(context.ledger, call);
     if (repetition !== undefined) return { ...rest, ...repetition, status: 'gated' };
@@ -451,6 +451,15 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
     opened,
   );
   return giveReceipts(admitted);
+}
+
+/** The decision about another call of the tool that decides this one too. An approval is of the tool as it was defined. */
+function stickyFor({ sticky }: Context, call: QualifiedCall): Context['sticky'][number] | undefined {
+  if (!isSticky(call)) return undefined;
+  return sticky.find(
+    ({ tool, toolDigest, decision }) =>
+      tool === call.name && (decision === 'reject' || toolDigest === call.toolDigest),
+  );
 }
 
 /** Whether decisions about other calls of the tool may decide this one. */
@@ -505,7 +514,7 @@ function decideApproval(context: Context, event: Of<'approval.decided'>): Contex
   const { callId, decision } = event;
   const call = findCall(context, callId);
   if (call === undefined) return context;
-  const ruled = event.sticky === true ? addStickyRule(context, call.name, decision) : context;
+  const ruled = event.sticky === true ? addStickyRule(context, call, decision) : context;
   switch (decision.type) {
     case 'approve':
       return giveReceipts(approveCall(ruled, call, event, decision));
@@ -558,10 +567,11 @@ function withoutDuties({ by, not, quorum, approvedBy, verdicts, ...bare }: Call)
 }
 
 /** A rule applies to later calls of the tool; an answer applies only to its own call. */
-function addStickyRule(context: Context, tool: string, decision: Decision): Context {
+function addStickyRule(context: Context, { name: tool, toolDigest }: Call, decision: Decision): Context {
   if (decision.type === 'answer') return context;
   const rule = {
     tool,
+    ...omitUndefined({ toolDigest }),
     decision: decision.type,
     ...(decision.type === 'reject' && decision.reason !== undefined ? { reason: decision.reason } : {}),
   };
@@ -700,9 +710,7 @@ function editCall(earlier: Context, event: Of<'call.edited'>): Context {
   if (known === undefined) return earlier;
   const isWithdrawal = isSameCall(known, call);
   const context = isWithdrawal ? earlier : wroteIn(earlier, event);
-  const isAllowed =
-    isSticky(call) &&
-    context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
+  const isAllowed = stickyFor(context, call)?.decision === 'approve';
   const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
   const {
     reason: _,

@@ -124,6 +124,20 @@ describe('rule 6: a mixed round', () => {
     expect(run.send(calling(gated('b'))).open).toEqual({ b: 'gated' });
   });
 
+  it('a sticky approval is of the tool as its server defined it, and a sticky rejection of any definition', () => {
+    const defined = (callId: string, toolDigest: string) => gated(callId, { toolDigest });
+    const approved = begin()
+      .send(calling(defined('a', 'one')), approving('a', { sticky: true }))
+      .finish('a');
+    expect(approved.send(calling(defined('b', 'one'))).finish('b').open).toEqual({});
+    expect(approved.send(calling(defined('c', 'other'))).open).toEqual({ c: 'gated' });
+    approved.send(approving('c', { sticky: true })).finish('c');
+    expect(approved.send(calling(defined('d', 'other'))).open).toEqual({ d: 'queued' });
+    const rejected = begin().send(calling(defined('a', 'one')), rejecting('a', { sticky: true }));
+    rejected.send(calling(defined('b', 'other')));
+    expect(rejected.results.slice(1)).toMatchObject([{ callId: 'b', isError: true }]);
+  });
+
   it('a sticky approval applies to later calls of the tool, and so does a sticky rejection with its reason', () => {
     const approved = begin()
       .send(calling(gated('a')), approving('a', { sticky: true }))
