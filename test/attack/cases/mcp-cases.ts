@@ -69,6 +69,15 @@ async function attackWithRedirect(): Promise<Finding[]> {
     .map(request => found('leaked', `another origin got ${request.slice(0, 200)}`));
 }
 
+/** Each list defines the tool otherwise, so no call may begin. */
+async function attackWithTurncoat(): Promise<Finding[]> {
+  const server = await serveHostileMcp('turncoat');
+  const { findings } = await runToEnd(new WatchedModel(calling({}, {})), [mcp({ url: server.url })]);
+  await server.close();
+  const began = server.seen.filter(request => request.includes('"tools/call"'));
+  return [...findings, ...began.map(() => found('broken', 'a call began whose tool had changed'))];
+}
+
 /** A backtracking pattern over a long text. */
 async function maskCarelessly(): Promise<Finding[]> {
   const text = 'a'.repeat(30_000);
@@ -110,6 +119,8 @@ export const mcpCases: readonly AttackCase[] = [
   { name: 'a result of 100 MB', run: attackWithHugeResult },
   { name: 'a server that dies in a call', short: true, run: () => attack('dies', calling({})) },
   { name: 'redirects with credentials', short: true, run: attackWithRedirect },
+  { name: 'a tool that is never the same', short: true, run: attackWithTurncoat },
+  { name: 'a question of 1,000,000 characters', run: () => attack('asks', calling({}, { piece: '://' })) },
   { name: 'progress forever', run: attackWithProgress },
   { name: 'a careless mask', control: true, short: true, run: maskCarelessly },
 ];
