@@ -70,3 +70,45 @@ describe('connectTools', () => {
     expect(good.state).toBe('closed');
   });
 });
+
+describe('refresh', () => {
+  /** Its tools are replaced, which makes it stale. */
+  function changing(first: readonly Tool[]) {
+    let tools = first;
+    const made = {
+      connects: 0,
+      isStale: false,
+      change(now: readonly Tool[]) {
+        tools = now;
+        made.isStale = true;
+      },
+      async connect() {
+        made.connects += 1;
+        made.isStale = false;
+        return tools;
+      },
+      async close() {},
+    };
+    return made;
+  }
+
+  it('connects only what is stale, and gives the same tools if nothing has changed', async () => {
+    const [one, other] = [changing([named('a')]), changing([named('b')])];
+    const first = await connectTools([one, other]);
+    expect(await first.refresh()).toBe(first);
+    one.change([named('a'), named('c')]);
+    const second = await first.refresh();
+    expect([...second.tools.keys()]).toEqual(['a', 'c', 'b']);
+    expect(second.tools.get('b')).toBe(first.tools.get('b'));
+    expect([one.connects, other.connects]).toEqual([2, 1]);
+    expect(await second.refresh()).toBe(second);
+  });
+
+  it('keeps the known tools where the present ones have the name of another', async () => {
+    const one = changing([named('a')]);
+    const first = await connectTools([one, named('b')]);
+    one.change([named('b')]);
+    expect(await first.refresh()).toBe(first);
+    expect([...first.tools.keys()]).toEqual(['a', 'b']);
+  });
+});
