@@ -395,6 +395,8 @@ function explain(obstacle: CallObstacle): string {
       return 'the agent has no such tool';
     case 'client':
       return 'the client runs this tool now';
+    case 'changed':
+      return 'its server has changed the definition of the tool';
     case 'input':
       return `its input is not valid: ${obstacle.message}`;
   }

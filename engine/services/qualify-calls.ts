@@ -1,6 +1,6 @@
 import type { Call } from '../../machines/context.ts';
 import { dutiesOf } from '../../machines/duties.ts';
-import { digestCall, digestTool } from '../../protocol/content/digest.ts';
+import { digestCall, serverDigest } from '../../protocol/content/digest.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import { assertBounded, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
@@ -134,11 +134,6 @@ function digestRead(name: string, input: JsonValue, value: unknown): string | un
   } catch {
     return undefined;
   }
-}
-
-/** The definition of a tool that a server defines, which changes without a word of the agent's owner; else `undefined`. */
-export function serverDigest(tool: Tool): string | undefined {
-  return tool.origin === undefined ? undefined : digestTool(tool);
 }
 
 const INVALID = { sideEffect: 'none', reconcilable: false, executedBy: 'engine', gate: false } as const;

@@ -3,6 +3,7 @@ import type { Call, CallResult } from '../../machines/context.ts';
 import { forwardedMessages } from '../../machines/hand-off.ts';
 import { limitsOf } from '../../machines/limits.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
+import { serverDigest } from '../../protocol/content/digest.ts';
 import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import { EngineError, InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { HeldLimits, Spent } from '../../protocol/event.ts';
@@ -33,7 +34,6 @@ import {
 } from '../sub-agents/sub-agent-runs.ts';
 import { digestQuestions, MOST_ASKS, Questions } from './ask-people.ts';
 import { type CallJudge, combineRulings, findRulings } from './judge-calls.ts';
-import { serverDigest } from './qualify-calls.ts';
 import { readOutput } from './read-output.ts';
 import {
   Cancelled,

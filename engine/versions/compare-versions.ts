@@ -1,6 +1,6 @@
 import type { Call } from '../../machines/context.ts';
 import { chartIdentity, compareChart, type StoredState } from '../../machines/snapshot.ts';
-import { digestTools, type ToolDigest } from '../../protocol/content/digest.ts';
+import { digestTools, serverDigest, type ToolDigest } from '../../protocol/content/digest.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import type { Tool } from '../../protocol/tool.ts';
 
@@ -199,22 +199,37 @@ async function findConflict(call: Call, tool: Tool | undefined): Promise<Version
         obstacle.message,
         'its input is no longer valid: it does not run and gets an error as its result',
       );
+    case 'changed':
+      return conflict(
+        obstacle.was,
+        obstacle.is ?? null,
+        'its server has changed its definition: it does not run and gets an error as its result',
+      );
     case undefined:
       if (tool === undefined || tool.sideEffect === sideEffect) return null;
       return conflict(sideEffect, tool.sideEffect, 'the stricter of both applies to it');
   }
 }
 
-/** Why a call cannot run: the agent has no such tool, its client runs it, or it refuses the input. */
-export type CallObstacle = { type: 'gone' } | { type: 'client' } | { type: 'input'; message: string };
+/**
+ * Why a call cannot run: the agent has no such tool, its client runs it, its server defines it otherwise than when the call
+ * was made, or it refuses the input.
+ */
+export type CallObstacle =
+  | { type: 'gone' }
+  | { type: 'client' }
+  | { type: 'changed'; was: string; is: string | undefined }
+  | { type: 'input'; message: string };
 
 /** Returns why an open call that the agent is to run cannot run any more; otherwise `null`. */
 export async function findObstacle(
-  { input }: Pick<Call, 'input'>,
+  { input, toolDigest: was }: Pick<Call, 'input' | 'toolDigest'>,
   tool: Tool | undefined,
 ): Promise<CallObstacle | null> {
   if (tool === undefined) return { type: 'gone' };
   if (tool.run === undefined) return { type: 'client' };
+  const is = serverDigest(tool);
+  if (was !== undefined && is !== was) return { type: 'changed', was, is };
   const validation = await tool.validate(input);
   return validation.valid ? null : { type: 'input', message: validation.message };
 }

@@ -195,6 +195,47 @@ describe('an approved call whose tool', () => {
   });
 });
 
+describe('an approved call of a tool that a server defines', () => {
+  const served = (description: string) => {
+    const pay = makeTool('pay', { approval: true, description });
+    return { ...pay, origin: { label: 'bank', tool: { name: 'pay', inputSchema: pay.inputSchema } } };
+  };
+
+  test('does not run, and a check says so, once the server defines the tool otherwise', async () => {
+    const { store, turns, runId, host } = await waiting({ tools: [READ, served('Pays.')] });
+    const { agent } = agentOn(store, { turns, tools: [READ, served('Pays anyone.')] }, host);
+    const [was, is] = [digestTool(served('Pays.')), digestTool(served('Pays anyone.'))];
+    const report = await agent.check(runId);
+    expect(report).toMatchObject({ verdict: 'needs-migration', opens: true });
+    expect(report.differences).toContainEqual({
+      what: 'tool',
+      name: 'pay',
+      was,
+      is,
+      effect:
+        'call call_0_1: its server has changed its definition: it does not run and gets an error as its result',
+    });
+    const run = await agent.open(runId);
+    await run.approve('call_0_1');
+    const { results } = (await host.settle(run.settled())) as { results?: readonly object[] };
+    expect(results?.[1]).toMatchObject({
+      isError: true,
+      output: expect.stringContaining('Not run: The server of "pay" has changed its definition.'),
+    });
+  });
+
+  test('runs once a person has edited it, who saw the tool as it is', async () => {
+    const { store, turns, runId, host } = await waiting({ tools: [READ, served('Pays.')] });
+    const { agent } = agentOn(store, { turns, tools: [READ, served('Pays anyone.')] }, host);
+    const run = await agent.open(runId);
+    const edited = await run.editCall('call_0_1', { input: { input: 'less' } });
+    expect(edited).toEqual({ accepted: true });
+    await run.approve('call_0_1');
+    const { results } = (await host.settle(run.settled())) as { results?: readonly object[] };
+    expect(results?.[1]).toMatchObject({ isError: false });
+  });
+});
+
 describe('an interrupted call whose tool', () => {
   /** A process dies in the call of `act`; the next process has `after` in place of the tool. */
   async function takeOver(
