@@ -109,6 +109,33 @@ describe('the tools of a server', () => {
     expect(source.isStale).toBe(false);
   });
 
+  it('are listed again after the server has ended its subscription, which is then made again', async () => {
+    const { server, change } = await shop('current');
+    const source = desk(server.url);
+    await source.connect();
+    await subscribed(server, 'current');
+    server.answered.clear();
+    server.breakConnections();
+    await becomesStale(source);
+    expect(await namesOf(source)).toEqual([...FIRST, 'pay']);
+    await subscribed(server, 'current');
+    change(undefined);
+    await becomesStale(source);
+    expect(await namesOf(source)).toEqual(FIRST);
+  });
+
+  it.each([
+    ['refuses', () => new Response('no', { status: 500 })],
+    ['does not answer', () => new Promise<Response>(() => {})],
+  ])('are there from a server that %s subscriptions', async (_what, instead) => {
+    const { server } = await shop('current');
+    server.instead = (_request, says) => (says === 'subscriptions/listen' ? instead() : undefined);
+    const source = desk(server.url);
+    const tools = await source.connect();
+    expect(await runTool(tools, 'pay')).toBe('paid');
+    expect(source.isStale).toBe(false);
+  });
+
   it('stay the same objects when the list says the same, in whichever order', async () => {
     const { server } = await shop('current');
     const source = desk(server.url);

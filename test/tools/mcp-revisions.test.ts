@@ -1,4 +1,7 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { access, mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -6,11 +9,13 @@ import * as z from 'zod';
 import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { type McpToolSource, mcp } from '../../tools/mcp.ts';
+import { until } from '../support/server/runs-app.ts';
 import { createContext, rejectionOf, runTool } from '../support/tools/call-context.ts';
 import { closeDesks, desk, start } from '../support/tools/http-desk.ts';
 
 const SUPPORT = join(import.meta.dirname, '../support/tools');
 const opened: McpToolSource[] = [];
+const children: ChildProcess[] = [];
 
 function processOf(file: string, args: string[]): McpToolSource {
   const source = mcp({
@@ -25,6 +30,10 @@ function processOf(file: string, args: string[]): McpToolSource {
 afterEach(async () => {
   await closeDesks();
   await Promise.all(opened.splice(0).map(source => source.close()));
+  for (const child of children.splice(0)) {
+    child.kill();
+    await once(child, 'exit');
+  }
 });
 
 const REFUSES_EARLIER = ['current-server.ts', ['reject']] as const;
@@ -120,7 +129,7 @@ describe('a server over HTTP', () => {
       const server = await start({
         instead: (_request, says) => (says === 'server/discover' ? instead() : undefined),
       });
-      const tools = await desk(server.url, { timeoutMs: 4_000 }).connect();
+      const tools = await desk(server.url, { timeoutMs: 2_000 }).connect();
       expect(await runTool(tools, 'echo', { text: 'a' })).toBe('a');
     },
   );
@@ -141,6 +150,59 @@ describe('a server over HTTP', () => {
     }
   });
 });
+
+describe('the official reference server, of an earlier revision', () => {
+  const file = join(
+    import.meta.dirname,
+    '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js',
+  );
+
+  /** Calls a tool that reports progress and one with structured content. */
+  async function tryOut(source: McpToolSource): Promise<void> {
+    const tools = await source.connect();
+    const seen: JsonValue[] = [];
+    const progress = (data: JsonValue) => void seen.push(data);
+    const working = { duration: 0.02, steps: 2 };
+    await runTool(tools, 'trigger-long-running-operation', working, { ...createContext(), progress });
+    expect(seen).toEqual([
+      { progress: 1, total: 2 },
+      { progress: 2, total: 2 },
+    ]);
+    const weather = await runTool(tools, 'get-structured-content', { location: 'Chicago' });
+    expect(JSON.parse(String(weather))).toMatchObject({ temperature: 36 });
+  }
+
+  it('is used over stdio', async () => {
+    const source = mcp({ name: 'everything', command: process.execPath, args: [file, 'stdio'] });
+    opened.push(source);
+    await tryOut(source);
+  });
+
+  it('is used over HTTP, in a session that ends with it', async () => {
+    const port = await freePort();
+    const server = spawn(process.execPath, [file, 'streamableHttp'], { env: { PORT: String(port) } });
+    children.push(server);
+    let said = '';
+    for (const stream of [server.stdout, server.stderr])
+      stream.on('data', chunk => {
+        said += chunk;
+      });
+    await until(() => said.includes('listening') || undefined);
+    const source = desk(`http://127.0.0.1:${port}/mcp`);
+    await tryOut(source);
+    await source.close();
+    await until(() => said.includes('session termination') || undefined);
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
 
 describe('a tool of revision 2026-07-28', () => {
   const region = (header: string) => z.string().meta({ 'x-mcp-header': header });
