@@ -40,7 +40,7 @@ async function fetchOffers(
   const offers: ServerOffer[] = [];
   const limits: unknown[] = [];
   if (hasTools !== undefined) {
-    const { tools, ttlMs } = await client.listTools(undefined, { ...options, cacheMode: 'refresh' });
+    const { tools, ttlMs } = await client.listTools(undefined, { ...options, cacheMode: 'bypass' });
     offers.push(...tools.map(offerTool));
     limits.push(ttlMs);
   }
