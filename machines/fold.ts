@@ -584,10 +584,15 @@ function rejection(reason: string | undefined): string {
     : `Not run: the call was rejected: ${reason}`;
 }
 
+/** A retry begins anew: how far the call had come is no longer known. */
 function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
   switch (resolution.type) {
-    case 'retry':
-      return changeCall(context, callId, { status: 'ready' });
+    case 'retry': {
+      const call = findCall(context, callId);
+      if (call === undefined) return context;
+      const { kept: _, ...bare } = call;
+      return replaceCall(context, call, bare, { status: 'ready' });
+    }
     case 'happened':
       return settleCall(context, callId, resultOf(resolution));
     case 'failed':

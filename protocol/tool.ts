@@ -57,6 +57,8 @@ export type ToolCallContext<RunContext = unknown> = {
   kept?: JsonValue;
   /** @internal Makes durable how far the call has come. Later attempts continue from there, and do nothing twice. */
   keep?(state: JsonValue): Promise<void>;
+  /** @internal Resolves after `ms` on the engine's clock, or as soon as `signal` is aborted. */
+  wait?(ms: number): Promise<void>;
   /** @internal The store of the run; absent in an actor of `agent.services()`. */
   store?: Store;
   /** Sends `data` to the run's observers; never journaled. */

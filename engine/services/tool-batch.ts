@@ -557,6 +557,7 @@ class CallRun {
       prepared: this.#prepared,
       ...(questions && { askPeople: question => this.#askPeople(questions, question) }),
       keep: state => this.#keep(state),
+      wait: ms => sleep(this.#scope.host, ms, signal),
       ...omitUndefined({ store, kept }),
     };
   }

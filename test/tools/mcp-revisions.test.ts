@@ -349,11 +349,14 @@ describe('a call of revision 2026-07-28 over HTTP', () => {
     expect(await runTool(tools, 'echo')).toBe('done');
   });
 
-  it('is in doubt when its result has an unknown type, which the error names', async () => {
-    const { tools } = await connect(answer({ resultType: 'task', taskId: '7' }));
+  it.each([
+    ['has an unknown type, which the error names', { resultType: 'later' }, "result type 'later'"],
+    ['is a task, for which it did not ask', { resultType: 'task', taskId: '7' }, 'began a task'],
+  ])('is in doubt when its result %s', async (_what, result, message) => {
+    const { tools } = await connect(answer(result));
     const error = await rejectionOf(runTool(tools, 'echo'));
     expect(error).toBeInstanceOf(InDoubt);
-    expect(String(error)).toContain("result type 'task'");
+    expect(String(error)).toContain(message);
   });
 
   it('fails with a plain error when the server asks for input', async () => {

@@ -5,7 +5,7 @@ import type {
   ReadResourceResult,
   RequestOptions,
 } from '@modelcontextprotocol/client';
-import { omitUndefined } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { isInputRequired } from './read-result.ts';
 import type { ServerOffer } from './server-tool.ts';
 
@@ -41,8 +41,10 @@ export function offerResources(
         },
       ),
       sideEffect: 'none',
-      ask: async (client, { input: { cursor }, meta }, options) =>
-        listResources(client, typeof cursor === 'string' ? { cursor, ...meta } : meta, options),
+      ask: async (client, { input: { cursor }, params: { _meta } }, options) => {
+        const given = typeof cursor === 'string' ? { cursor } : {};
+        return await listResources(client, { ...given, ...omitUndefined({ _meta }) }, options);
+      },
     },
     {
       described: {
@@ -51,9 +53,9 @@ export function offerResources(
         }),
       },
       sideEffect: 'none',
-      ask: async (client, { input: { uri }, meta }, options) => {
-        const params = { uri: String(uri), ...meta };
-        const result = await client.readResource(params, { ...options, cacheMode: 'bypass' });
+      ask: async (client, { input: { uri }, params }, options) => {
+        const given = { uri: String(uri), ...params };
+        const result = await client.readResource(given, { ...options, cacheMode: 'bypass' });
         return isInputRequired(result) ? result : { content: blocksOf(result) };
       },
     },
@@ -73,7 +75,7 @@ function describe(
   };
 }
 
-type Page = { cursor?: string; _meta?: Record<string, string> };
+type Page = { cursor?: string; _meta?: JsonObject };
 
 async function listResources(client: Client, params: Page, options: RequestOptions): Promise<CallToolResult> {
   const { resources, nextCursor } = await client.request({ method: 'resources/list', params }, options);

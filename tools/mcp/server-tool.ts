@@ -33,8 +33,9 @@ import {
 import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
-import { readResult } from './read-result.ts';
-import type { McpSession, ServerConnection } from './session.ts';
+import { type Again, completeCall, isKeeping } from './call-rounds.ts';
+import { type McpSession, type ServerConnection, TASKS_EXTENSION } from './session.ts';
+import type { Sent, ServerRequest } from './tasks.ts';
 
 /** The application's settings for a server's tool. They take precedence over what the server declares. */
 export type McpToolOverride = {
@@ -57,8 +58,12 @@ export type McpToolOverride = {
   description?: string;
 };
 
-/** What a call of a tool asks of the server. */
-type Asked = { input: JsonObject; meta: { _meta?: Record<string, string> } };
+/** What a call of a tool asks of the server. `params`: what the request has besides the input. */
+type Asked = { input: JsonObject; params: Again & { _meta?: JsonObject } };
+
+/** What the client has for calls, in each request of revision 2026-07-28: other requests are not to ask people. */
+const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+const OF_CALLS = { elicitation: { form: {}, url: {} }, extensions: { [TASKS_EXTENSION]: {} } };
 
 /** A tool that a server has, or that reads what a server has, and how it is run. @internal */
 export type ServerOffer = {
@@ -76,9 +81,9 @@ export function offerTool(described: McpTool): ServerOffer {
   const { name, inputSchema } = described;
   return {
     described,
-    ask: (client, { input, meta }, options) =>
+    ask: (client, { input, params }, options) =>
       client.callTool(
-        { name, arguments: input, ...meta },
+        { name, arguments: input, ...params },
         { ...options, toolDefinition: { name, inputSchema } },
       ),
   };
@@ -108,11 +113,13 @@ function nameFor(prefix: string, serverName: string): string {
  * `agent-invalid` for an invalid override.
  *
  * `run` rejects with:
- * - an `Error` when the server reports a failure: an `isError` result or a JSON-RPC error, or asks for input;
+ * - an `Error` when the server reports a failure: an `isError` result or a JSON-RPC error, or asks for what people cannot
+ *   give;
  * - `InDoubt` (for a tool that is not `once`: an `Error`) when the server may have acted: the connection ended,
  *   the time limit was reached, or the response is not a result;
  * - an `EngineError` `tool-source-failed` when the server was not reached or refused the request.
- * If the server has lost the session, the call is repeated once in a new session.
+ * If the server has lost the session, the call is repeated once in a new session. `call-rounds.ts` has what follows if it
+ * asks people or begins a task.
  * @internal
  */
 export function createServerTool(
@@ -127,20 +134,56 @@ export function createServerTool(
   checkToolSettings({ name, sideEffect, retries, repeatable, tags, timeoutMs, maxResultBytes, approval });
 
   async function run(input: unknown, context: ToolCallContext): Promise<JsonValue> {
-    let session = await connection.session();
-    for (let isFirst = true; ; isFirst = false) {
-      context.signal.throwIfAborted();
-      const [outcome] = await Promise.allSettled([callWithin(session, input, context)]);
-      if (outcome.status === 'fulfilled') return readResult(name, outcome.value, session.redact);
-      const { reason: error } = outcome;
-      if (!isFirst || session.outcomeOf(error) !== 'session-lost') throw describe(error, session);
-      session = await connection.renew(session);
+    const capabilities = isKeeping(context) ? { [CAPABILITIES]: OF_CALLS } : {};
+    const metaFor = (client: Client) => ({
+      ...context.trace,
+      ...(client.getProtocolEra() === 'modern' && capabilities),
+    });
+    const onprogress = (progress: Progress) => context.progress(JSON.parse(textOrNull(progress)));
+
+    async function send<Answer>(
+      request: ServerRequest<Answer>,
+      signal: AbortSignal,
+      more: RequestOptions = {},
+    ): Promise<Sent<Answer>> {
+      let session = await connection.session();
+      for (let isFirst = true; ; isFirst = false) {
+        signal.throwIfAborted();
+        const asking = session.ask(client => {
+          const _meta = metaFor(client);
+          const about = Object.keys(_meta).length === 0 ? {} : { _meta };
+          return withinLimit(signal, limited =>
+            request(client, { signal: limited, timeout: timeoutMs ?? options.silenceMs, ...more }, about),
+          );
+        });
+        const [outcome] = await Promise.allSettled([asking]);
+        if (outcome.status === 'fulfilled') return { session, answer: outcome.value };
+        const { reason: error } = outcome;
+        if (!isFirst || session.outcomeOf(error) !== 'session-lost') return { session, error };
+        session = await connection.renew(session);
+      }
     }
+
+    async function call(again: Again) {
+      const asked = { input: isJsonObject(input) ? input : {} };
+      const sent = await send(
+        (client, how, about) => ask(client, { ...asked, params: { ...again, ...about } }, how),
+        context.signal,
+        { resetTimeoutOnProgress: true, onprogress, allowInputRequired: true },
+      );
+      if ('error' in sent) throw describe(sent.error, sent.session);
+      return { result: sent.answer, session: sent.session };
+    }
+
+    return await completeCall({ name, server, isOnce: sideEffect === 'once', send, call, doubt }, context);
   }
 
   /** Applies the total time limit. The client uses the reason of the signal as its error message. */
-  async function callWithin(session: McpSession, input: unknown, context: ToolCallContext) {
-    if (timeoutMs !== undefined) return callServer(session, input, context);
+  async function withinLimit<Answer>(
+    signal: AbortSignal,
+    request: (signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer> {
+    if (timeoutMs !== undefined) return await request(signal);
     const expired = new AbortController();
     const { totalMs } = options;
     const timer = setTimeout(
@@ -148,26 +191,15 @@ export function createServerTool(
       totalMs,
     );
     try {
-      const signal = AbortSignal.any([context.signal, expired.signal]);
-      return await callServer(session, input, { ...context, signal });
+      return await request(AbortSignal.any([signal, expired.signal]));
     } finally {
       clearTimeout(timer);
     }
   }
 
-  function callServer(session: McpSession, input: unknown, context: ToolCallContext) {
-    const asked = {
-      input: isJsonObject(input) ? input : {},
-      meta: context.trace === undefined ? {} : { _meta: { ...context.trace } },
-    };
-    const requestOptions = {
-      signal: context.signal,
-      timeout: timeoutMs ?? options.silenceMs,
-      resetTimeoutOnProgress: true,
-      onprogress: (progress: Progress) => context.progress(JSON.parse(textOrNull(progress))),
-      allowInputRequired: true,
-    };
-    return session.ask(client => ask(client, asked, requestOptions));
+  function doubt(why: string, cause?: unknown): Error {
+    const message = `"${name}": the MCP server "${server}" ${why}: it is unknown whether it acted.`;
+    return sideEffect === 'once' ? new InDoubt(message, { cause }) : new Error(message, { cause });
   }
 
   function describe(error: unknown, { outcomeOf, reasonOf, explain }: McpSession): Error {
@@ -177,13 +209,8 @@ export function createServerTool(
       case 'not-done':
       case 'session-lost':
         return explain(error);
-      case 'unknown': {
-        const message =
-          `"${name}": the MCP server "${server}" was called and returned no result (${reasonOf(error)}): ` +
-          'it is unknown whether it acted.';
-        const cause = explain(error);
-        return sideEffect === 'once' ? new InDoubt(message, { cause }) : new Error(message, { cause });
-      }
+      case 'unknown':
+        return doubt(`was called and returned no result (${reasonOf(error)})`, explain(error));
     }
   }
 

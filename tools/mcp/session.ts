@@ -86,9 +86,13 @@ function prepareResults(transport: Transport, client: Client): void {
 }
 
 function completeResult(result: JsonObject): JsonObject {
+  if (result.resultType === 'task') return { ...UNSAID, content: [], _meta: { [TASKS_EXTENSION]: result } };
   const ttlMs = Number(result.ttlMs) < 0 ? { ttlMs: 0 } : {};
   return { ...UNSAID, ...result, ...ttlMs };
 }
+
+/** The extension for tasks. The client refuses a task in place of a result: that comes under this key of `_meta`. */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /**
  * Delivers each response after the notifications that came before it: the client handles those a microtask later, and by

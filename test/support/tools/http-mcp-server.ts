@@ -9,7 +9,15 @@ import {
 } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 
-export type Seen = { method: string; says: string; headers: Headers; session: string | null };
+type Body = { id?: number; method?: string; params?: { _meta?: Record<string, unknown> } };
+
+export type Seen = {
+  method: string;
+  says: string;
+  headers: Headers;
+  session: string | null;
+  body: Promise<Body>;
+};
 
 export type HttpMcpOptions = {
   /** The status for an unknown session; the protocol requires 404. */
@@ -107,9 +115,10 @@ export class HttpMcpServer {
   }
 
   async #answer(request: Request): Promise<Response> {
-    const says = request.method === 'POST' ? await readMethod(request) : request.method;
+    const body = request.method === 'POST' ? readBody(request) : Promise.resolve({} as Body);
+    const says = request.method === 'POST' ? ((await body).method ?? 'answer') : request.method;
     const session = request.headers.get('mcp-session-id');
-    this.seen.push({ method: request.method, says, headers: request.headers, session });
+    this.seen.push({ method: request.method, says, headers: request.headers, session, body });
     const response = await this.#respond(request, says, session);
     this.answered.add(says);
     return response;
@@ -186,7 +195,6 @@ export class HttpMcpServer {
   }
 }
 
-async function readMethod(request: Request): Promise<string> {
-  const body = (await request.clone().json()) as { method?: string };
-  return body.method ?? 'answer';
+async function readBody(request: Request): Promise<Body> {
+  return (await request.clone().json()) as Body;
 }
