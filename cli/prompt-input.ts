@@ -5,20 +5,33 @@ import type { Tool, ToolSource } from '../protocol/tool.ts';
 import type { McpToolSource } from '../tools/mcp.ts';
 
 /**
- * The messages of a prompt of one of the agent's MCP servers. `prompt` is its name, after `SERVER/` if several servers have
- * such a prompt; `texts` are its arguments, as NAME=VALUE. Throws `input-invalid` if there is no such prompt, or more than
- * one, or if it does not take the arguments.
+ * Does `work` with the messages of a prompt of one of the agent's MCP servers, and closes the servers, which an agent that
+ * has not connected them does not. `prompt` is its name, after `SERVER/` if several servers have such a prompt; `texts` are
+ * its arguments, as NAME=VALUE. Throws `input-invalid` if there is no such prompt, or more than one, or if it does not take
+ * the arguments.
  */
-export async function readPromptInput(
+export async function withPrompt<Result>(
   agent: Agent,
-  prompt: string,
-  texts: readonly string[],
-): Promise<Item[]> {
+  { prompt, texts }: { prompt: string; texts: readonly string[] },
+  work: (input: readonly Item[]) => Promise<Result>,
+): Promise<Result> {
   const args = Object.fromEntries(texts.map(readArgument));
   const entries: readonly (Tool | ToolSource)[] = agent.options.tools ?? [];
   const sources = entries.filter(hasPrompts);
   if (sources.length === 0)
     throw invalidInput(`--prompt: the agent "${agent.name}" has no MCP server, so there are no prompts.`);
+  try {
+    return await work(await findPrompt(sources, prompt, args));
+  } finally {
+    await Promise.allSettled(sources.map(source => source.close()));
+  }
+}
+
+async function findPrompt(
+  sources: readonly McpToolSource[],
+  prompt: string,
+  args: Readonly<Record<string, string>>,
+): Promise<Item[]> {
   const named = sources.find(({ name }) => prompt.startsWith(`${name}/`));
   if (named !== undefined) return await named.prompt(prompt.slice(named.name.length + 1), args);
   const [only] = sources;

@@ -1,21 +1,22 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { itemsOf } from '../../engine/log/command.ts';
 import { invalidInput } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Action } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
 import { makeAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
 import { readPiped, storeFile, userName } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
-import { readPromptInput } from '../prompt-input.ts';
+import { withPrompt } from '../prompt-input.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { Output } from '../render/output.ts';
 import { findRun, withStore } from '../store.ts';
 
 /** A run that continues another, or a thread, uses its agent and model by default. */
 export const run: Action<'run'> = async given => {
-  const { input: words, context: runContext, label: labels = {}, thread, stream, title, ...rest } = given;
-  const { prompt, arg: args = [], ...options } = rest;
+  const { input: words, context: runContext, label: labels = {}, thread, stream, title, ...more } = given;
+  const { prompt, arg: args = [], ...options } = more;
   if (prompt === undefined && args.length > 0)
     throw invalidInput('--arg is for the prompt of a server. Add --prompt NAME.');
   const text = words.length > 0 || prompt !== undefined ? words.join(' ') : await readPiped();
@@ -39,14 +40,15 @@ export const run: Action<'run'> = async given => {
       return await withAgent(agent, output, async () => {
         const known = latest && (await loadRun(store, latest.runId));
         const further = omitUndefined({ continues, labels: given.label, title, thread });
-        const input =
-          prompt === undefined
-            ? text
-            : [...(await readPromptInput(agent, prompt, args)), ...(text.trim() === '' ? [] : itemsOf(text))];
-        const started = await agent.start(input, { stream, launch, runContext, by, ...further });
-        const commands = new CommandLines(file);
-        const begin = known !== undefined && started.id === latest?.runId ? known : null;
-        return await driveRun({ run: started, agent, store, output, commands, begin, options });
+        const begin = async (input: string | readonly Item[]) => {
+          const started = await agent.start(input, { stream, launch, runContext, by, ...further });
+          const seen = known !== undefined && started.id === latest?.runId ? known : null;
+          const commands = new CommandLines(file);
+          return await driveRun({ run: started, agent, store, output, commands, begin: seen, options });
+        };
+        if (prompt === undefined) return await begin(text);
+        const rest = text.trim() === '' ? [] : itemsOf(text);
+        return await withPrompt(agent, { prompt, texts: args }, items => begin([...items, ...rest]));
       });
     }),
   );

@@ -75,3 +75,13 @@ test('run --prompt needs a server, and --arg a prompt and a name', async () => {
     stderr: expect.stringContaining('--arg must be NAME=VALUE, got "=b"'),
   });
 });
+
+test('run --prompt ends the servers of a prompt that cannot be used, and its process', async () => {
+  const desk = new Desk([{ text: 'Rain.' }]);
+  const agent = desk.write('desk.mjs', moduleWith('north', 'south'));
+  const ended = await desk.runAlone(['run', '--agent', agent, '--prompt', 'north/none'], desk.model);
+  expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining('"north" has no prompt "none"') });
+  const untitled = ['--prompt', 'north/simple-prompt', '--title', 'x'.repeat(300)];
+  const refused = await desk.runAlone(['run', '--agent', agent, ...untitled], desk.model);
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('title') });
+});
