@@ -1,6 +1,7 @@
 /**
  * The MCP client of `mcp()` as the conformance suite starts it: an agent that calls each tool of the server at a URL. When
- * a person has to sign in, it does what the browser does, and calls again.
+ * a person has to sign in, it does what the browser does, and calls again. It answers what a server asks with values of the
+ * right types.
  */
 
 import * as z from 'zod';
@@ -58,7 +59,14 @@ async function isDone(): Promise<boolean> {
     toolCalls.length === 0 ? [{ text: 'There are no tools.' }] : [{ toolCalls }, { text: 'Called.' }];
   const agent = createAgent({ name: 'suite', model: scripted(turns), tools: [source] });
   const run = await agent.start('Call each tool.');
-  const settled = await run.settled();
+  let settled = await run.settled();
+  while (settled.status === 'waiting' && settled.questions.length > 0) {
+    for (const open of settled.questions) {
+      const answers = open.questions.map(({ key, schema }) => [key, valuesFor(schema)]);
+      await run.answer(open, { answers: Object.fromEntries(answers) });
+    }
+    settled = await run.settled();
+  }
   if (settled.status !== 'finished') throw new Error(`the run is ${settled.status}`);
   const texts: string[] = [];
   for await (const event of run.events({ follow: false })) texts.push(JSON.stringify(event));
@@ -67,9 +75,12 @@ async function isDone(): Promise<boolean> {
 
 /** Valid arguments, or the schema of the tool that the suite has for that. */
 function argumentsFor({ inputSchema }: Pick<Tool, 'inputSchema'>, tools: readonly Tool[]): JsonObject {
-  const { properties } = inputSchema;
-  if (!isJsonObject(properties)) return {};
   const shown = tools.find(({ name }) => name === 'json_schema_2020_12_tool')?.origin?.tool.inputSchema ?? {};
+  return valuesFor(inputSchema, shown);
+}
+
+function valuesFor({ properties }: JsonObject, shown: JsonObject = {}): JsonObject {
+  if (!isJsonObject(properties)) return {};
   const values: Readonly<Record<string, JsonValue>> = { number: 5, integer: 5, boolean: true, object: shown };
   const valueFor = (schema: JsonValue) => values[isJsonObject(schema) ? String(schema.type) : ''] ?? 'text';
   return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valueFor(schema)]));

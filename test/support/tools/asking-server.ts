@@ -3,7 +3,15 @@
  * in a folder, so that a restarted one is the same server: `ledger`, what was done, a line each, and the tasks.
  * As a program it serves over stdio; its argument is the folder.
  */
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { acceptedContent, inputRequired, McpServer, ProtocolError } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -57,8 +65,19 @@ export class AskingWorld {
     return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
   }
 
+  get tasks(): (Task & { taskId: string })[] {
+    const files = readdirSync(this.folder).filter(name => name.endsWith('.task'));
+    return files.flatMap(name => {
+      const taskId = name.slice(0, -'.task'.length);
+      const task = this.readTask(taskId);
+      return task === undefined ? [] : [{ ...task, taskId }];
+    });
+  }
+
   writeTask(taskId: string, task: Task): void {
-    writeFileSync(join(this.folder, `${taskId}.task`), JSON.stringify(task));
+    const file = join(this.folder, `${taskId}.task`);
+    writeFileSync(`${file}.${process.pid}`, JSON.stringify(task));
+    renameSync(`${file}.${process.pid}`, file);
   }
 }
 
