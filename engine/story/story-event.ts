@@ -12,6 +12,7 @@ import type {
   RunView,
 } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
+import type { QuestionAnswer } from '../../protocol/tool.ts';
 
 /** An attempt of a turn: the chart's numbers, from 1. */
 export type Place = { turn: number; attempt: number };
@@ -125,6 +126,13 @@ export type StoryEvent = { runId: string } /**
       reason?: string;
       input?: JsonValue;
       sticky?: boolean;
+      by?: string;
+    } & FromEntry)
+  /** Questions of the call's tool are no longer open. Those that still are follow, in a `call.asked`. */
+  | ({
+      type: 'call.answered';
+      callId: string;
+      answers: Record<string, QuestionAnswer>;
       by?: string;
     } & FromEntry)
   | ({ type: 'call.started'; callId: string; name: string; attempt: number; key: string } & FromEntry)

@@ -11,6 +11,7 @@ import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { RunView } from '../../protocol/run-view.ts';
+import type { QuestionAnswer } from '../../protocol/tool.ts';
 import type { Skipped } from '../../protocol/turn.ts';
 import { filterText, filterTexts, type TextFilter } from '../../text/text-filter.ts';
 import type {
@@ -397,7 +398,9 @@ export class StoryTeller {
       this.#tellDecision(callId, event, from);
     if (now !== undefined && now.status !== 'settled') {
       const open = describeOpen(after.context, now);
-      const wasOpen = before?.status === now.status && before.digest === now.digest;
+      if (before !== undefined) this.#tellAnswers(before, now, event, from);
+      const isSame = before?.status === now.status && before.digest === now.digest;
+      const wasOpen = isSame && before.asked === now.asked;
       if (open !== null && !wasOpen) this.#tell({ type: 'call.asked', ...from, open });
       return;
     }
@@ -410,6 +413,20 @@ export class StoryTeller {
     const who = (by === 'answer' || by === 'resolved') && 'by' in event ? event.by : undefined;
     const how = { output, isError, by, ...omitUndefined({ who }) };
     this.#tell({ type: 'call.settled', ...from, callId, call: settled, ...how });
+  }
+
+  #tellAnswers(before: Call, { callId, answered = {} }: Call, event: RunEvent, from: Entry): void {
+    const open = before.asked?.questions ?? [];
+    const closed = open.flatMap(({ key, digest }): [string, QuestionAnswer][] => {
+      const known = answered[key];
+      if (known === undefined || known === before.answered?.[key]) return [];
+      const { question, ...answer } = known;
+      return question === digest ? [[key, answer]] : [];
+    });
+    if (closed.length === 0) return;
+    const by = event.type === 'question.answered' ? event.by : undefined;
+    const answers = Object.fromEntries(closed);
+    this.#tell({ type: 'call.answered', ...from, callId, answers, ...omitUndefined({ by }) });
   }
 
   #tellDecision(callId: string, { decision, by, sticky }: Of<'approval.decided'>, from: Entry): void {

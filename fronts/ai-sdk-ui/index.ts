@@ -9,4 +9,12 @@ export type { Handler, HandlerOptions } from '../../server/handler.ts';
 export { type ChatHandlerOptions, createChatHandler } from './chat/chat-handler.ts';
 export { toUIMessages, type UIMessageOptions } from './messages.ts';
 export { toUIMessageResponse, type UIResponseOptions } from './respond.ts';
-export type { AiSdkVersion, ProgressData, RunData, UIError, UIMessage, UIMessagePart } from './ui-message.ts';
+export type {
+  AiSdkVersion,
+  ProgressData,
+  QuestionData,
+  RunData,
+  UIError,
+  UIMessage,
+  UIMessagePart,
+} from './ui-message.ts';

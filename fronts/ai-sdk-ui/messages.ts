@@ -154,6 +154,14 @@ export function foldMessage(id: string, chunks: readonly ContentChunk[]): UIMess
           else parts.push({ type: 'data-run', id: 'run', data: chunk.data });
           break;
         }
+        case 'data-question': {
+          const { type, data } = chunk;
+          const id = data.toolCallId;
+          const known = parts.find(part => part.type === type && part.id === id);
+          if (known?.type === type) known.data = data;
+          else parts.push({ type, id, data });
+          break;
+        }
         case 'text-end':
         case 'reasoning-end':
         case 'finish-step':

@@ -64,6 +64,8 @@ export type ResponsePlan = {
   number?: number;
   /** The message that the page already has. Only missing chunks are sent. */
   page?: PostedMessage;
+  /** Why answers that the page has just given do not count, by the digests of their questions. */
+  faults?: ReadonlyMap<string, string>;
 };
 
 /** Drives the run unless another process does. Ends early if the run receives another message. */
@@ -105,7 +107,7 @@ async function* streamMessage(
   const { number = writer.number } = plan;
   const isEarlier = number < writer.number;
   const before = placed.filter(({ message }) => message === number);
-  const filter = page && new PageFilter(page, before, aiSdk);
+  const filter = page && new PageFilter(page, before, aiSdk, plan.faults);
   const pass = (one: Placed) => filter?.take(one, number) ?? [one.chunk];
 
   yield { type: 'start', messageId: messageId(number) };
@@ -225,7 +227,8 @@ function nameNeeds(chunk: ResponseChunk): ResponseChunk & { needs?: string } {
  * F1 If the texts of the page's last step differ from the run's, or it has a review that the run has dropped, the step is
  *    sent again, after `reset-step`.
  * F2 The answer to an approval request uses the request id that the page has. It is left out if the page has given it.
- * F3 AI SDK 6 keeps the text of failed attempts before that of the run, and has an empty step at the end of some
+ * F3 A call that the page has given an output as the answer to its questions has none, until its own one comes.
+ * F4 AI SDK 6 keeps the text of failed attempts before that of the run, and has an empty step at the end of some
  *    responses (`ChunksForAiSdk6`).
  */
 class PageFilter {
@@ -233,8 +236,16 @@ class PageFilter {
   readonly #replaced = new Set<ContentChunk>();
   readonly #steps: number;
   readonly #isReset: boolean;
+  readonly #answered: ToolInput[];
+  readonly #faults: ReadonlyMap<string, string>;
 
-  constructor(page: PostedMessage, placed: readonly Placed[], aiSdk: AiSdkVersion) {
+  constructor(
+    page: PostedMessage,
+    placed: readonly Placed[],
+    aiSdk: AiSdkVersion,
+    faults: ReadonlyMap<string, string> = new Map(),
+  ) {
+    this.#faults = faults;
     const parts = aiSdk === 6 ? withoutEmptySteps(page.parts) : page.parts;
     const has = parts.filter(({ type }) => type === 'step-start').length;
     const known = foldMessage(
@@ -249,6 +260,13 @@ class PageFilter {
     this.#isReset = has > 0 && !(isTextSame && reviewsOf(parts).every(id => ofRun.has(id)));
     this.#steps = this.#isReset ? has - 1 : has;
     const kept = this.#isReset ? parts.slice(0, lastStepAt(parts)) : parts;
+    const asking = new Set(placed.flatMap(({ chunk }) => (chunk.type === 'data-question' ? [chunk.id] : [])));
+    this.#answered = toolPartsOf(parts.slice(lastStepAt(parts))).flatMap(
+      ({ type, toolCallId, state, input }) =>
+        asking.has(toolCallId) && (state === 'output-available' || state === 'output-error')
+          ? [{ type: 'tool-input-available', toolCallId, toolName: type.slice('tool-'.length), input }]
+          : [],
+    );
     const inputs = new Map<string, ContentChunk>();
     for (const { chunk } of placed) {
       if (chunk.type !== 'tool-input-available') continue;
@@ -261,12 +279,16 @@ class PageFilter {
   }
 
   begin(): ContentChunk[] {
-    return this.#isReset ? [{ type: 'reset-step' }] : [];
+    return this.#isReset ? [{ type: 'reset-step' }] : this.#answered;
   }
 
   /** The page's message has the `number`; it has nothing of later ones. */
   take({ message, step, chunk }: Placed, number: number): ContentChunk[] {
     if (isToolChunk(chunk)) return this.#takeTool(chunk);
+    if (chunk.type === 'data-question') {
+      const fault = chunk.data.questions.length > 0 ? this.#faults.get(chunk.data.digest) : undefined;
+      return [{ ...chunk, data: { ...chunk.data, ...omitUndefined({ fault }) } }];
+    }
     if (message > number || chunk.type === 'data-run' || chunk.type === 'data-progress') return [chunk];
     if (step <= this.#steps) return [];
     return this.#isReset && chunk.type === 'start-step' && step === this.#steps + 1 ? [] : [chunk];

@@ -1,3 +1,4 @@
+import type { Question } from '../../protocol/event.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { OpenItem } from '../../protocol/run-view.ts';
 
@@ -23,6 +24,25 @@ export type RunData = {
 
 /** The transient part `data-progress`: the progress that a running tool reports. */
 export type ProgressData = { toolCallId: string; data: JsonValue };
+
+/**
+ * The part `data-question` of a call whose tool asks people. The page answers with the call's output
+ * `{ answers: { KEY: VALUE } }`, and declines with an error for it; the call's own output follows.
+ */
+export type QuestionData = {
+  toolCallId: string;
+  /** The tool's name. */
+  name: string;
+  digest: string;
+  /** What the reader may answer and is open: nothing once it is answered. */
+  questions: ShownQuestion[];
+  /** Who answers the other questions of the call. */
+  waitsFor?: string;
+  /** Why the answer that the page has just given does not count. */
+  fault?: string;
+};
+
+type ShownQuestion = Pick<Question, 'key' | 'message' | 'schema' | 'url' | 'expiresAt' | 'fault'>;
 
 type Request = { id: string; requestReason?: string; approved?: never; reason?: never };
 type Decision<Approved> = { id: string; requestReason?: string; approved: Approved; reason?: string };
@@ -50,6 +70,7 @@ export type UIMessagePart =
   | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
   | { type: 'file'; mediaType: string; url: string; filename?: string }
   | { type: 'data-run'; id: string; data: RunData }
+  | { type: 'data-question'; id: string; data: QuestionData }
   | ToolPart;
 
 /** A message of a chat, for `useChat({ messages })`. */
@@ -84,7 +105,7 @@ export type UIError = { type: 'run' | 'tool'; code: string; message: string; too
 /** Returns the text that a page shows for a failure. */
 export type DescribeError = (error: UIError) => string;
 
-/** Who decides a gated call, if the reader of the message may not; `undefined` asks the reader. */
+/** Who decides or answers what is open, if the reader of the message may not; `undefined` asks the reader. */
 export type OthersFor = (open: OpenItem) => string | undefined;
 
 /** The default texts for failures: what failed and its code, without messages of providers and tools. */

@@ -1,11 +1,18 @@
 import { readStory } from '../../engine/story/read-story.ts';
 import type { StoryEvent, StorySettled, TurnPart } from '../../engine/story/tell-story.ts';
-import type { QualifiedCall } from '../../protocol/event.ts';
+import type { QualifiedCall, Question } from '../../protocol/event.ts';
 import type { Item, MessageItem } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import {
+  canonicalJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  omitUndefined,
+} from '../../protocol/json.ts';
+import type { OpenQuestion } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
-import type { DescribeError, OthersFor } from './ui-message.ts';
+import type { DescribeError, OthersFor, QuestionData } from './ui-message.ts';
 
 export type WriterOptions = {
   runId: string;
@@ -45,6 +52,8 @@ type ShownCall = {
   /** Who decides it elsewhere. */
   others?: string;
   isInDoubt: boolean;
+  /** What its tool asks the reader. */
+  question?: QuestionData;
 };
 
 type Passed = { open: ShownCall; output: JsonValue };
@@ -70,7 +79,8 @@ const OTHER_ANSWER = -2;
  * U3 The outcome of a call from an earlier message is copied to that message and shown again in the current one.
  * U4 A sub-agent's calls that ask for an approval are in the step of the call that waits for them: before its result, or
  *    at the end. Their ids are `RUN/CALL`.
- * U5 A review is asked for as the approval of a call `REVIEW`, in the step of the answer. It goes with an answer that is
+ * U5 What a tool asks the reader is a part `data-question` after its call; its `questions` are gone once it is answered.
+ * U6 A review is asked for as the approval of a call `REVIEW`, in the step of the answer. It goes with an answer that is
  *    taken back, and stays with one that is given.
  */
 export class MessageWriter {
@@ -113,7 +123,7 @@ export class MessageWriter {
   /** Shows the calls that wait for a decision elsewhere, and returns the chunks after them. */
   async end(): Promise<ResponseChunk[]> {
     for (const open of this.#calls.values())
-      if (open.approval === 'asked' || open.approval === 'elsewhere') this.#show(open);
+      if (open.approval === 'asked' || open.approval === 'elsewhere' || isAsking(open)) this.#show(open);
     for (const child of this.#below.values()) await this.#readBelow(child);
     return [{ type: 'finish-step' }, ...this.#describeEnd()];
   }
@@ -177,6 +187,8 @@ export class MessageWriter {
         const { approved, reason } = event;
         return this.#respond(this.#idOf(event), { approved, ...omitUndefined({ reason }) });
       }
+      case 'call.answered':
+        return this.#endQuestions(this.#idOf(event));
       case 'call.progress': {
         const { callId: toolCallId, data } = event;
         return this.#emit({ type: 'data-progress', data: { toolCallId, data }, transient: true });
@@ -362,6 +374,7 @@ export class MessageWriter {
     const { kind, ...call } = asked;
     const open = this.#calls.get(this.#idOf({ runId, callId: call.callId }));
     if (open === undefined || kind === 'result') return;
+    if (asked.kind === 'question') return this.#askQuestions(open, asked);
     if (kind === 'doubt') {
       if (!open.isInDoubt)
         this.#tell(open, () => ({ type: 'tool-output-error', toolCallId: open.id, errorText: IN_DOUBT }));
@@ -377,6 +390,44 @@ export class MessageWriter {
     Object.assign(open, { others });
     this.#tell(open, message => this.#request(open, message));
     open.approval = others === undefined ? 'asked' : 'elsewhere';
+  }
+
+  /** Beside the call, whose output the page gives as the answer. */
+  #askQuestions(open: ShownCall, asked: OpenQuestion): void {
+    const { name, input, digest, reason = '', questions } = asked;
+    const { id: toolCallId, call } = open;
+    const othersOf = (some: OpenQuestion['questions']) =>
+      this.#options.othersFor?.({ ...asked, questions: some });
+    const others = othersOf(questions);
+    const isEdited = open.shownIn > 0 && canonicalJson(call.input) !== canonicalJson(input);
+    open.call = { ...call, input, ...(others !== undefined && { reason }) };
+    this.#show(open);
+    if (isEdited) this.#tell(open, () => inputChunk(toolCallId, open.call));
+    Object.assign(open, { others });
+    if (others !== undefined) {
+      this.#tell(open, message => this.#request(open, message));
+      open.approval = 'elsewhere';
+      return;
+    }
+    const [left] = questions.flatMap(one => othersOf([one]) ?? []);
+    const own = questions.filter(one => othersOf([one]) === undefined).map(shownQuestion);
+    open.question = { toolCallId, name, digest, questions: own, ...omitUndefined({ waitsFor: left }) };
+    this.#tellQuestion(open);
+  }
+
+  /** A `call.asked` with the questions that are left, or asked then, follows. */
+  #endQuestions(toolCallId: string): void {
+    const open = this.#calls.get(toolCallId);
+    if (open?.approval === 'elsewhere') open.approval = 'none';
+    if (open?.question === undefined) return;
+    const { waitsFor, ...question } = open.question;
+    open.question = { ...question, questions: [] };
+    this.#tellQuestion(open);
+  }
+
+  #tellQuestion(open: ShownCall): void {
+    const { question: data } = open;
+    if (data !== undefined) this.#tell(open, () => ({ type: 'data-question', id: open.id, data }));
   }
 
   /** A preliminary output: a page posts answers only when every call of a step has an output. */
@@ -405,6 +456,7 @@ export class MessageWriter {
     this.#leave(toolCallId);
     const open = this.#calls.get(toolCallId);
     if (open === undefined) return;
+    if (isAsking(open)) this.#endQuestions(toolCallId);
     const isUndecided = open.approval === 'asked' || open.approval === 'elsewhere';
     if (isError && (isUndecided || (by === 'denied' && open.approval === 'decided')))
       return this.#deny(open, textOf(output));
@@ -482,12 +534,13 @@ export class MessageWriter {
     for (const open of child === undefined ? [] : [...this.#calls.values()]) {
       if (!open.id.startsWith(`${child}/`)) continue;
       this.#leave(open.id);
+      if (isAsking(open)) this.#endQuestions(open.id);
       if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, TOO_LATE);
       this.#calls.delete(open.id);
     }
   }
 
-  #tell(open: ShownCall, chunkFor: (message: number) => ToolChunk): void {
+  #tell(open: ShownCall, chunkFor: (message: number) => ContentChunk): void {
     if (open.shownIn === 0) return;
     this.#show(open);
     this.#emit(chunkFor(this.number));
@@ -502,6 +555,8 @@ export class MessageWriter {
     this.#emit(inputChunk(open.id, open.call));
     if (open.approval === 'asked' || open.approval === 'elsewhere')
       this.#emit(this.#request(open, this.number));
+    if (open.question !== undefined && isAsking(open))
+      this.#emit({ type: 'data-question', id: open.id, data: open.question });
   }
 
   /** A preliminary output, if others decide it: a request could be answered. */
@@ -542,9 +597,9 @@ export class MessageWriter {
           one => one.kind === 'pause' || this.#options.othersFor?.(one) === undefined,
         );
         const kinds = new Set(own.map(({ kind }) => kind));
-        const isAsked = [...this.#calls.values()].some(({ approval }) => approval === 'asked');
-        const isAsking = isAsked || kinds.has('approval') || kinds.has('result');
-        return [finish(isAsking && !kinds.has('pause') ? 'tool-calls' : 'interrupted')];
+        const isAsked = [...this.#calls.values()].some(one => one.approval === 'asked' || isAsking(one));
+        const waits = isAsked || (['approval', 'result', 'question'] as const).some(kind => kinds.has(kind));
+        return [finish(waits && !kinds.has('pause') ? 'tool-calls' : 'interrupted')];
       }
       default:
         return [finish('other')];
@@ -554,6 +609,15 @@ export class MessageWriter {
   #emit(chunk: ContentChunk): void {
     this.#place({ message: this.number, step: this.#steps, isCopy: false, chunk });
   }
+}
+
+function isAsking({ question }: ShownCall): boolean {
+  return question !== undefined && question.questions.length > 0;
+}
+
+function shownQuestion({ key, message, schema, ...question }: Question): QuestionData['questions'][number] {
+  const { url, expiresAt, fault } = question;
+  return { key, message, schema, ...omitUndefined({ url, expiresAt, fault }) };
 }
 
 export function approvalIdOf(messageId: string, callId: string): string {

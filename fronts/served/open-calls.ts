@@ -1,10 +1,10 @@
 import { type Caller, personOf } from '../../access/caller.ts';
 import { may } from '../../access/role.ts';
 import { describeDuties, findBar } from '../../machines/duties.ts';
-import type { People } from '../../protocol/event.ts';
+import type { People, Question } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { callIdFor } from '../../protocol/open/answer.ts';
-import type { OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { OpenItem, OpenQuestion, Settled, WaitingRun } from '../../protocol/run-view.ts';
 
 /** Open calls and reviews of a run and its sub-agents, by their ids for the run's clients. */
 export type OpenCalls = ReadonlyMap<string, OpenItem>;
@@ -45,8 +45,19 @@ const COMMANDS: Readonly<Record<OpenItem['kind'], (runId: string, open: OpenItem
     `  To give it: agentchart approve ${runId} ${callId} [--answer TEXT]\n  To send it back: agentchart reject ${runId} ${callId} --reason TEXT`,
 };
 
-/** The words for who decides a gated call or a review, if that is not the caller: for callers who cannot be asked. */
+/** The questions that the caller may answer. */
+function findOwn(caller: Caller, people: People, { questions }: OpenQuestion): Question[] {
+  const { name, groups = [] } = personOf(caller) ?? {};
+  const person = { ...omitUndefined({ by: name }), groups };
+  return may(caller, 'result') ? questions.filter(one => findBar(one, people, person) === null) : [];
+}
+
+/** The words for who decides a gated call or a review, or answers what a tool asks, if that is not the caller: for callers who cannot be asked. */
 export function describeOthers(caller: Caller, people: People, call: OpenItem): string | undefined {
+  if (call.kind === 'question') {
+    const [first] = call.questions;
+    return findOwn(caller, people, call).length > 0 ? undefined : describeDuties(first ?? {}, 'answer');
+  }
   if (call.kind !== 'approval' && call.kind !== 'review') return undefined;
   const { name, groups = [] } = personOf(caller) ?? {};
   const hasApproved = name !== undefined && call.approvedBy?.includes(name) === true;

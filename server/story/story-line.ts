@@ -34,7 +34,7 @@ export type StoryLineEvent =
       | 'review.asked'
       | 'review.decided'
     >
-  | Told<'call.asked' | 'call.decided' | 'call.progress' | 'call.suspended'>
+  | Told<'call.asked' | 'call.decided' | 'call.answered' | 'call.progress' | 'call.suspended'>
   | Omit<Told<'text' | 'reasoning'>, 'late' | 'refused'>
   | Omit<Told<'answer.text'>, 'late'>
   | Omit<Told<'call.opened'>, 'late'>

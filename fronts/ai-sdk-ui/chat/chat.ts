@@ -17,6 +17,7 @@ import type { Item, Part } from '../../../protocol/item.ts';
 import { DEEPEST_JSON, isJsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { threadSchema } from '../../../protocol/listing/label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
+import { readAnswer } from '../../../protocol/open/answer-form.ts';
 import type { Person } from '../../../protocol/run-command.ts';
 import { isOpen, listAll, type RunLink, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../../server/error-envelope.ts';
@@ -157,9 +158,9 @@ export class Chat {
   }
 
   /**
-   * Applies the approvals and results that a page has posted to the current run, one by one. An earlier decision stays,
-   * and so does a call that was edited after the page got it; the response shows either. Returns the run, and the message of it that the page has; `undefined` for a new
-   * chat.
+   * Applies the approvals, answers and results that a page has posted to the current run, one by one. An earlier decision
+   * stays, and so does a call that was edited after the page got it; the response shows either. Returns the run, and what
+   * the response needs: the message of it that the page has, and `faults`; `undefined` for a new chat.
    */
   async answer({ messages, messageId }: ChatBody) {
     const current = await this.current();
@@ -169,9 +170,13 @@ export class Chat {
     const count = 1 + countMessages(await readJournal(this.#store, run.id));
     const ids = Array.from({ length: count }, (_, index) => idOf(index + 1));
     const ofPage = new Map(openCallsOf(run.context, 'result').map(open => [open.callId, open]));
-    for (const part of messages.flatMap(({ role, parts }) =>
-      role === 'assistant' ? toolPartsOf(parts) : [],
-    )) {
+    const faults = new Map<string, string>();
+    for (const { part, digest } of messages.flatMap(answeredPartsOf)) {
+      if (digest !== undefined) {
+        const fault = await this.#answerQuestions(run, part, digest);
+        if (fault !== undefined) faults.set(digest, fault);
+        continue;
+      }
       const decision = decisionOf(part, ids);
       if (part.type === REVIEW_PART) {
         await this.#review(run, part, decision ?? changedAnswerOf(part));
@@ -188,8 +193,25 @@ export class Chat {
     }
     const page = messages.find(({ id }) => id === messageId) ?? messages.at(-1);
     const number = 1 + ids.indexOf(page?.id ?? '');
-    const shown = page?.role === 'assistant' && number > 0 ? { page, number } : {};
+    const shown = page?.role === 'assistant' && number > 0 ? { page, number, faults } : {};
     return { run, shown };
+  }
+
+  /** Returns why the answer does not count, for the page; nothing if others have answered or something else is asked. */
+  async #answerQuestions(
+    run: Run,
+    part: PostedPart & { toolCallId: string },
+    digest: string,
+  ): Promise<string | undefined> {
+    if (part.preliminary === true) return undefined;
+    const open = { kind: 'question', ...(await this.#findCall(run, part.toolCallId)), digest } as const;
+    const answer = answerOf(part);
+    if (answer === undefined) return undefined;
+    if (answer === null) return 'Expected { answers: { KEY: VALUE } } as the output.';
+    const command = signCommand(commandFor(open, answer), this.#caller);
+    if (!mayCommand(this.#caller, command)) return undefined;
+    const result = await run.submit([command]);
+    return !result.accepted && FAULTS.has(result.code) ? result.message : undefined;
   }
 
   /** Decides the review of a part, if it is open. Throws `input-invalid` for an answer that cannot take its place. */
@@ -290,6 +312,28 @@ function decisionOf(part: PostedPart & { toolCallId: string }, messageIds: reado
   if (!messageIds.some(messageId => approvalIdOf(messageId, part.toolCallId) === id)) return null;
   return approved ? { type: 'approve' } : { type: 'reject', ...omitUndefined({ reason }) };
 }
+
+/** The parts of calls. `digest`: of the questions beside the call that the page shows as open. */
+function answeredPartsOf({ role, parts }: PostedMessage) {
+  if (role !== 'assistant') return [];
+  const asked = new Map(parts.flatMap(part => (part.type === 'data-question' ? askedIn(part) : [])));
+  return toolPartsOf(parts).map(part => ({ part, digest: asked.get(part.toolCallId) }));
+}
+
+function askedIn({ id, data }: PostedPart): [string, string][] {
+  if (typeof id !== 'string' || !isJsonObject(data) || typeof data.digest !== 'string') return [];
+  return Array.isArray(data.questions) && data.questions.length > 0 ? [[id, data.digest]] : [];
+}
+
+/** `undefined` without an answer, and `null` for an output that is none. */
+function answerOf({ state, output, errorText }: PostedPart): Answer | null | undefined {
+  if (state === 'output-available') return readAnswer('question', toJson(output));
+  if (state !== 'output-error') return undefined;
+  return { type: 'reject', ...(typeof errorText === 'string' && { reason: errorText }) };
+}
+
+/** The refusals of an answer that the page corrects. */
+const FAULTS: ReadonlySet<string> = new Set(['input-invalid', 'not-allowed', 'expired']);
 
 /** The digest of the call as the page shows it: a decision about another input does not count. */
 function shownIn({ type, toolName, input }: PostedPart): { digest?: string } {

@@ -295,6 +295,29 @@ describe('a tool asks', () => {
     expect(await run.settled()).toMatchObject({ results: [{ output: { booked: 1 } }] });
   });
 
+  test('who may not answer is refused, and each question has its own people', async () => {
+    const prepare: Prepare = ({ ask }) =>
+      Promise.all([
+        ask({ key: 'mine', message: 'Yours?', schema: z.string(), not: 'starter' }),
+        ask({ key: 'money', message: 'How much?', schema: z.int(), by: ['finance', 'managers'] }),
+      ]);
+    const run = await makeAgent([makeBooking(prepare)]).start('go', { by: 'ann' });
+    await waiting(run);
+    expect(await run.answer('call_0_0', { answers: { mine: 'x' }, by: 'ann' })).toMatchObject({
+      code: 'not-allowed',
+      message: expect.stringContaining('"mine"'),
+    });
+    const mia = { name: 'mia', groups: ['managers'] };
+    expect(await run.answer('call_0_0', { answers: { mine: 'x', money: 1 }, by: 'bob' })).toMatchObject({
+      code: 'not-allowed',
+      by: ['finance', 'managers'],
+    });
+    expect((await waiting(run)).questions[0]?.questions).toHaveLength(2);
+    expect(await run.answer('call_0_0', { answers: { mine: 'x' }, by: 'bob' })).toEqual({ accepted: true });
+    expect(await run.answer('call_0_0', { answers: { money: 1 }, as: mia })).toEqual({ accepted: true });
+    expect(await run.settled()).toMatchObject({ results: [{ output: { booked: ['x', 1] } }] });
+  });
+
   test('while other calls of the round run and settle', async () => {
     const turns = [calls('other', 'book'), { text: 'done' }];
     const run = await makeAgent([makeBooking(askHow), makeTool('other')], { turns }).start('go');

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { RunEvents } from '../../../engine/events/run-events.ts';
@@ -18,7 +19,8 @@ import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
-import { clientTool, makeTool } from '../../support/engine/agents.ts';
+import { tool } from '../../../tools/tool.ts';
+import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
 import { type SpokenTurn, speaker, spokenTurn } from '../../support/engine/speaker.ts';
 import { randomCases } from '../../support/sample.ts';
 
@@ -336,6 +338,36 @@ describe('the story of a run', () => {
     expect(tell(deltas, new Story(options, await loadRunAt(store, run.id, closed - 1)))).not.toEqual([]);
     for (let after = closed; after <= run.durable.seq; after += 1)
       expect(tell(deltas, new Story(options, await loadRunAt(store, run.id, after)))).toEqual([]);
+  });
+
+  test('what a tool asks is told, and each answer with its name and what is left', async () => {
+    const store = memory();
+    const asking = tool({
+      name: 'book',
+      description: 'Books.',
+      input: z.object({}),
+      prepare: ({ ask }) =>
+        Promise.all([
+          ask({ key: 'a', message: 'A?', schema: z.string() }),
+          ask({ key: 'b', message: 'B?', schema: z.string() }),
+        ]),
+      run: (_, { prepared }) => prepared,
+    });
+    const model = scripted([calls('book'), { text: 'done' }]);
+    const agent = createAgent({ name: 'a', store, model, tools: [asking] });
+    const run = await agent.start('go');
+    await run.settled();
+    await run.answer('call_0_0', { answers: { b: 'two' }, by: 'Ada' });
+    await run.reject('call_0_0', { reason: 'no', by: 'Bea' });
+    await run.settled();
+    const told = (await readStory(store, { runId: run.id })).filter(({ type }) => type.startsWith('call.'));
+    expect(told.slice(-5)).toMatchObject([
+      { type: 'call.asked', open: { kind: 'question', questions: [{ key: 'a' }, { key: 'b' }] } },
+      { type: 'call.answered', callId: 'call_0_0', answers: { b: { value: 'two' } }, by: 'Ada' },
+      { type: 'call.asked', open: { kind: 'question', questions: [{ key: 'a' }] } },
+      { type: 'call.answered', answers: { a: { type: 'declined', reason: 'no' } }, by: 'Bea' },
+      { type: 'call.settled', by: 'tool', isError: true },
+    ]);
   });
 
   test('what people did with a call is told with their name', async () => {

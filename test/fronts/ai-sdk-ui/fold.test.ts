@@ -5,6 +5,7 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent } from '../../../agent/index.ts';
 import {
+  type QuestionData,
   type RunData,
   toUIMessageResponse,
   toUIMessages,
@@ -136,7 +137,7 @@ describe('the chunks of a run', () => {
   });
 
   test('build messages that have the types of the AI SDK, as do those that a page posts', () => {
-    const built: RealMessage<unknown, { run: RunData }>[] = [] as UIMessage[];
+    const built: RealMessage<unknown, { run: RunData; question: QuestionData }>[] = [] as UIMessage[];
     const posted: PostedMessage[] = [] as RealMessage[];
     expect([built, built satisfies RealMessage[], posted]).toEqual([[], [], []]);
   });
