@@ -36,7 +36,7 @@ export const progressSchema = lazyObject(() => ({
   waitsFor: z.exactOptional(
     z.array(
       z.object({
-        type: z.enum(['approval', 'result', 'doubt', 'review']),
+        type: z.enum(['approval', 'result', 'doubt', 'question', 'review']),
         callId: z.string(),
         name: z.string(),
         /** The sub-agent's run that provides the result. */

@@ -222,8 +222,14 @@ async function describeWaits(store: Store, runId: string): Promise<{ data: JsonO
   if (open.length === 0) return null;
   return {
     data: { open: open.slice(0, MOST_OPEN).map(describeOpen), paused },
-    key: open.map(one => (one.kind === 'pause' ? one.id : `${one.id}:${one.digest}`)).join(),
+    key: open.map(keyOf).join(),
   };
+}
+
+function keyOf(one: Open): string {
+  if (one.kind === 'pause') return one.id;
+  const questions = one.kind === 'question' ? one.questions : [];
+  return [one.id, one.digest, ...questions.map(({ key }) => key)].join(':');
 }
 
 function describeOpen({ reason, ...open }: Open): JsonObject {

@@ -271,7 +271,7 @@ function listAwaited({ calls, review, background, open }: Context): NonNullable<
       .slice(0, MOST_AWAITED);
   if (review !== null) return [{ type: 'review', callId: review.id, name: 'answer' }];
   const awaited = calls.flatMap(({ callId, name, childRunId, status }) => {
-    const type = OPEN_KINDS[status];
+    const type = status === 'asking' ? ('question' as const) : OPEN_KINDS[status];
     if (type === undefined) return [];
     return { type, callId, name, ...(type === 'result' && omitUndefined({ runId: childRunId })) };
   });

@@ -1,4 +1,4 @@
-import type { Call } from '../../machines/context.ts';
+import type { Call, KeptAnswer } from '../../machines/context.ts';
 import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { Item, MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
@@ -12,7 +12,6 @@ import type {
   RunView,
 } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
-import type { QuestionAnswer } from '../../protocol/tool.ts';
 
 /** An attempt of a turn: the chart's numbers, from 1. */
 export type Place = { turn: number; attempt: number };
@@ -128,11 +127,11 @@ export type StoryEvent = { runId: string } /**
       sticky?: boolean;
       by?: string;
     } & FromEntry)
-  /** Questions of the call's tool are no longer open. Those that still are follow, in a `call.asked`. */
+  /** Questions of the call's tool are no longer open; `question` of an answer is the digest of its own. Those that still are follow, in a `call.asked`. */
   | ({
       type: 'call.answered';
       callId: string;
-      answers: Record<string, QuestionAnswer>;
+      answers: Record<string, KeptAnswer>;
       by?: string;
     } & FromEntry)
   | ({ type: 'call.started'; callId: string; name: string; attempt: number; key: string } & FromEntry)

@@ -11,7 +11,6 @@ import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { RunView } from '../../protocol/run-view.ts';
-import type { QuestionAnswer } from '../../protocol/tool.ts';
 import type { Skipped } from '../../protocol/turn.ts';
 import { filterText, filterTexts, type TextFilter } from '../../text/text-filter.ts';
 import type {
@@ -416,13 +415,7 @@ export class StoryTeller {
   }
 
   #tellAnswers(before: Call, { callId, answered = {} }: Call, event: RunEvent, from: Entry): void {
-    const open = before.asked?.questions ?? [];
-    const closed = open.flatMap(({ key, digest }): [string, QuestionAnswer][] => {
-      const known = answered[key];
-      if (known === undefined || known === before.answered?.[key]) return [];
-      const { question, ...answer } = known;
-      return question === digest ? [[key, answer]] : [];
-    });
+    const closed = Object.entries(answered).filter(([key, answer]) => answer !== before.answered?.[key]);
     if (closed.length === 0) return;
     const by = event.type === 'question.answered' ? event.by : undefined;
     const answers = Object.fromEntries(closed);

@@ -23,7 +23,7 @@ import type { Open, OpenItem, Settled, WaitingRun } from '../../protocol/run-vie
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { filterText } from '../../text/text-filter.ts';
-import { describeOthers } from '../served/open-calls.ts';
+import { describeOthers, ownPartOf } from '../served/open-calls.ts';
 import { ShownThread } from './thread.ts';
 import type {
   AgUiEvent,
@@ -79,7 +79,7 @@ function interruptOf(open: OpenItem, ownId: string): Interrupt {
   const { kind, callId, runId, digest, reason, expiresAt } = open;
   const subagentRunId = runId === ownId ? undefined : runId;
   return {
-    id: idOf(kind, runId, callId),
+    id: idOf(kind, runId, callId, kind === 'question' ? digest : undefined),
     reason: REASONS[kind],
     message: messageOf(open),
     ...(open.kind !== 'review' && { toolCallId: callIdFor(ownId, open) }),
@@ -115,16 +115,16 @@ function messageOf(open: OpenItem): string {
   }
 }
 
-function idOf(kind: Kind, runId: string, callId = ''): string {
-  return [kind, runId, callId].map(encodeURIComponent).join(':');
+function idOf(kind: Kind, runId: string, callId = '', digest?: string): string {
+  return [kind, runId, callId, ...(digest === undefined ? [] : [digest])].map(encodeURIComponent).join(':');
 }
 
-/** What an interrupt asks about. That of a pause is about the run or one below it, whichever is paused. */
+/** What an interrupt asks about: a question as it was asked. That of a pause is about the run or one below it, whichever is paused. */
 function openOf(id: string): OpenReference | null {
-  const [name, runId, callId] = id.split(':').map(decode);
+  const [name, runId, callId, digest] = id.split(':').map(decode);
   const kind = KINDS.find(known => known === name);
   if (kind === undefined || !runId || callId === undefined) return null;
-  return kind === 'pause' ? { kind } : { kind, runId, callId };
+  return kind === 'pause' ? { kind } : { kind, runId, callId, ...omitUndefined({ digest }) };
 }
 
 function decode(text: string): string {
@@ -259,7 +259,8 @@ async function* followPlan(
   if (signal.aborted) return;
   const settled = await settling;
   const elsewhere = settled.status === 'waiting' ? decidedElsewhere(run, settled, caller) : new Map();
-  const end = endOf(input, run.id, settled, elsewhere, calls.length > 0 ? { usage: calls } : {});
+  const own = settled.status === 'waiting' ? ownPartsOf(run, settled, caller) : settled;
+  const end = endOf(input, run.id, own, elsewhere, calls.length > 0 ? { usage: calls } : {});
   const outcome = end.type === 'RUN_FINISHED' ? end.outcome : undefined;
   const interrupts = outcome?.type === 'interrupt' ? outcome.interrupts : [];
   const waits = [...elsewhere.values()].map(value => ({
@@ -288,6 +289,12 @@ function decidedElsewhere(run: Run, { open }: WaitingRun, caller: Caller): Reado
       return [[id, value] as const];
     }),
   );
+}
+
+function ownPartsOf(run: Run, settled: WaitingRun, caller: Caller): WaitingRun {
+  const { people } = run.context;
+  const open = settled.open.map(one => (one.kind === 'pause' ? one : ownPartOf(caller, people, one)));
+  return { ...settled, open };
 }
 
 function endOf(

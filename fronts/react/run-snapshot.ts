@@ -50,7 +50,9 @@ export type CommandAnswer =
   | { accepted: false; code: string; message: string; by?: string | string[] };
 
 /** An open call or review, or its id. Pass it itself to bind the decision to what was shown. */
-export type CallTarget = string | Pick<OpenCall | OpenQuestion | OpenReview, 'callId' | 'runId' | 'digest'>;
+export type CallTarget =
+  | string
+  | (Pick<OpenCall | OpenQuestion | OpenReview, 'callId' | 'runId' | 'digest'> & { kind?: string });
 
 type By = { by?: string };
 
@@ -61,7 +63,10 @@ export type RunCommands = {
     options?: By & { input?: unknown; answer?: unknown; sticky?: boolean },
   ): Promise<CommandAnswer>;
   reject(call: CallTarget, options?: By & { reason?: string; sticky?: boolean }): Promise<CommandAnswer>;
-  answer(call: CallTarget, options: By & { output: unknown; isError?: boolean }): Promise<CommandAnswer>;
+  answer(
+    call: CallTarget,
+    options: By & ({ output: unknown; isError?: boolean } | { answers: Readonly<Record<string, unknown>> }),
+  ): Promise<CommandAnswer>;
   resolve(
     call: CallTarget,
     resolution: By &
@@ -78,9 +83,16 @@ export type RunCommands = {
 export function commandsOf(submit: (command: RunCommand) => Promise<CommandAnswer>): RunCommands {
   return {
     approve: (call, options) => submit({ type: 'approve', ...refer(call), ...options }),
-    reject: (call, options) => submit({ type: 'reject', ...refer(call), ...options }),
-    answer: (call, { isError, ...options }) =>
-      submit({ type: 'answer', ...refer(call), ...options, ...(isError === true && { isError }) }),
+    // With `to`, those who may only answer questions may decline them.
+    reject: (call, options) => {
+      const isQuestion = typeof call !== 'string' && call.kind === 'question';
+      return submit({ type: 'reject', ...refer(call), ...options, ...(isQuestion && { to: 'question' }) });
+    },
+    answer: (call, options) => {
+      if ('answers' in options) return submit({ type: 'answer', ...refer(call), ...options });
+      const { isError, ...given } = options;
+      return submit({ type: 'answer', ...refer(call), ...given, ...(isError === true && { isError }) });
+    },
     resolve: (call, resolution) => {
       const { digest: _, ...target } = refer(call);
       return submit({ type: 'resolve', ...target, ...resolution });

@@ -52,6 +52,11 @@ function findOwn(caller: Caller, people: People, { questions }: OpenQuestion): Q
   return may(caller, 'result') ? questions.filter(one => findBar(one, people, person) === null) : [];
 }
 
+/** What is open with only those questions that the caller may answer. */
+export function ownPartOf(caller: Caller, people: People, open: OpenItem): OpenItem {
+  return open.kind === 'question' ? { ...open, questions: findOwn(caller, people, open) } : open;
+}
+
 /** The words for who decides a gated call or a review, or answers what a tool asks, if that is not the caller: for callers who cannot be asked. */
 export function describeOthers(caller: Caller, people: People, call: OpenItem): string | undefined {
   if (call.kind === 'question') {

@@ -8,7 +8,7 @@ export function openDecisions(view: RunView | null): JsonOpenItem[] {
   return ORDER.flatMap(kind => calls.filter(call => call.kind === kind));
 }
 
-const ORDER = ['doubt', 'approval', 'review', 'result'] as const;
+const ORDER = ['doubt', 'approval', 'question', 'review', 'result'] as const satisfies JsonOpenItem['kind'][];
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
 export type StatusNotice = {
@@ -70,6 +70,7 @@ function explainWait(view: RunView): StatusNotice[] {
   return [
     ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt'),
     ...waits(count('approval'), 'A call needs approval', 'calls need approval'),
+    ...waits(count('question'), 'A tool asks', 'tools ask'),
     ...waits(count('review'), 'The answer needs a review', 'answers need a review'),
     ...waits(count('result'), 'A call waits for its result', 'calls wait for their results'),
     ...explainSubAgents(view),

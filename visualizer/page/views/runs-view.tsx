@@ -274,7 +274,13 @@ function describeState({ status, waitsFor, errorCode, incomplete, state }: RunSu
   return calls.length === 0 ? state.replace('resting.', '') : [...new Set(calls)].join(', ');
 }
 
-const WAITS = { approval: 'approve', result: 'result of', doubt: 'in doubt:', review: 'review' } as const;
+const WAITS = {
+  approval: 'approve',
+  result: 'result of',
+  doubt: 'in doubt:',
+  question: 'answer',
+  review: 'review',
+} as const;
 
 const DRAFT = 'new-run';
 

@@ -28,6 +28,7 @@ const STATUS_WORDS: Readonly<Record<string, string>> = {
   running: 'running',
   reconciling: 'checking its outcome',
   waiting: 'waits for a result',
+  asking: 'asks',
   doubted: 'in doubt',
   settled: 'done',
   unsettled: 'no result',

@@ -95,7 +95,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         <h2 id="decision-title" tabIndex={-1}>
           <Safe text={name} class="mono" /> {TITLES[call.kind]}
         </h2>
-        {call.reason !== undefined && <Safe text={call.reason} class="reason" />}
+        {call.kind !== 'question' && call.reason !== undefined && <Safe text={call.reason} class="reason" />}
         {call.runId !== model.runId && (
           <span class="muted">
             in the sub-agent's run <a href={runPath(call.runId)}>{showSafe(call.runId)}</a>

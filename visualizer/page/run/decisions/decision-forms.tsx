@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { describeApprovals, describeDuties, hasDuties } from '../../../../machines/duties.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
-import type { OpenQuestion, OpenReview } from '../../../../protocol/run-view.ts';
+import type { OpenReview } from '../../../../protocol/run-view.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { later } from '../../app/later.tsx';
 import { barOf, hasApproved } from '../../data/caller.ts';
@@ -61,7 +61,7 @@ export function DecisionForms(props: FormsProps) {
   }
 }
 
-type Way = {
+export type Way = {
   /** The label of the button that opens the form; `label` is the one that sends it. */
   opens: string;
   key: string;
@@ -274,28 +274,7 @@ function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
   );
 }
 
-const DECLINE: Way = {
-  opens: 'Decline…',
-  key: 'decline',
-  label: 'Decline',
-  intro: 'The call does not run, unless its tool knows another way.',
-  field: 'Reason (the model reads it)',
-  isText: true,
-  words: what => `Decline what ${what} asks?`,
-  answer: reason => ({ type: 'reject', ...(reason !== '' && { reason: `${reason}` }) }),
-};
-
-const AnswerForm = later(async () => (await import('./answer-form.tsx')).AnswerForm);
-
-function QuestionForms({ call }: ItemProps<OpenQuestion>) {
-  const open = useSignal<string | null>(null);
-  return (
-    <>
-      <AnswerForm call={call} question={useQuestion(call)} />
-      <Panels panels={panelsOf(call, [DECLINE])} open={open} />
-    </>
-  );
-}
+const QuestionForms = later(async () => (await import('./question-forms.tsx')).QuestionForms);
 
 function DoubtForms({ call, isKeyed }: FormsProps) {
   const open = useSignal<string | null>(null);
@@ -310,7 +289,7 @@ function DoubtForms({ call, isKeyed }: FormsProps) {
   return <Panels panels={panelsOf(call, DOUBT)} open={open} />;
 }
 
-function panelsOf(call: JsonOpenItem, ways: readonly Way[]): Panel[] {
+export function panelsOf(call: JsonOpenItem, ways: readonly Way[]): Panel[] {
   return ways.map(way => ({
     label: way.opens,
     draftKey: `${draftOf(call)}${way.key}`,
@@ -325,10 +304,10 @@ function useDecisionKeys(isKeyed = false, does: readonly [a: Key, e: Key, r: Key
   useShortcuts('Decide', isKeyed ? shortcuts : []);
 }
 
-export type AskFirst = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Confirmation;
+type AskFirst = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Confirmation;
 
 /** Returns a function that asks about a decision. The question names the call with its own input, or with `value`. */
-function useQuestion(call: JsonOpenItem): AskFirst {
+export function useQuestion(call: JsonOpenItem): AskFirst {
   const act = useAct();
   const subject = subjectOf(call);
   return (say, answer, value = subject.value) => {
