@@ -48,8 +48,8 @@ export function describeApprovals({ approvedBy = [], quorum = 1 }: OpenDuties): 
 }
 
 /** `approvals of 2 people in the group finance who did not start the run` */
-export function describeDuties({ by = [], not, quorum = 1 }: Duties, what = 'decision'): string {
-  const who = quorum === 1 ? `the ${what} of a person` : `the approvals of ${quorum} people`;
+export function describeDuties({ by = [], not, quorum = 1 }: Duties): string {
+  const who = quorum === 1 ? 'the decision of a person' : `the approvals of ${quorum} people`;
   const groups = by.length === 0 ? '' : ` in the ${by.length === 1 ? 'group' : 'groups'} ${by.join(' or ')}`;
   return `${who}${groups}${not === undefined ? '' : EXCEPT[not]}`;
 }

@@ -417,7 +417,7 @@ export class StoryTeller {
   #tellAnswers(before: Call, { callId, answered = {} }: Call, event: RunEvent, from: Entry): void {
     const closed = Object.entries(answered).filter(([key, answer]) => answer !== before.answered?.[key]);
     if (closed.length === 0) return;
-    const by = event.type === 'question.answered' ? event.by : undefined;
+    const by = 'by' in event ? event.by : undefined;
     const answers = Object.fromEntries(closed);
     this.#tell({ type: 'call.answered', ...from, callId, answers, ...omitUndefined({ by }) });
   }

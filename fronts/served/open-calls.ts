@@ -61,7 +61,9 @@ export function ownPartOf(caller: Caller, people: People, open: OpenItem): OpenI
 export function describeOthers(caller: Caller, people: People, call: OpenItem): string | undefined {
   if (call.kind === 'question') {
     const [first] = call.questions;
-    return findOwn(caller, people, call).length > 0 ? undefined : describeDuties(first ?? {}, 'answer');
+    return findOwn(caller, people, call).length > 0
+      ? undefined
+      : describeDuties(first ?? {}).replace('decision', 'answer');
   }
   if (call.kind !== 'approval' && call.kind !== 'review') return undefined;
   const { name, groups = [] } = personOf(caller) ?? {};

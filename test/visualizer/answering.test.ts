@@ -149,7 +149,7 @@ describe.skipIf(CHROMIUM === undefined)('what a tool asks, on the page', () => {
     expect(width).toBeLessThanOrEqual(360);
     expect(await watched.findBarriers()).toEqual([]);
     await watched.screenshot('questions-narrow');
-    await page.getByLabel('Have you paid?').selectOption('true');
+    await page.getByLabel('Have you paid? https://pay.example/<b>1</b>').selectOption('true');
     await decideWith(button('Answer'));
     await expect
       .poll(() => run.settled())

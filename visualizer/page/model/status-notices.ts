@@ -5,10 +5,8 @@ import { subjectOf } from './subject-of.ts';
 /** Returns the calls and answers of a run and its sub-agents that a person has to decide, doubts first. */
 export function openDecisions(view: RunView | null): JsonOpenItem[] {
   const calls = (view?.open ?? []).flatMap(open => (open.kind === 'pause' ? [] : [open]));
-  return ORDER.flatMap(kind => calls.filter(call => call.kind === kind));
+  return Object.keys(NEEDS).flatMap(kind => calls.filter(call => call.kind === kind));
 }
-
-const ORDER = ['doubt', 'approval', 'question', 'review', 'result'] as const satisfies JsonOpenItem['kind'][];
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
 export type StatusNotice = {
@@ -78,13 +76,14 @@ function explainWait(view: RunView): StatusNotice[] {
   ];
 }
 
-const NEEDS = {
+/** In the order in which people decide. */
+const NEEDS: Readonly<Record<JsonOpenItem['kind'], string>> = {
   doubt: 'is in doubt',
   approval: 'needs approval',
+  question: 'asks',
   review: 'needs a review',
   result: 'waits for its result',
-  question: 'asks a question',
-} as const;
+};
 
 /** What the runs of sub-agents wait for. Runs that wait for the same share a notice. */
 function explainSubAgents(view: RunView): StatusNotice[] {

@@ -22,10 +22,12 @@ type TextFieldProps = {
   spoken?: boolean;
   placeholder?: string;
   problem?: string;
+  /** Texts to choose from, of a field with one row. */
+  options?: readonly string[];
 };
 
 export function TextField({ label, onText, rows = 1, mono = false, problem = '', ...props }: TextFieldProps) {
-  const { value, required = false, spoken, placeholder = '' } = props;
+  const { value, required = false, spoken, placeholder = '', options } = props;
   const id = useId();
   const shared = {
     id,
@@ -42,9 +44,16 @@ export function TextField({ label, onText, rows = 1, mono = false, problem = '',
         {label}
       </label>
       {rows === 1 ? (
-        <input type="text" maxLength={2_000} {...shared} />
+        <input type="text" maxLength={2_000} {...shared} list={options && `${id}-options`} />
       ) : (
         <textarea rows={rows} spellcheck={!mono} {...shared} />
+      )}
+      {options && (
+        <datalist id={`${id}-options`}>
+          {options.map(option => (
+            <option key={option} value={option} />
+          ))}
+        </datalist>
       )}
       <p class="problem" id={`${id}-problem`}>
         {showSafe(problem)}

@@ -66,10 +66,7 @@ function AnswerForm({ call }: { call: OpenQuestion }) {
         bar === null ? (
           <Question key={asked.key} asked={asked} draftKey={draftKey} draft={draft} />
         ) : (
-          <div key={asked.key}>
-            <Safe in="p" text={asked.message} />
-            <Safe in="p" class="muted barred" text={bar} />
-          </div>
+          <Safe key={asked.key} in="p" class="muted barred" text={`${asked.message} ${bar}`} />
         ),
       )}
     </Form>
@@ -79,39 +76,34 @@ function AnswerForm({ call }: { call: OpenQuestion }) {
 type QuestionProps = { asked: Asked; draftKey: string; draft: Signal<string> };
 
 function Question({ asked, draftKey, draft }: QuestionProps) {
-  const { message, schema, url, fault = '' } = asked;
+  const { message, schema, url = '', fault = '' } = asked;
   const choices = choicesIn(schema);
   const id = useId();
-  const label = showSafe(message);
+  const label = showSafe(`${message} ${url}`);
   const isJson = !/^(string|number|integer)$/.test(`${schema.type}`);
-  return (
-    <>
-      {choices.length > 0 ? (
-        <div class="field">
-          <label for={id}>{label}</label>
-          <Choice
-            id={id}
-            value={draft.value}
-            options={[['', 'not answered'], ...choices]}
-            onChoose={value => {
-              draft.value = value;
-              keepDraft(draftKey, value);
-            }}
-          />
-          <p class="problem">{showSafe(fault)}</p>
-        </div>
-      ) : (
-        <DraftField
-          draft={draft}
-          draftKey={draftKey}
-          label={isJson ? `${label} (JSON)` : label}
-          problem={fault}
-          rows={isJson ? 3 : 1}
-          mono={isJson}
-        />
-      )}
-      {url !== undefined && <Safe in="p" text={`The answer is given at ${url}`} />}
-    </>
+  return choices.length > 0 ? (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <Choice
+        id={id}
+        value={draft.value}
+        options={[['', 'not answered'], ...choices]}
+        onChoose={value => {
+          draft.value = value;
+          keepDraft(draftKey, value);
+        }}
+      />
+      <p class="problem">{showSafe(fault)}</p>
+    </div>
+  ) : (
+    <DraftField
+      draft={draft}
+      draftKey={draftKey}
+      label={isJson ? `${label} (JSON)` : label}
+      problem={fault}
+      rows={isJson ? 3 : 1}
+      mono={isJson}
+    />
   );
 }
 
