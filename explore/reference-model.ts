@@ -125,7 +125,7 @@ export type ReferenceCall = {
   /** What it asks and nobody has answered: the digest of all that was asked, and the open questions. */
   asked?: { digest: string; questions: readonly Question[] };
   /** Whether another attempt continues what an earlier one did. */
-  kept?: true;
+  kept?: boolean;
   /** Whether it may be started: it was not started before, or is known not to have happened. */
   mayStart: boolean;
   /** The limit for which it was refused without running. */
@@ -468,7 +468,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       return entry?.stage === 'doubted' && isFor(entry.call, event, model);
     },
     follow(model, { callId, resolution }) {
-      if (resolution.type === 'retry') change(model, callId, { stage: 'ready', mayStart: true });
+      if (resolution.type === 'retry') change(model, callId, { stage: 'ready', mayStart: true, kept: false });
       else if (resolution.type === 'failed')
         settle(model, callId, { output: resolution.reason, isError: true });
       else settle(model, callId, { output: resolution.output, isError: false });
