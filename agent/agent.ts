@@ -29,7 +29,7 @@ import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
 import { memory } from '../stores/memory.ts';
 import { nonDrivingStore } from '../stores/non-driving-store.ts';
 import { filterText } from '../text/text-filter.ts';
-import { listTools, ToolConnection } from '../tools/connect-tools.ts';
+import { isToolSource, listTools, ToolConnection } from '../tools/connect-tools.ts';
 import type { ResultOf } from '../tools/tool.ts';
 import {
   type AgentOptions,
@@ -130,7 +130,8 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   /**
    * Starts a run and drives it in this process. Resolves once the first event is durable. Rejects, without
    * creating a run, with `model-missing`, `input-invalid`, `agent-invalid`, `run-exists` (for a given `runId`)
-   * `tool-source-failed` or `sign-in-needed`, and if the run to continue does not exist or has not ended.
+   * `tool-source-failed`, and if the run to continue does not exist or has not ended. Where a person must sign in at a tool
+   * server first, the run waits for that.
    *
    * With `thread`, the runs of a conversation are in one order, and at most one has not ended: if there is one, this sends
    * it the input and returns it. Rejects with `run-foreign` if that run belongs to another agent.
@@ -210,20 +211,22 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       people,
       handedTo,
     } = await this.#inherited.load(options.continues ?? null, options.continuesAt);
-    const tools = toolsIn(await this.#tools.connect(), options);
+    const connected = await this.#connectToStart();
+    const tools = connected && toolsIn(connected, options);
+    const known = tools ?? toolsIn(this.#ownTools(), options);
     assertToolChoice(this.#definition, tools);
     // A run of one call has the context of its parent, which was read already.
     const runContext =
       options.onlyCall === undefined
         ? await readRunContext(this.#definition, options.runContext)
         : (options.runContext as JsonValue | undefined);
-    await assertToolsAccept(this.name, tools, runContext);
+    await assertToolsAccept(this.name, known, runContext);
     const { continues } = options;
     const older = typeof continues === 'string' ? await this.store.get(continues) : undefined;
-    const { place, ...known } = { ...(await nextInThread(this.store, older, options)), ...options };
+    const { place, ...placed } = { ...(await nextInThread(this.store, older, options)), ...options };
     const inheritedLabels = options.inheritedLabels ?? older?.labels ?? {};
     const start = {
-      ...known,
+      ...placed,
       inheritedLabels,
       runId,
       tools,
@@ -232,11 +235,25 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       inherits: options.inherits ?? inherits,
       ...omitUndefined({
         people: options.people ?? people,
-        handedTo: canHandOn(input, handedTo, tools) ? handedTo : undefined,
+        handedTo: canHandOn(input, handedTo, known) ? handedTo : undefined,
       }),
     };
     const started = this.#describeStart(input, start);
     return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited, place);
+  }
+
+  /** `undefined` if a person must sign in first: the run starts, and waits for that. */
+  async #connectToStart(): Promise<ReadonlyMap<string, Tool> | undefined> {
+    try {
+      return await this.#tools.connect();
+    } catch (error) {
+      if (isThrown(error, EngineError) && error.code === 'sign-in-needed') return undefined;
+      throw error;
+    }
+  }
+
+  #ownTools(): ReadonlyMap<string, Tool> {
+    return listTools(this.#definition.tools.filter(tool => !isToolSource(tool))) ?? new Map();
   }
 
   async #loadItems({ continues, continuesAt }: Continued): Promise<readonly Item[]> {

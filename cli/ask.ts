@@ -5,7 +5,7 @@ import type { Run } from '../engine/run/run.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
-import type { OpenItem } from '../protocol/run-view.ts';
+import { isOpenItem, type OpenItem } from '../protocol/run-view.ts';
 import type { Sender } from './options.ts';
 import { type Output, yellow } from './render/output.ts';
 import { HEADINGS, showOpen } from './render/show-open.ts';
@@ -61,7 +61,7 @@ function watchForEntries(run: Run, after: number, onEntry: () => void) {
 }
 
 async function ask(terminal: Questions, open: Open): Promise<Answer> {
-  if (open.kind !== 'pause') terminal.show(open, HEADINGS[open.kind]);
+  if (isOpenItem(open)) terminal.show(open, HEADINGS[open.kind]);
   switch (open.kind) {
     case 'approval': {
       const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['approve', 'reject', 'yes']);
@@ -100,6 +100,11 @@ async function ask(terminal: Questions, open: Open): Promise<Answer> {
     }
     case 'result':
       return { type: 'result', output: await terminal.askJson('result (JSON), or [q]uit: ') };
+    case 'sign-in': {
+      terminal.tell(`${open.reason} Use: agentchart mcp login ${open.server} --agent MODULE`);
+      await terminal.choose('[s]igned in  [q]uit', ['signed in']);
+      return { type: 'signed-in' };
+    }
     case 'pause': {
       const choice = await terminal.choose('paused: [s]tep  [u]npause  [q]uit', ['step', 'unpause']);
       return { type: choice === 'step' ? 'step' : 'continue' };
@@ -123,6 +128,10 @@ class Questions {
 
   stop(): void {
     this.#abort.abort();
+  }
+
+  tell(text: string): void {
+    this.#output.line(text);
   }
 
   show(open: OpenItem, heading: string): void {

@@ -219,8 +219,9 @@ export const COMMANDS = {
   'mcp login': {
     summary: 'sign in at an MCP server that an agent uses',
     description:
-      'Sign in at the authorization server of an MCP server, in a browser, so that the agent can use its tools. The tokens are kept where mcp() finds them: in credentials.db of $AGENTCHART_HOME or ~/.agentchart, unless the agent says otherwise. Waits 10 minutes for the browser.',
+      'Sign in at the authorization server of an MCP server, in a browser, so that the agent can use its tools. The tokens are kept where mcp() finds them: in credentials.db of $AGENTCHART_HOME or ~/.agentchart, unless the agent says otherwise. Waits 10 minutes for the browser. Runs that wait for the sign-in then continue.',
     ...SIGNING_IN,
+    '--db <file>': DB,
     '--no-browser': 'only print the URL; on a terminal, the browser is opened otherwise',
   },
   'mcp logout': {

@@ -47,7 +47,7 @@ export function abstractState(
   const inTurn = place.startsWith('turn') || context.failure !== null;
   return [
     place,
-    [context.inbox.length, context.background.length],
+    [context.inbox.length, context.background.length, context.signIns.length],
     inTurn ? abstractTurn(context) : abstractLastTurn(context),
     context.turn.model,
     context.calls.map(call => [

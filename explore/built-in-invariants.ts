@@ -402,7 +402,11 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
   'no call is active outside a batch, unless the run was quarantined': ({ after }) => {
     const active = after.context.calls.filter(({ status }) => BATCHED.has(status));
     const place = statePath(after);
-    const expected = place === 'executingTools' || place === 'resting.paused' || after.status !== 'active';
+    const expected =
+      place === 'executingTools' ||
+      place === 'resting.paused' ||
+      place === 'resting.awaitingSignIn' ||
+      after.status !== 'active';
     return active.length > 0 && !expected && `${active.length} calls are in no batch`;
   },
 
@@ -417,6 +421,8 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
         return (!waits('gated') || waits('doubted') || waits('ready')) && 'no call needs approval';
       case 'resting.awaitingReview':
         return (after.context.review === null || calls.length > 0) && 'no answer waits for a review';
+      case 'resting.awaitingSignIn':
+        return after.context.signIns.length === 0 && 'nobody must sign in';
       case 'resting.awaitingAnswers':
         return (!waits('asking') || waits('gated') || waits('doubted')) && 'no tool asks';
       case 'resting.awaitingResults':

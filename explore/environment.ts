@@ -51,6 +51,8 @@ export type Environment = {
   people?: boolean;
   /** Whether an approval excludes those who wrote in the run. Default: `false`. */
   excludesSenders?: boolean;
+  /** Whether tool servers may need a sign-in. Default: `false`. */
+  signIns?: boolean;
   /** Whether guardrails judge what the model reads. Default: `false`. */
   judges?: boolean;
   /** Whether rules judge calls right before they start. Default: `false`. */

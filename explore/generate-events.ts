@@ -43,6 +43,11 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
       ? listClientEvents(context, environment)
       : when(context.paused && isOpen, { type: 'run.unpaused' })),
     ...(edits && isOpen ? listEdits(place, context, environment) : []),
+    ...when(
+      environment.signIns === true && (invalidEvents || context.signIns.length > 0),
+      { type: 'sign-in.completed', server: 'crm' },
+      { type: 'sign-in.completed', server: 'other' },
+    ),
     ...(breakpoints === true && isOpen ? listBreakpoints(context) : []),
     ...(invalidEvents ? listInvalidEvents(context, place) : []),
   ];
@@ -88,10 +93,16 @@ function listReports(place: string, context: Context, environment: Environment):
       { type: 'timer.fired', at: Math.max(timer, now + 1) },
       ...when(timer > now + 1, { type: 'timer.fired' }),
     );
-  return [...reports, ...when(ACTIVE.test(place) && environment.clientEvents, QUARANTINED)];
+  return [
+    ...reports,
+    ...when(ACTIVE.test(place) && environment.clientEvents, QUARANTINED),
+    ...when(environment.signIns === true && CONNECTS.test(place), SIGN_IN),
+  ];
 }
 
 const ACTIVE = /^(turn|executingTools|finishing|compacting)/;
+const CONNECTS = /^(turn|executingTools|compacting)/;
+const SIGN_IN: UntimedEvent = { type: 'sign-in.requested', server: 'crm' };
 
 /** Guardrails change what they may, or nothing; what was judged or has another place is invalid. */
 function listJudgements(
@@ -676,6 +687,7 @@ function listInvalidEvents(
     { type: 'tool.kept', callId, state: 'stale' },
     asking(callId),
     { type: 'timer.fired' },
+    SIGN_IN,
     { type: 'answer.checked' },
     { type: 'answer.blocked', reason: 'stale' },
     { type: 'review.requested', reviewId: 'stale', digest: 'stale', reason: 'stale' },
@@ -700,6 +712,7 @@ function listInvalidEvents(
 function belongs(type: UntimedEvent['type'], place: string): boolean {
   if (type.startsWith('tool.') || type === 'call.judged' || type === 'question.asked')
     return place === 'executingTools';
+  if (type === 'sign-in.requested') return CONNECTS.test(place);
   if (type === 'items.judged') return /^(turn|compacting)/.test(place);
   if (type.startsWith('answer.') || type === 'review.requested') return place === 'finishing';
   if (type === 'transcript.compacted' || type === 'compaction.failed') return place === 'compacting';

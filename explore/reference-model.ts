@@ -65,6 +65,8 @@ export type ReferenceModel = {
   taken: QualifiedCall | 'back' | null;
   /** The call that reaches the sub-agent whose answer is the run's, or `back` for words that hand the conversation back. */
   answeredBy: QualifiedCall | 'back' | null;
+  /** Whether someone must sign in at a tool server. */
+  needsSignIn: boolean;
   /** Whether a rule ends the run. */
   isStopped: boolean;
   /** Whether the model has to answer again. */
@@ -214,6 +216,7 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     answeredBy: null,
     isSentBack: false,
     isStopped: false,
+    needsSignIn: false,
     spokeOver: false,
     deeds: [],
     read: null,
@@ -444,6 +447,22 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       addSpent(model, event);
       takeAnswer(model, event);
       settle(model, event.callId, event);
+    },
+  },
+  'sign-in.requested': {
+    isEnabled: (event, model) =>
+      reportOf('modelTurn')(event, model) ||
+      reportOf('toolBatch')(event, model) ||
+      reportOf('compaction')(event, model),
+    follow(model) {
+      model.needsSignIn = true;
+      if ('modelTurn' in model.running) model.unfinished = true;
+    },
+  },
+  'sign-in.completed': {
+    isEnabled: ({ server }, { needsSignIn }) => needsSignIn && server === 'crm',
+    follow(model) {
+      model.needsSignIn = false;
     },
   },
   'question.answered': {

@@ -66,6 +66,7 @@ export function spends(next: NextAction): boolean {
     case 'interruptForApproval':
     case 'awaitReview':
     case 'awaitAnswers':
+    case 'awaitSignIn':
     case 'awaitResults':
     case 'resolveDoubt':
     case 'backOff':

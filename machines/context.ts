@@ -225,6 +225,8 @@ export type Context = {
   matched?: { [breakpoint: string]: string[] };
   /** The action that a person let past a breakpoint: it is not held again. `calls`: with their attempts. */
   passed: { type: NextAction['type']; turn: number; calls: string[] } | null;
+  /** The tool servers at which a person must sign in. */
+  signIns: { server: string; url?: string }[];
   /** Why the engine quarantined the run; otherwise `null`. */
   quarantined: string | null;
   /** A cancel was requested: nothing new is started. */
@@ -326,6 +328,7 @@ export function createContext(started: RunStarted): Context {
     paused: started.paused ?? false,
     breakpoints: [],
     passed: null,
+    signIns: [],
     quarantined: null,
     cancelling: null,
     steps: 0,

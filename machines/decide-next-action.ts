@@ -36,12 +36,18 @@ function describeCancel({ by, reason }: NonNullable<Context['cancelling']>): str
 }
 
 export function chooseAction(context: Context): NextAction {
+  if (context.signIns.length > 0) return awaitSignIn(context.signIns);
   if (context.config.compaction?.only === true) return compactOnce(context);
   if (context.failure !== null) return afterFailure(context);
   if (context.open > 0) return withOpenCalls(context);
   if (context.review !== null)
     return { type: 'awaitReview', why: `the answer needs a review: ${context.review.reason}` };
   return betweenRounds(context);
+}
+
+function awaitSignIn(signIns: Context['signIns']): NextAction {
+  const servers = signIns.map(({ server }) => server);
+  return { type: 'awaitSignIn', servers, why: `a person must sign in at ${servers.join(', ')}` };
 }
 
 /** A run that only compacts ends with its transcript compacted, or fails. */

@@ -63,6 +63,10 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
       return takeAnswer(settled, context, event);
     },
   },
+  'sign-in.completed': {
+    takes: ({ signIns }, { server }) => signIns.some(one => one.server === server),
+    fold: (context, { server }) => ({ ...context, signIns: signInsWithout(context, server) }),
+  },
   'question.answered': { takes: canAnswer, fold: answerQuestions },
   'doubt.resolved': {
     takes: (context, event) =>
@@ -114,6 +118,12 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   },
   'compaction.failed': { fold: failCompaction },
   'call.judged': { takes: canJudge, fold: judgeCall },
+  'sign-in.requested': {
+    fold: (context, { server, url }) => {
+      const signIns = [...signInsWithout(context, server), { server, ...omitUndefined({ url }) }];
+      return { ...leaveUnfinished(context, `needs a sign-in at "${server}"`), signIns };
+    },
+  },
   'question.asked': {
     takes: hasStatus('queued', 'running'),
     fold: (context, event) => askQuestions(endActivity(context, event.at), event),
@@ -157,6 +167,10 @@ export function fold(context: Context, event: ChartEvent): Context {
 export function takes(context: Context, event: ChartEvent): boolean {
   if ('generation' in event && event.generation !== context.generation) return false;
   return entryOf(event.type).takes?.(context, event) ?? true;
+}
+
+function signInsWithout({ signIns }: Context, server: string): Context['signIns'] {
+  return signIns.filter(one => one.server !== server);
 }
 
 /** Takes an event about a call that has one of these statuses. */
@@ -302,12 +316,15 @@ function failTurn(context: Context, event: Of<'turn.failed'>): Context {
   };
 }
 
-/** Keeps unfinished work: the model call is repeated, and the batch continues with its unsettled calls. */
 function quarantine(context: Context, { reason }: Of<'run.quarantined'>): Context {
-  const quarantined = { ...context, paused: true, quarantined: reason, steps: 0 };
-  if (context.next?.type !== 'callModel' && context.next?.type !== 'streamFinal') return quarantined;
-  const failure = { code: 'unfinished', message: reason, retryable: true, retryAt: null } as const;
-  return { ...quarantined, failure: { ...failure, unfinished: true } };
+  return { ...leaveUnfinished(context, reason), paused: true, quarantined: reason, steps: 0 };
+}
+
+/** Keeps unfinished work: the model call is repeated, and the batch continues with its unsettled calls. */
+function leaveUnfinished(context: Context, message: string): Context {
+  if (context.next?.type !== 'callModel' && context.next?.type !== 'streamFinal') return context;
+  const failure = { code: 'unfinished', message, retryable: true, retryAt: null } as const;
+  return { ...context, failure: { ...failure, unfinished: true } };
 }
 
 function settleTool(context: Context, event: Of<'tool.settled'>): Context {

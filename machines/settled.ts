@@ -10,6 +10,7 @@ import type {
   OpenCallKind,
   OpenQuestion,
   OpenReview,
+  OpenSignIn,
   RunView,
   Settled,
 } from '../protocol/run-view.ts';
@@ -93,17 +94,18 @@ export function partsOf(open: Open[]): Parts {
 }
 
 /** What a call in this status needs from outside; nothing in any other. */
-export const OPEN_KINDS: Partial<Record<CallStatus, OpenCallKind>> = {
+export const OPEN_KINDS: Partial<Record<CallStatus, OpenCallKind | 'question'>> = {
   gated: 'approval',
+  asking: 'question',
   waiting: 'result',
   doubted: 'doubt',
 };
 
 /** Returns what the run itself waits for from outside. A call that waits for a sub-agent's run is left out. */
 export function listOpen(context: Context): RunView['open'] {
-  const { runId, paused, quarantined, calls } = context;
+  const { runId, paused, quarantined, calls, signIns } = context;
   const open: RunView['open'] = calls.flatMap(call => describeOpen(context, call) ?? []);
-  open.push(...describeReview(context));
+  open.push(...describeReview(context), ...signIns.map(one => describeSignIn(runId, one)));
   if (!paused) return open;
   return [
     ...open,
@@ -114,9 +116,9 @@ export function listOpen(context: Context): RunView['open'] {
 /** Describes a call that waits for someone outside the run; `null` for any other. */
 export function describeOpen(context: Context, call: Call): JsonOpenCall | OpenQuestion | null {
   const { runId, people } = context;
-  if (call.status === 'asking') return describeQuestions(context, call);
   const kind = OPEN_KINDS[call.status];
   if (kind === undefined || call.childRunId !== undefined) return null;
+  if (kind === 'question') return describeQuestions(context, call);
   return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId, people) };
 }
 
@@ -148,6 +150,12 @@ export function describeReview({ runId, people, review, answer }: Context): Open
   const facts = { id: `review:${runId}:${callId}`, kind: 'review', runId, callId, digest, reason } as const;
   const { text = '', output } = answer ?? {};
   return [{ ...facts, answer: text, ...omitUndefined({ output, expiresAt, ...duties }) }];
+}
+
+function describeSignIn(runId: string, { server, url }: Pick<OpenSignIn, 'server' | 'url'>): OpenSignIn {
+  const id = `sign-in:${runId}:${server}`;
+  const reason = `A person must sign in at "${server}".`;
+  return { id, kind: 'sign-in', runId, server, reason, ...omitUndefined({ url }) };
 }
 
 export function openCallsOf(context: Context, kind: OpenCallKind): JsonOpenCall[] {

@@ -13,6 +13,8 @@ export type NextAction = { why: string } & (
   | { type: 'interruptForApproval'; calls: string[] }
   /** The answer waits for a person. */
   | { type: 'awaitReview' }
+  /** A person must sign in at a tool server. */
+  | { type: 'awaitSignIn'; servers: string[] }
   /** People must answer what tools ask. */
   | { type: 'awaitAnswers'; calls: string[] }
   | { type: 'awaitResults'; calls: string[] }

@@ -374,6 +374,8 @@ export const inputEventSchema = lazyUnion(() => [
     answered: z.exactOptional(answeredSchema),
     by: optionalContent,
   }),
+  /** A person has signed in at the tool server: the run connects to it again. */
+  input('sign-in.completed', { server: text, ...decider }),
   /** Answers to open questions of a call, by their keys. `digest`: of the questions, as they were asked. */
   input('question.answered', {
     callId: text,
@@ -537,6 +539,8 @@ export const reportEventSchema = lazyUnion(() => [
     /** When the approval expires, in ms since the epoch. */
     expiresAt: z.exactOptional(z.number()),
   }),
+  /** The tools of the run cannot be connected before a person signs in at their server, whose address is `url`. */
+  report('sign-in.requested', { server: text, url: optionalText }),
   /** The call ends for now: its function runs again once people have answered. `digest`: of the questions. */
   report('question.asked', {
     callId: text,

@@ -126,6 +126,8 @@ export type RunCommand =
   | ({ type: 'pause' } & CommandOptions)
   | ({ type: 'unpause' } & ContinueOptions)
   | ({ type: 'step' } & ContinueOptions)
+  /** A person has signed in at this tool server: the run connects to it again. */
+  | ({ type: 'sign-in'; server: string } & ContinueOptions)
   /** Keeps data of a surface with the run; see the event `run.noted`. */
   | { type: 'note'; note: JsonValue; by: string }
   | ({ type: 'cancel' } & CancelOptions);
@@ -149,6 +151,7 @@ export const COMMAND_MEMBERS: {
   pause: SENDER,
   unpause: OF_RUN,
   step: OF_RUN,
+  'sign-in': { ...OF_RUN, server: true },
   cancel: { ...SENDER, reason: true, afterCalls: true },
   note: { note: true, by: true },
 };

@@ -73,6 +73,18 @@ export interface OpenReview extends GateFacts {
   output?: JsonValue;
 }
 
+/** Tools of a run that are connected once a person has signed in at their server, with `agentchart mcp login` or on the page. */
+export interface OpenSignIn {
+  id: string;
+  kind: 'sign-in';
+  runId: string;
+  /** The name of the tool source. */
+  server: string;
+  reason: string;
+  /** The address of the server. */
+  url?: string;
+}
+
 /** A paused run, which continues with `run.unpause()` or `run.step()`. */
 export interface OpenPause {
   id: string;
@@ -86,7 +98,12 @@ export interface OpenPause {
  * What a run waits for from outside: its own calls and answer, and those of its sub-agents. A call that waits for a sub-agent's run
  * is none: what that run waits for is.
  */
-export type Open<Tools = AgentTool> = OpenCallOf<OpenCallKind, Tools> | OpenQuestion | OpenReview | OpenPause;
+export type Open<Tools = AgentTool> =
+  | OpenCallOf<OpenCallKind, Tools>
+  | OpenQuestion
+  | OpenReview
+  | OpenSignIn
+  | OpenPause;
 
 /** A call without a result, in whatever state it is. */
 export interface UnsettledCall<Name extends string = string, Input = unknown> extends CallFacts<Name, Input> {
@@ -99,8 +116,13 @@ export type JsonCall = UnsettledCall<string, JsonValue>;
 
 export type JsonOpenCall = OpenCall<string, JsonValue>;
 
-/** What people and clients answer: everything that is open but a pause. */
+/** What people and clients answer: everything that is open but a pause and a sign-in. */
 export type OpenItem = OpenCall | OpenQuestion | OpenReview;
+
+/** Whether it is decided or answered by its call or review. */
+export function isOpenItem<Its extends Open>(open: Its): open is Extract<Its, OpenItem> {
+  return open.kind !== 'pause' && open.kind !== 'sign-in';
+}
 
 export type JsonOpenItem = JsonOpenCall | OpenQuestion | OpenReview;
 
@@ -211,7 +233,7 @@ export type RunView = RunSummary & {
   /** `null` while the run has something to do. Includes what the runs of its sub-agents wait for. */
   settled: Settled | null;
   /** What the run waits for, also while it does something else: its own calls or answer, then those of its sub-agents. */
-  open: (JsonOpenItem | OpenPause)[];
+  open: (JsonOpenItem | OpenSignIn | OpenPause)[];
   /** This run's own calls without a result. */
   calls: JsonCall[];
   /** What its calls have started and whose outcome is not there yet, each with the run that works. */

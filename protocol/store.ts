@@ -32,11 +32,14 @@ export const progressSchema = lazyObject(() => ({
   state: z.string(),
   /** Why the chart decided so, in words. */
   why: z.exactOptional(z.string()),
-  /** What a waiting run waits for: the first 20 calls, or the review of its answer, whose `callId` is its id. */
+  /**
+   * What a waiting run waits for: the first 20 calls, the review of its answer, whose `callId` is its id, or sign-ins, whose
+   * `callId` and `name` are that of the server.
+   */
   waitsFor: z.exactOptional(
     z.array(
       z.object({
-        type: z.enum(['approval', 'result', 'doubt', 'question', 'review']),
+        type: z.enum(['approval', 'result', 'doubt', 'question', 'review', 'sign-in']),
         callId: z.string(),
         name: z.string(),
         /** The sub-agent's run that provides the result. */

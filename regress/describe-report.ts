@@ -1,5 +1,6 @@
 import { formatCost } from '../protocol/listing/cost.ts';
-import type { Difference, Figure, RegressReport, ToolChange } from './report.ts';
+import type { RegressReport } from './report.ts';
+import type { Difference, Figure, ToolChange } from './report-sums.ts';
 
 /* The words and numbers of a report, for all of its forms. Texts from runs are as they came. */
 

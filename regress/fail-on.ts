@@ -1,7 +1,8 @@
 import { invalidInput } from '../protocol/error.ts';
 import { asSentence, describeUnknown } from '../protocol/options/refuse-unknown.ts';
 import { describeCount } from './describe-report.ts';
-import type { Difference, Figure, RegressReport } from './report.ts';
+import type { RegressReport } from './report.ts';
+import type { Difference, Figure } from './report-sums.ts';
 
 const WORDS = ['new-calls', 'new-once-calls', 'missing-calls', 'other-effects', 'undecidable'] as const;
 const FIGURES = ['cost', 'turns', 'tokens'] as const;

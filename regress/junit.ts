@@ -1,6 +1,7 @@
 import { showSafely } from '../text/show-safely.ts';
 import { describeKind, describeShown } from './describe-report.ts';
-import type { Difference, PlayedRun, RegressReport } from './report.ts';
+import type { RegressReport } from './report.ts';
+import type { Difference, PlayedRun } from './report-sums.ts';
 
 /**
  * A report as JUnit's XML: a test case for each run. It fails if it has other effects that the baseline does not show as

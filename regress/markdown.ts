@@ -7,7 +7,8 @@ import {
   listFigures,
   listNotes,
 } from './describe-report.ts';
-import type { Difference, RegressReport } from './report.ts';
+import type { RegressReport } from './report.ts';
+import type { Difference } from './report-sums.ts';
 
 /** GitHub refuses comments of more than 65,536 characters. */
 const MOST_RUNS = 60;

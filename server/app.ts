@@ -103,6 +103,12 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
       await gate.signIn(c, body.token);
       return c.body(null, 204);
     },
+    'GET /sign-in/callback': async (c, { query }) => {
+      const server = await runs.completeSignIn(query);
+      c.header('cache-control', 'no-store');
+      c.header('referrer-policy', 'no-referrer');
+      return c.text(`You are signed in at ${server}. You can close this window.\n`);
+    },
     'DELETE /session': c => {
       gate.signOut(c);
       return c.body(null, 204);

@@ -73,6 +73,18 @@ export const OPEN_ROUTES = {
     body: sessionBody,
     answer: NOTHING,
   },
+  'GET /sign-in/callback': {
+    summary: 'Where the browser returns to from the authorization server of a tool server.',
+    right: ['read', 'generate'],
+    open: true,
+    query: fields({
+      state: z.string().max(1_000),
+      code: z.exactOptional(z.string().max(10_000)),
+      iss: z.exactOptional(z.string().max(2_000)),
+      error: z.exactOptional(z.string().max(1_000)),
+    }),
+    answer: { text: ['text/plain'] },
+  },
   'DELETE /session': { summary: 'Sign out.', right: 'read', open: true, answer: NOTHING },
 } as const satisfies RouteTable;
 
@@ -253,6 +265,15 @@ export const RUNS_ROUTES = {
     summary: 'Submit one command to many runs, and read the outcome for each run.',
     body: bulkBody,
     answer: bulkSchema,
+  },
+  'POST /runs/:id/sign-in/begin': {
+    summary:
+      'Begin the sign-in at a tool server that a run waits for: open `url` in a browser. Then the runs that wait for it continue.',
+    body: fields({ server: z.string().min(1).max(500) }),
+    answer: z.object({
+      url: z.string(),
+      expiresAt: z.number().meta({ description: 'ms since the epoch' }),
+    }),
   },
   'POST /runs/:id/fork': {
     summary:

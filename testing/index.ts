@@ -47,13 +47,8 @@ export type { Invariant, Invariants, Moment } from '../explore/invariant.ts';
 export type { BreachReport, ExplorationReport, RuleReport, UnfinishedWalks } from '../explore/report.ts';
 export type { RuleView } from '../explore/ruled-agents.ts';
 export type { FoundDifference, Paired } from '../regress/played-run.ts';
-export type {
-  Difference,
-  Figure,
-  PlayedRun,
-  RegressReport,
-  ToolChange,
-} from '../regress/report.ts';
+export type { RegressReport } from '../regress/report.ts';
+export type { Difference, Figure, PlayedRun, ToolChange } from '../regress/report-sums.ts';
 export { type StoreCheck, type StoreUnderTest, storeChecks } from '../stores/conformance.ts';
 export { ManualHost, type ManualHostOptions } from './manual-host.ts';
 export { playRun } from './play/play-run.ts';

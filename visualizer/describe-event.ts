@@ -66,6 +66,9 @@ function describeContent(event: RunEvent, format: EventFormat): string {
       return event.questions.map(({ key, message }) => `${key}: ${short(message)}`).join('; ');
     case 'question.answered':
       return describeAnswers(event, format);
+    case 'sign-in.requested':
+    case 'sign-in.completed':
+      return event.server;
     case 'tool.kept':
       return '';
     case 'doubt.resolved':

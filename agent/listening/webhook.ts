@@ -7,7 +7,7 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { listRunEventTypes, type RunEvent } from '../../protocol/event.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import type { OpenReview } from '../../protocol/run-view.ts';
+import { isOpenItem, type OpenReview } from '../../protocol/run-view.ts';
 import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
 import type { DeliveryContext, JournaledEvent, LastingListener } from './agent-listeners.ts';
 
@@ -227,14 +227,14 @@ async function describeWaits(store: Store, runId: string): Promise<{ data: JsonO
 }
 
 function keyOf(one: Open): string {
-  if (one.kind === 'pause') return one.id;
+  if (!isOpenItem(one)) return one.id;
   const questions = one.kind === 'question' ? one.questions : [];
   return [one.id, one.digest, ...questions.map(({ key }) => key)].join(':');
 }
 
 function describeOpen({ reason, ...open }: Open): JsonObject {
   const why = omitUndefined({ reason: reason?.slice(0, LONGEST_REASON) });
-  if (open.kind === 'pause') return { ...open, ...why };
+  if (open.kind === 'pause' || open.kind === 'sign-in') return { ...open, ...why };
   if (open.kind === 'review') return describeReview(open, why);
   const isLong = JSON.stringify(open.input).length > LONGEST_INPUT;
   const shown = isLong ? { inputOmitted: true } : { input: toJson(open.input) };

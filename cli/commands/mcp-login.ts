@@ -1,23 +1,28 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Agent } from '../../agent/agent.ts';
-import { toolSourcesOf } from '../../agent/sub-agents.ts';
+import { runsAwaitingSignIn, signInsOf } from '../../agent/sign-ins.ts';
 import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
 import type { SignedIn, ToolSignIn } from '../../protocol/tool.ts';
 import { isLoopback } from '../../server/bind-address.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { withAgent } from '../launch.ts';
+import { makeAgents, withAgent } from '../launch.ts';
 import { loadAgent } from '../load-agent.ts';
+import { storeFile } from '../options.ts';
+import { CommandLines } from '../render/command-lines.ts';
+import { isDatabase } from '../render/format.ts';
 import { dim, Output } from '../render/output.ts';
+import { withStore } from '../store.ts';
 
-export const login: Action<'mcp login'> = async ({ server, agent: module, browser, json }) => {
+export const login: Action<'mcp login'> = async ({ server, agent: module, browser, json, db }) => {
   const output = new Output({ json });
   const agent = await loadAgent(module);
   return await withAgent(agent, output, async () => {
-    const signIn = signInOf(agent, server);
+    const signIn = signInAt(agent, server);
     const { issuer, url, scopes } = await signInHere(signIn, begun => {
       output.tell(
         { type: 'sign-in', server, ...begun },
@@ -31,15 +36,45 @@ export const login: Action<'mcp login'> = async ({ server, agent: module, browse
       `Signed in at "${server}" through ${issuer}.`,
     );
     if (!json && scopes.length > 0) output.line(dim(`Scopes: ${scopes.join(' ')}`));
+    await continueRuns(server, { module, file: storeFile(db), output });
     return EXIT.done;
   });
 };
+
+/** The runs that wait for the sign-in continue here, unless another process drives them. A new store is not created. */
+async function continueRuns(
+  server: string,
+  { module, file, output }: { module: string; file: string; output: Output },
+): Promise<void> {
+  if (!isDatabase(file) && !existsSync(file)) return;
+  await withStore(file, async store => {
+    const [agent] = (await makeAgents([module], store)).agents.values();
+    if (agent === undefined) return;
+    await withAgent(agent, output, async () => {
+      const work: Promise<void>[] = [];
+      const tell = async ({ runId, topId }: { runId: string; topId: string }): Promise<void> => {
+        try {
+          const run = await agent.open(topId);
+          const told = await run.signedIn(server, { runId });
+          if (!told.accepted) return output.problem(told.message);
+          const { status } = await run.settled();
+          output.tell({ type: 'run', runId: topId, status }, `Run ${topId} continued: ${status}.`);
+        } catch (error) {
+          const resume = new CommandLines(file).of('resume', topId);
+          output.problem(`Run ${topId} did not continue: ${messageOf(error)} To resume it: ${resume}`);
+        }
+      };
+      for await (const waiting of runsAwaitingSignIn(agent, server)) work.push(tell(waiting));
+      await Promise.all(work);
+    });
+  });
+}
 
 export const logout: Action<'mcp logout'> = async ({ server, agent: module, json }) => {
   const output = new Output({ json });
   const agent = await loadAgent(module);
   return await withAgent(agent, output, async () => {
-    const wasSignedIn = await signInOf(agent, server).signOut();
+    const wasSignedIn = await signInAt(agent, server).signOut();
     const text = wasSignedIn
       ? `Signed out of "${server}" on this machine. The pages of the authorization server end the access itself.`
       : `Nobody was signed in at "${server}".`;
@@ -48,8 +83,8 @@ export const logout: Action<'mcp logout'> = async ({ server, agent: module, json
   });
 };
 
-function signInOf(agent: Agent, server: string): ToolSignIn {
-  const signIns = toolSourcesOf(agent).flatMap(({ signIn }) => signIn ?? []);
+function signInAt(agent: Agent, server: string): ToolSignIn {
+  const signIns = signInsOf(agent);
   const found = signIns.find(signIn => signIn.server === server);
   if (found !== undefined) return found;
   const names = [...new Set(signIns.map(signIn => `"${signIn.server}"`))].join(', ');

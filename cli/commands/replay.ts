@@ -5,6 +5,7 @@ import { replayRun } from '../../engine/replay/replay-run.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { isOpenItem } from '../../protocol/run-view.ts';
 import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { storeFile } from '../options.ts';
@@ -108,7 +109,7 @@ function showPlace(
     if (calls.length === 0) output.line(`  attempt ${attempt} of turn ${number}`);
   } else if (settled.status === 'waiting') {
     for (const open of settled.open)
-      if (open.kind !== 'pause') showOpen(output, open, HEADINGS[open.kind], context.now);
+      if (isOpenItem(open)) showOpen(output, open, HEADINGS[open.kind], context.now);
     if (settled.paused) output.line(yellow('The run is paused.'));
   } else fact('status', settled.status);
   if (entries === of) return;

@@ -3,7 +3,7 @@ import type { Context } from '../../machines/context.ts';
 import { describeApprovals, describeDuties, hasDuties } from '../../machines/duties.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { OpenItem, OpenQuestion } from '../../protocol/run-view.ts';
+import { isOpenItem, type OpenItem, type OpenQuestion } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import type { CommandLines } from './command-lines.ts';
 import { describeUsage, formatDistance, formatValue, shortenCell } from './format.ts';
@@ -58,7 +58,11 @@ export function showWaiting(
   const { runId, next } = context;
   const command = (text: string) => output.line('  ', cyan(text));
   for (const open of settled.open) {
-    if (open.kind === 'pause') continue;
+    if (open.kind === 'sign-in') {
+      output.line(yellow(open.reason));
+      command(`${commands.of('mcp', 'login', open.server)} --agent MODULE`);
+    }
+    if (!isOpenItem(open)) continue;
     showOpen(output, open, HEADINGS[open.kind], now);
     for (const line of commands.decide(open)) command(line);
   }

@@ -6,7 +6,8 @@ import {
   listFigures,
   listNotes,
 } from '../../regress/describe-report.ts';
-import type { Difference, RegressReport } from '../../regress/report.ts';
+import type { RegressReport } from '../../regress/report.ts';
+import type { Difference } from '../../regress/report-sums.ts';
 import type { CommandLines } from './command-lines.ts';
 import { plural, shortenCell } from './format.ts';
 import { bold, cyan, dim, green, type Output, red, type Segment, yellow } from './output.ts';

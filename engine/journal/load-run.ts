@@ -255,8 +255,9 @@ export function progressOf(state: ChartState): Progress {
   if (usage !== null && usage.cachedInputTokens !== null)
     progress.cached = { tokens: usage.cachedInputTokens, of: usage.inputTokens };
   if (next !== null) progress.why = next.why.slice(0, LONGEST_WHY);
-  if (state.hasTag('rest') && (context.open > 0 || context.review !== null || next?.type === 'awaitResults'))
-    progress.waitsFor = listAwaited(context);
+  const { signIns, review, open } = context;
+  const waits = open > 0 || review !== null || signIns.length > 0 || next?.type === 'awaitResults';
+  if (state.hasTag('rest') && waits) progress.waitsFor = listAwaited(context);
   if (state.status === 'active') return progress;
   progress.endedAt = context.now;
   if (next?.type === 'fail') progress.errorCode = next.code;
@@ -264,7 +265,10 @@ export function progressOf(state: ChartState): Progress {
   return progress;
 }
 
-function listAwaited({ calls, review, background, open }: Context): NonNullable<Progress['waitsFor']> {
+function listAwaited(context: Context): NonNullable<Progress['waitsFor']> {
+  const { calls, review, background, open, signIns } = context;
+  if (signIns.length > 0)
+    return signIns.map(({ server }) => ({ type: 'sign-in', callId: server, name: server }));
   if (open === 0 && review === null)
     return background
       .map(({ callId, name, childRunId: runId }) => ({ type: 'result' as const, callId, name, runId }))

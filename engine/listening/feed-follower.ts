@@ -1,5 +1,5 @@
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { OpenItem } from '../../protocol/run-view.ts';
+import type { Open } from '../../protocol/run-view.ts';
 import {
   type FeedEntry,
   listAll,
@@ -218,8 +218,8 @@ export async function countFollowedRuns(store: Store): Promise<Record<RunStatus,
 }
 
 /** Returns how many calls and answers wait for a person or a client, without those that wait for the run of a sub-agent. */
-export async function countWaits(store: Store): Promise<Record<OpenItem['kind'], number>> {
-  const counts = { approval: 0, result: 0, doubt: 0, question: 0, review: 0 };
+export async function countWaits(store: Store): Promise<Record<Exclude<Open['kind'], 'pause'>, number>> {
+  const counts = { approval: 0, result: 0, doubt: 0, question: 0, review: 0, 'sign-in': 0 };
   let seen = 0;
   for await (const { waitsFor } of listAll(store, { status: 'waiting', onDamaged: () => {} })) {
     for (const { type, runId } of waitsFor ?? []) if (runId === undefined) counts[type] += 1;

@@ -181,6 +181,10 @@ export function makeInput(
       return () => ({ type: 'run.unpaused', ...by });
     case 'step':
       return () => ({ type: 'step.requested', ...by });
+    case 'sign-in': {
+      const decider = deciderOf(command);
+      return () => ({ type: 'sign-in.completed', server: command.server, ...decider });
+    }
     case 'note':
       return () => ({ type: 'run.noted', note: command.note, by: command.by });
     case 'cancel':
@@ -223,6 +227,8 @@ export function repeatCommand(event: CommandInput): RunCommand {
       const answer = decision.type === 'approve' ? decision.text : undefined;
       return { type: 'approve', callId, ...omitUndefined({ answer }), ...sender };
     }
+    case 'sign-in.completed':
+      return { type: 'sign-in', server: event.server, ...sender };
     case 'question.answered': {
       const { callId } = event;
       const all = Object.entries(event.answers);

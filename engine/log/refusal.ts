@@ -101,6 +101,11 @@ function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly 
         `Turn ${event.turn} of run ${runId} cannot be edited now. Pause the run before the calls of its latest turn start. The closing turn takes no calls.`,
       );
     }
+    case 'sign-in.completed':
+      return refuse(
+        'refused',
+        `Run ${runId} waits for no sign-in at "${event.server}". Look at what it waits for.`,
+      );
     case 'pause.requested':
       return refuse('refused', `Run ${runId} is already paused. Unpause it to continue.`);
     case 'run.unpaused':

@@ -49,15 +49,17 @@ export class CallRouter {
       const latest = await readContext();
       return this.#isOwn(command, latest) ? 'own' : await this.#routeCall(command, latest);
     }
-    if (command.type !== 'unpause' && command.type !== 'step') return 'own';
+    if (command.type !== 'unpause' && command.type !== 'step' && command.type !== 'sign-in') return 'own';
     const { runId } = command;
     const latest = await readContext();
-    if (runId === this.#runId || (runId === undefined && latest.paused)) return 'own';
-    const isPaused = ({ id, context: its }: RunHandle) => its.paused && (runId ?? id) === id;
-    const [child] = await this.#findBelow(latest, isPaused);
+    const waits = ({ paused, signIns }: Context) =>
+      command.type === 'sign-in' ? signIns.some(({ server }) => server === command.server) : paused;
+    if (runId === this.#runId || (runId === undefined && waits(latest))) return 'own';
+    const isIt = ({ id, context: its }: RunHandle) => waits(its) && (runId ?? id) === id;
+    const [child] = await this.#findBelow(latest, isIt);
     if (child !== undefined) return child;
     if (runId === undefined) return 'own';
-    const message = `Run ${this.#runId} has no paused sub-agent run ${runId}. Look at what it waits for.`;
+    const message = `Run ${this.#runId} has no sub-agent run ${runId} that waits for this. Look at what it waits for.`;
     return refuse('refused', message);
   }
 

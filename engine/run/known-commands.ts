@@ -42,6 +42,7 @@ const METHODS: Readonly<Record<string, string>> = {
   breakpoints: 'setBreakpoints',
   'edit-turn': 'editTurn',
   'edit-call': 'editCall',
+  'sign-in': 'signedIn',
 };
 
 /** Returns the command of a method: what it took first, and its options. Throws for an unknown option. */

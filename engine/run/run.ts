@@ -365,6 +365,14 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return await this.#submitOne(commandOf({ type: 'unpause' }, options));
   }
 
+  /**
+   * Says that a person has signed in at a tool server: the run, or a sub-agent's, connects to it again. `server`: its name,
+   * as in `settled.open`.
+   */
+  async signedIn(server: string, options: ContinueOptions = {}): Promise<CommandResult> {
+    return await this.#submitOne(commandOf({ type: 'sign-in', server }, options));
+  }
+
   /** Allows one model call or round of tool calls, then pauses. Applies to a paused sub-agent's run like `unpause`. */
   async step(options: ContinueOptions = {}): Promise<CommandResult> {
     return await this.#submitOne(commandOf({ type: 'step' }, options));

@@ -17,7 +17,7 @@ import type { CompactionDefinition } from './definition.ts';
 import { leaveOutUpTo, placeOf } from './grow-request.ts';
 import { judgeItems, type ReadGuardrails } from './judge-items.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
-import { LONGEST_REASON_BYTES, type Service, type ServiceScope, Stopped } from './service.ts';
+import { connectOrAsk, LONGEST_REASON_BYTES, type Service, type ServiceScope, Stopped } from './service.ts';
 
 type CompactionParts = Omit<TurnParts, 'tools'> & {
   connectTools(): Promise<TurnParts['tools']>;
@@ -48,12 +48,15 @@ export function makeCompaction(parts: CompactionParts): Service {
       const { compaction } = parts;
       if (compaction === undefined)
         throw new EngineError('agent-invalid', 'The agent of this process has no `compaction`.');
+      const asksModel = typeof compaction.summarize !== 'function';
+      const connected = asksModel ? await connectOrAsk(scope, parts.connectTools) : new Map<string, never>();
+      if (connected === null) return;
       const plan = planCompaction(context, inherited, compaction);
       scope.host.reach?.('compaction.before');
       const made = await withinTime(scope, async signal => {
         if (typeof compaction.summarize === 'function')
           return await askFunction(compaction.summarize, plan.replaced, signal);
-        const tools = toolsIn(await parts.connectTools(), context);
+        const tools = toolsIn(connected, context);
         const newId = (kind: string) => scope.host.newId(kind);
         const { output: _, ...turn } = parts;
         const prepared = await prepareRequest({ ...turn, tools }, context, { inherited, newId });

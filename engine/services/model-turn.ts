@@ -23,7 +23,7 @@ import { GuardrailUsage, judge } from './guardrails.ts';
 import { judgeItems } from './judge-items.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { type JudgeInput, makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
-import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
+import { connectOrAsk, type Report, type Service, type ServiceScope, Stopped } from './service.ts';
 
 type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   connectTools(): Promise<TurnParts['tools']>;
@@ -45,7 +45,8 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
     try {
       await scope.durable();
       if (scope.yielding.aborted) return;
-      const connected = await parts.connectTools();
+      const connected = await connectOrAsk(scope, parts.connectTools);
+      if (connected === null) return;
       const inherited = await scope.inherited();
       if (parts.guardrails !== undefined) await judgeItems(scope, inherited, parts.guardrails);
       if (scope.stop.isStopped || scope.yielding.aborted) return;

@@ -1,5 +1,6 @@
 import type { Context } from '../../machines/context.ts';
 import type { Delta } from '../../protocol/effect.ts';
+import { EngineError, isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
@@ -61,6 +62,28 @@ type FullOutcome = { output: JsonValue; wholeOutput(): Promise<JsonValue> };
 
 /** The longest reason of a doubt or a quarantine, in bytes of UTF-8. */
 export const LONGEST_REASON_BYTES = 10_000;
+
+/** The connected tools; `null` once it is reported that a person must sign in first. */
+export async function connectOrAsk<Tools>(
+  scope: ServiceScope,
+  connectTools: () => Promise<Tools>,
+): Promise<Tools | null> {
+  try {
+    return await connectTools();
+  } catch (error) {
+    if (reportSignIn(scope, error)) return null;
+    throw error;
+  }
+}
+
+/** Reports that a person must sign in, if that is the error; returns whether it is. */
+function reportSignIn(scope: ServiceScope, error: unknown): boolean {
+  if (!isThrown(error, EngineError) || error.code !== 'sign-in-needed') return false;
+  const { server, url } = (error.details ?? {}) as { server?: unknown; url?: unknown };
+  if (typeof server !== 'string') return false;
+  const where = typeof url === 'string' ? { url } : {};
+  return scope.report({ type: 'sign-in.requested', server, ...where });
+}
 
 /** The driver's request to a service to stop. */
 export class Stop {

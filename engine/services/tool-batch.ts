@@ -37,6 +37,7 @@ import { type CallJudge, combineRulings, findRulings } from './judge-calls.ts';
 import { readOutput } from './read-output.ts';
 import {
   Cancelled,
+  connectOrAsk,
   LONGEST_REASON_BYTES,
   type Service,
   type ServiceScope,
@@ -99,7 +100,9 @@ export function becameOnce({ sideEffect, background }: Call, tool: Tool | undefi
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
-    const tools = toolsIn(await parts.connectTools(), scope.context());
+    const connected = await connectOrAsk(scope, parts.connectTools);
+    if (connected === null) return;
+    const tools = toolsIn(connected, scope.context());
     const isUnbegun = ({ callId, status, attempt }: Call) =>
       status === 'running' && scope.unbegun?.get(callId) === attempt;
     for (const call of scope.context().calls.filter(({ status }) => status === 'running')) {

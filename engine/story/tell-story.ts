@@ -10,7 +10,7 @@ import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
-import type { RunView } from '../../protocol/run-view.ts';
+import { isOpenItem, type RunView } from '../../protocol/run-view.ts';
 import type { Skipped } from '../../protocol/turn.ts';
 import { filterText, filterTexts, type TextFilter } from '../../text/text-filter.ts';
 import type {
@@ -596,7 +596,7 @@ function describeEnd(
 
 function isSameList(one: RunView['open'], other: RunView['open']): boolean {
   const name = (open: RunView['open'][number]) =>
-    open.kind === 'pause' ? `${open.id} ${open.reason}` : `${open.id} ${open.digest} ${open.reason}`;
+    isOpenItem(open) ? `${open.id} ${open.digest} ${open.reason}` : `${open.id} ${open.reason}`;
   return one.length === other.length && one.every((open, at) => name(open) === name(other[at] ?? open));
 }
 

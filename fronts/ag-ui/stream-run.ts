@@ -19,7 +19,14 @@ import {
   type OpenReference,
 } from '../../protocol/open/answer.ts';
 import { ANSWER_SCHEMAS, answerSchemaOf, readAnswer } from '../../protocol/open/answer-form.ts';
-import type { Open, OpenItem, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import {
+  isOpenItem,
+  type Open,
+  type OpenItem,
+  type OpenSignIn,
+  type Settled,
+  type WaitingRun,
+} from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { filterText } from '../../text/text-filter.ts';
@@ -37,7 +44,7 @@ import type {
 import { StoryWriter } from './write-story.ts';
 
 type Kind = Open['kind'];
-const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'question', 'review', 'pause'];
+const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'question', 'review', 'sign-in', 'pause'];
 
 /** The answer's schema. AG-UI calls the input of an approval `editedArgs`. */
 const { approved, input, ...others } = ANSWER_SCHEMAS.approval.properties;
@@ -52,6 +59,7 @@ const REASONS: Readonly<Record<Kind, string>> = {
   doubt: 'agentchart:in_doubt',
   question: 'input_required',
   review: 'agentchart:review',
+  'sign-in': 'auth_required',
   pause: 'agentchart:paused',
 };
 
@@ -61,7 +69,10 @@ function interruptsOf(
   { open, paused }: Pick<WaitingRun, 'open' | 'paused'>,
   waitsForOthers: boolean,
 ): Interrupt[] {
-  const found = open.flatMap(one => (one.kind === 'pause' ? [] : [interruptOf(one, runId)]));
+  const found = open.flatMap(one => {
+    if (one.kind === 'sign-in') return [signInInterrupt(one)];
+    return isOpenItem(one) ? [interruptOf(one, runId)] : [];
+  });
   if (!paused && (found.length > 0 || waitsForOthers)) return found;
   const pause = open.find(one => one.kind === 'pause');
   return [
@@ -73,6 +84,16 @@ function interruptsOf(
       responseSchema: ANSWER_SCHEMAS.pause,
     },
   ];
+}
+
+function signInInterrupt({ runId, server, reason, url }: OpenSignIn): Interrupt {
+  return {
+    id: idOf('sign-in', runId, server),
+    reason: REASONS['sign-in'],
+    message: reason,
+    responseSchema: ANSWER_SCHEMAS['sign-in'],
+    metadata: { agentchart: { runId, server, ...omitUndefined({ url }) } },
+  };
 }
 
 function interruptOf(open: OpenItem, ownId: string): Interrupt {
@@ -124,6 +145,7 @@ function openOf(id: string): OpenReference | null {
   const [name, runId, callId, digest] = id.split(':').map(decode);
   const kind = KINDS.find(known => known === name);
   if (kind === undefined || !runId || callId === undefined) return null;
+  if (kind === 'sign-in') return { kind, runId, server: callId };
   return kind === 'pause' ? { kind } : { kind, runId, callId, ...omitUndefined({ digest }) };
 }
 
@@ -162,6 +184,7 @@ const CANCELLED: Readonly<Record<Kind, Answer | null>> = {
   doubt: null,
   question: { type: 'reject' },
   review: null,
+  'sign-in': null,
   pause: null,
 };
 
@@ -280,8 +303,9 @@ function decidedElsewhere(run: Run, { open }: WaitingRun, caller: Caller): Reado
   const { people } = run.context;
   return new Map(
     open.flatMap(one => {
-      const waitsFor = one.kind === 'pause' ? undefined : describeOthers(caller, people, one);
-      if (one.kind === 'pause' || waitsFor === undefined) return [];
+      if (!isOpenItem(one)) return [];
+      const waitsFor = describeOthers(caller, people, one);
+      if (waitsFor === undefined) return [];
       const { id, by, reason } = one;
       const call =
         one.kind === 'review' ? { name: 'answer' } : { toolCallId: callIdFor(run.id, one), name: one.name };
@@ -408,7 +432,7 @@ function describeState(state: ChartState, showText: (text: string) => string): J
   const { runId, agent, next, answer, paused, usage, turns } = context;
   const { state: path, why, incomplete } = progressOf(state);
   const status = statusOf(state);
-  const open = listOpen(context).flatMap(one => (one.kind === 'pause' ? [] : [one]));
+  const open = listOpen(context).filter(isOpenItem);
   const calls = listUnsettled(context).map(call => open.find(one => one.callId === call.callId) ?? call);
   return toJson({
     runId,

@@ -9,7 +9,7 @@ import {
   type JsonValue,
   omitUndefined,
 } from '../../protocol/json.ts';
-import type { OpenQuestion } from '../../protocol/run-view.ts';
+import { isOpenItem, type OpenQuestion } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
 import type { DescribeError, OthersFor, QuestionData } from './ui-message.ts';
@@ -594,12 +594,13 @@ export class MessageWriter {
         return [{ type: 'abort', reason: 'The run was cancelled.' }, finish('interrupted')];
       case 'waiting': {
         const own = settled.open.filter(
-          one => one.kind === 'pause' || this.#options.othersFor?.(one) === undefined,
+          one => !isOpenItem(one) || this.#options.othersFor?.(one) === undefined,
         );
         const kinds = new Set(own.map(({ kind }) => kind));
         const isAsked = [...this.#calls.values()].some(one => one.approval === 'asked' || isAsking(one));
         const waits = isAsked || (['approval', 'result', 'question'] as const).some(kind => kinds.has(kind));
-        return [finish(waits && !kinds.has('pause') ? 'tool-calls' : 'interrupted')];
+        const isHeld = kinds.has('pause') || kinds.has('sign-in');
+        return [finish(waits && !isHeld ? 'tool-calls' : 'interrupted')];
       }
       default:
         return [finish('other')];

@@ -7,7 +7,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Question } from '../../protocol/event.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { Person } from '../../protocol/run-command.ts';
-import type { OpenItem, OpenQuestion, Settled } from '../../protocol/run-view.ts';
+import { isOpenItem, type OpenItem, type OpenQuestion, type Settled } from '../../protocol/run-view.ts';
 import { type Hold, settledNow, unlessAborted } from '../../server/runs/run-registry.ts';
 import { describeCall, type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
@@ -366,7 +366,7 @@ async function withdrawDecided(
   const withdraw = async () => {
     const settled = await settledNow(run);
     const open = settled?.status === 'waiting' ? settled.open : listOpen(run.context);
-    const digests = new Map(open.map(one => [one.id, one.kind === 'pause' ? undefined : one.digest]));
+    const digests = new Map(open.map(one => [one.id, isOpenItem(one) ? one.digest : undefined]));
     // While the run does something, only its own open calls are known.
     for (const { call, withdrawn } of forms)
       if (digests.get(call.id) !== call.digest && (settled !== null || call.runId === run.id))

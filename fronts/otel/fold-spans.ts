@@ -368,6 +368,7 @@ const WAITS: Readonly<Record<Open['kind'], { waitsFor: string; place: string }>>
   doubt: { waitsFor: 'resolution', place: 'doubted' },
   question: { waitsFor: 'answer', place: 'asking' },
   review: { waitsFor: 'review', place: 'reviewed' },
+  'sign-in': { waitsFor: 'sign-in', place: 'signing-in' },
   pause: { waitsFor: 'unpause', place: 'paused' },
 };
 

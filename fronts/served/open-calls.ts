@@ -4,7 +4,13 @@ import { describeDuties, findBar } from '../../machines/duties.ts';
 import type { People, Question } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { callIdFor } from '../../protocol/open/answer.ts';
-import type { OpenItem, OpenQuestion, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import {
+  isOpenItem,
+  type OpenItem,
+  type OpenQuestion,
+  type Settled,
+  type WaitingRun,
+} from '../../protocol/run-view.ts';
 
 /** Open calls and reviews of a run and its sub-agents, by their ids for the run's clients. */
 export type OpenCalls = ReadonlyMap<string, OpenItem>;
@@ -12,7 +18,7 @@ export type OpenCalls = ReadonlyMap<string, OpenItem>;
 /** The open calls of the run `runId` that has settled so; none unless it waits. */
 export function openCallsFor(runId: string, settled: Settled | null): OpenCalls {
   if (settled?.status !== 'waiting') return new Map();
-  return new Map(settled.open.flatMap(one => (one.kind === 'pause' ? [] : [[callIdFor(runId, one), one]])));
+  return new Map(settled.open.filter(isOpenItem).map(one => [callIdFor(runId, one), one]));
 }
 
 const SHOWN_INPUT = 2_000;

@@ -17,6 +17,7 @@ export const HELD_ACTIONS = [
   'interruptForApproval',
   'awaitReview',
   'awaitAnswers',
+  'awaitSignIn',
   'awaitResults',
   'resolveDoubt',
   'backOff',

@@ -53,6 +53,7 @@ export const ANSWER_SCHEMAS = {
     },
     required: ['approved'],
   },
+  'sign-in': { type: 'object', properties: { approved: { const: true } }, required: ['approved'] },
   pause: { type: 'object', properties: { approved: { type: 'boolean' } }, required: ['approved'] },
 } satisfies Readonly<Record<Open['kind'], JsonObject>>;
 
@@ -85,6 +86,7 @@ export const ANSWER_EXAMPLES: Readonly<Record<Open['kind'], readonly JsonObject[
     { approved: true, answer: 'CHANGED ANSWER' },
     { approved: false, reason: 'TEXT' },
   ],
+  'sign-in': [{ approved: true }],
   pause: [{ approved: true }],
 };
 
@@ -117,6 +119,8 @@ export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): An
       return approved === false
         ? { type: 'reject', ...(typeof reason === 'string' && { reason }), ...sticky }
         : null;
+    case 'sign-in':
+      return approved === true ? { type: 'signed-in' } : null;
     case 'pause':
       return approved === true ? { type: 'continue' } : null;
   }
@@ -131,6 +135,6 @@ export function answerCommand(
   const given = readAnswer(open.kind, value);
   if (given !== null) return commandFor(open, given, { by });
   const examples = ANSWER_EXAMPLES[open.kind].map(one => JSON.stringify(one)).join(' or ');
-  const what = open.kind === 'pause' ? 'a pause' : `${nameOpen(open)} (${open.kind})`;
+  const what = 'callId' in open ? `${nameOpen(open)} (${open.kind})` : `a ${open.kind}`;
   throw new EngineError('input-invalid', `This is no answer to ${what}. Expected ${examples}.`);
 }

@@ -24,6 +24,8 @@ export type Answer =
   | { type: 'failed'; reason: string }
   /** Runs the call in doubt again. `force`: even if an earlier attempt may still act. */
   | { type: 'retry'; force?: boolean }
+  /** A person has signed in at the tool server. */
+  | { type: 'signed-in' }
   | { type: 'continue' }
   /** Continues with one model call or round of tool calls, then pauses again. */
   | { type: 'step' };
@@ -35,16 +37,19 @@ const ANSWERS_TO: Readonly<Record<Open['kind'], readonly Answer['type'][]>> = {
   doubt: ['happened', 'failed', 'retry'],
   question: ['answers', 'reject'],
   review: ['approve', 'reject'],
+  'sign-in': ['signed-in'],
   pause: ['continue', 'step'],
 };
 
 /** What an answer needs of an open thing. Without `digest`, it is about the call as it is then. */
 export type OpenReference =
   | { kind: OpenItem['kind']; callId: string; runId?: string; digest?: string }
+  | { kind: 'sign-in'; server: string; runId?: string }
   | { kind: 'pause'; runId?: string };
 
 export type AnswerCommand =
   | Exclude<CallCommand, { type: 'edit-call' }>
+  | ({ type: 'sign-in'; server: string } & ContinueOptions)
   | ({ type: 'unpause' | 'step' } & ContinueOptions);
 
 /**
@@ -58,6 +63,8 @@ export function commandFor(
 ): AnswerCommand {
   const from = omitUndefined({ runId: open.runId, by });
   if (!ANSWERS_TO[open.kind].includes(answer.type)) throw unfit(open, answer);
+  if (open.kind === 'sign-in' || answer.type === 'signed-in')
+    return { type: 'sign-in', server: 'server' in open ? open.server : '', ...from };
   if (open.kind === 'pause' || answer.type === 'continue' || answer.type === 'step')
     return { type: answer.type === 'step' ? 'step' : 'unpause', ...from };
   const call = { callId: open.callId, ...from };
@@ -88,7 +95,7 @@ export function commandFor(
 }
 
 function unfit(open: OpenReference, { type }: Answer): EngineError {
-  const what = open.kind === 'pause' ? 'A paused run' : `The ${nameOpen(open)} (${open.kind})`;
+  const what = 'callId' in open ? `The ${nameOpen(open)} (${open.kind})` : WITHOUT_CALL[open.kind];
   const fitting = ANSWERS_TO[open.kind].join(', ');
   return new EngineError(
     'input-invalid',
@@ -96,8 +103,10 @@ function unfit(open: OpenReference, { type }: Answer): EngineError {
   );
 }
 
+const WITHOUT_CALL = { pause: 'A paused run', 'sign-in': 'A sign-in' } as const;
+
 /** `call c1` or `review r1`, for messages. */
-export function nameOpen(open: Pick<Exclude<OpenReference, { kind: 'pause' }>, 'kind' | 'callId'>): string {
+export function nameOpen(open: Pick<OpenItem, 'kind' | 'callId'>): string {
   return `${open.kind === 'review' ? 'review' : 'call'} ${open.callId}`;
 }
 

@@ -19,6 +19,7 @@ import type { Regressions } from './regressions/read-regressions.ts';
 import { findRecord, type RunRegistry } from './run-registry.ts';
 import { viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
+import type { SignIns } from './sign-ins.ts';
 
 /** Makes the source of a test from a run. Throws `refused` if the test would fail. */
 export type ExportTest = (store: Store, runId: string) => Promise<string>;
@@ -34,6 +35,7 @@ export type RouteParts = {
   requests: RepeatedCommands;
   changes: RunChanges;
   explorations: Explorations;
+  signIns: SignIns;
   admission: Admission;
   streamBounds: StreamBounds;
   assets: PageAssets | undefined;

@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { byOf, type Caller } from '../../access/caller.ts';
+import { byOf, type Caller, personOf } from '../../access/caller.ts';
 import { may } from '../../access/role.ts';
 import { deleteRuns } from '../../agent/delete-runs.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
@@ -69,6 +69,11 @@ export function runsHandlers(
       await store.delete(record.runId, { now: host.now(), isDead: isOwnerDead });
       parts.changes.noteDeleted(record);
       return c.body(null, 204);
+    }),
+    'POST /runs/:id/sign-in/begin': ofRun(async (c, record, { body: { server } }) => {
+      const origin = new URL(c.req.url).origin;
+      const begun = { agentName: record.agent, server, origin };
+      return c.json(await parts.signIns.begin(begun, personOf(c.get('caller'))));
     }),
     'GET /runs/:id/events': (c, { params }) => streamEvents(c, params.id, parts),
     'GET /runs/:id/entries': ofRun((c, record, { query }) => readEntries(c, store, record, query)),

@@ -17,6 +17,7 @@ import type {
   OpenPause,
   OpenQuestion,
   OpenReview,
+  OpenSignIn,
   RunSummary,
   RunView,
   Stranding,
@@ -117,6 +118,15 @@ const openQuestionSchema = z.object({
 
 export const openItemSchema = z.union([openCallSchema, openQuestionSchema, openReviewSchema]);
 
+const openSignInSchema = z.object({
+  id: z.string(),
+  kind: z.literal('sign-in').meta({ description: 'Sign in at the tool server.' }),
+  runId: z.string(),
+  server: z.string(),
+  reason: z.string(),
+  url: optional(z.string(), 'The address of the server.'),
+}) satisfies z.ZodType<OpenSignIn>;
+
 const openPauseSchema = z.object({
   id: z.string(),
   kind: z.literal('pause'),
@@ -150,9 +160,12 @@ export const runViewSchema = runSummaryFields.extend({
   settled: z.custom<RunView['settled']>().meta({
     description: 'null while the run has something to do. Includes what the runs of its sub-agents wait for.',
   }),
-  open: z.array(z.union([openCallSchema, openQuestionSchema, openReviewSchema, openPauseSchema])).meta({
-    description: 'What the run waits for: its own calls or answer, then those of the runs of its sub-agents.',
-  }),
+  open: z
+    .array(z.union([openCallSchema, openQuestionSchema, openReviewSchema, openSignInSchema, openPauseSchema]))
+    .meta({
+      description:
+        'What the run waits for: its own calls or answer, then those of the runs of its sub-agents.',
+    }),
   calls: z.array(unsettledCallSchema).meta({ description: "This run's own calls without a result." }),
   background: z.array(z.object({ callId: z.string(), name: z.string(), runId: z.string() })).meta({
     description: 'Background work without an outcome so far, each with the run that does it.',

@@ -24,6 +24,7 @@ import type { ExportTest, RouteParts } from './route-parts.ts';
 import { runsHandlers } from './run-routes.ts';
 import { createRunWorker } from './run-worker.ts';
 import type { ServedAgentsOptions } from './served-agents.ts';
+import { SignIns } from './sign-ins.ts';
 
 export type RunsApiOptions = ServedAgentsOptions & {
   store: Store;
@@ -49,6 +50,8 @@ export type RunsApi = MountedApi &
     /** As `pickUp`, in the background. */
     recover(): void;
     countHeld(): number;
+    /** Takes the answer with which a browser returned from an authorization server; see `SignIns`. */
+    completeSignIn: SignIns['complete'];
   };
 
 /** Requests never drive runs themselves: `RunRegistry` drives open runs, and `RunTaker` finds runs without a driver. */
@@ -58,6 +61,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const { agents, held, taker, strandings } = createRunWorker({ ...options, host });
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host, inbox, log });
+  const signIns = new SignIns({ agents, held, log });
   const explorations = new Explorations(options.exploreAgent, log);
   const routes: RouteParts = {
     store,
@@ -70,6 +74,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     requests: new RepeatedCommands(store),
     changes,
     explorations,
+    signIns,
     admission,
     log,
     assets: options.assets,
@@ -103,6 +108,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     countWork: limit => taker.countWork(limit),
     countLeft: limit => taker.countLeft(limit),
     countHeld: () => held.size,
+    completeSignIn: answer => signIns.complete(answer),
     close() {
       void taker.stop();
       changes.close();

@@ -53,6 +53,15 @@ export class ServedAgents {
     throw new ApiError('agent-unknown', 'This server does not have the agent of this run.');
   }
 
+  /** The agent that can start runs and is this one, or has it as a sub-agent; `undefined` if there is none. */
+  serving(name: string): Agent | undefined {
+    return this.#find(name);
+  }
+
+  all(): Agent[] {
+    return [...this.#options.agents.values()];
+  }
+
   has(name: string): boolean {
     return this.#find(name) !== undefined || this.#options.agentsByRun?.has(name) === true;
   }

@@ -53,7 +53,7 @@ function hasSecret(text: string, authorization: AuthorizationServer): boolean {
 test('mcp login signs in with a browser; runs then use the tools, and no token is in what they leave', async () => {
   const { authorization, server, desk, start } = await open();
   const before = await start('run', 'go').ended;
-  expect([before.code, before.stderr]).toEqual([1, expect.stringContaining('agentchart mcp login crm')]);
+  expect([before.code, before.stdout]).toEqual([3, expect.stringContaining('agentchart mcp login crm')]);
 
   const login = start('mcp', 'login', 'crm', '--no-browser');
   const page = await follow(await urlOf(login));
@@ -64,11 +64,13 @@ test('mcp login signs in with a browser; runs then use the tools, and no token i
   const ended = await login.ended;
   expect(ended).toMatchObject({ code: 0, stderr: '' });
   expect(ended.stdout).toContain(`Signed in at "crm" through ${authorization.issuer}.`);
+  expect(ended.stdout).toMatch(/Run run_\w+ continued: finished\./);
+  expect(server.ran).toEqual(['echo']);
 
   authorization.expire();
   const run = await start('run', 'go', '--json').ended;
   expect(run.code).toBe(0);
-  expect(server.ran).toEqual(['echo']);
+  expect(server.ran).toEqual(['echo', 'echo']);
   const runId = String(JSON.parse(run.stdout.split('\n')[0] ?? '').runId);
   const exported = await desk.run(['export', runId]);
   const shown = await desk.run(['show', runId, '--events', '--json']);
@@ -79,7 +81,7 @@ test('mcp login signs in with a browser; runs then use the tools, and no token i
 
   const logout = await start('mcp', 'logout', 'crm').ended;
   expect(logout.stdout).toContain('Signed out of "crm" on this machine.');
-  expect((await start('run', 'go').ended).stderr).toContain('agentchart mcp login crm');
+  expect((await start('run', 'go').ended).stdout).toContain('agentchart mcp login crm');
 });
 
 test('mcp login --json prints the URL and who signed in where, and nothing else', async () => {

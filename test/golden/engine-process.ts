@@ -79,7 +79,7 @@ export function familyOf(process: Process) {
 export async function rest({ host }: Process, run: Run): Promise<string[]> {
   const settled = await host.settle(run.settled());
   if (settled.status !== 'waiting') return [];
-  return settled.open.flatMap(open => (open.kind === 'pause' ? [] : [open.callId]));
+  return settled.open.flatMap(open => ('callId' in open ? [open.callId] : []));
 }
 
 /** The run that a process drives until it dies. */

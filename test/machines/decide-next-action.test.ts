@@ -201,6 +201,11 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'awaitAnswers', calls: ['b'], why: '1 call of look asked a question' },
   ],
   [
+    'a person must sign in, before what failed is repeated',
+    { signIns: [{ server: 'crm' }], failure },
+    { type: 'awaitSignIn', servers: ['crm'], why: 'a person must sign in at crm' },
+  ],
+  [
     'the answer is under review',
     {
       lastTurn: done,
@@ -249,6 +254,7 @@ describe('decideNextAction', () => {
       interruptForApproval: true,
       awaitReview: true,
       awaitAnswers: true,
+      awaitSignIn: true,
       awaitResults: true,
       resolveDoubt: true,
       backOff: true,

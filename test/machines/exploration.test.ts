@@ -120,7 +120,8 @@ function look({ state, effects, handled }: Step): unknown {
 
 /** The driver does not abort a service that its own report stops (`Stop.end`). */
 function findWorkLeft({ type, ...event }: ChartEvent, { state, effects }: Step): string | null {
-  if (!('generation' in event)) return null;
+  // A sign-in is found out before anything is begun.
+  if (!('generation' in event) || type === 'sign-in.requested') return null;
   const service = serviceOf(type);
   if (!effects.some(effect => effect.type === 'stop' && effect.id === service)) return null;
   if (service !== 'toolBatch') return LAST_REPORTS.has(type) ? null : `${type} stops ${service}`;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FoundDifference, Paired, PlayedNote } from '../../regress/played-run.ts';
-import { figureOf, ReportBuilder } from '../../regress/report.ts';
+import { ReportBuilder } from '../../regress/report.ts';
+import { figureOf } from '../../regress/report-sums.ts';
 import { makeNote, NEW_REFUND } from '../support/regress/played-runs.ts';
 
 const lookup: FoundDifference = {

@@ -18,7 +18,7 @@ test('the diagram contains every state of the machine and every transition that 
   const drawing = chartToMermaid();
   const { edges } = readChart();
   const names = namesOf(agentMachine.config.states);
-  expect(names).toHaveLength(18);
+  expect(names).toHaveLength(19);
   for (const name of names) expect(drawing).toMatch(new RegExp(`\\b${name}\\b`));
   for (const { from, to, event, guard } of edges.filter(edge => edge.from !== edge.to)) {
     const [source, target] = [from, to].map(id => id.split('.').at(-1));

@@ -118,6 +118,11 @@ export const sendBody = fields({ message: input, ...sender });
 
 export const byBody = fields(sender);
 
+const signInBody = fields({
+  server: z.string().min(1).max(500).meta({ description: 'The name of the tool server, as in `open`.' }),
+  ...sender,
+});
+
 const breakpointsBody = fields({
   breakpoints: z
     .custom<Breakpoint[]>(value => breakpointsSchema.safeParse(value).success, {
@@ -179,9 +184,10 @@ export const commandBody = z.union(
     fields({ ...typed('edit-turn'), ...editTurnBody.shape }),
     fields({ ...typed('edit-call'), ...editCallBody.shape }),
     fields({ type: z.enum(['pause', 'unpause', 'step']), ...sender }),
+    fields({ ...typed('sign-in'), ...signInBody.shape }),
     fields({ ...typed('cancel'), ...cancelBody.shape }),
   ],
-  'expected a "type" (approve, reject, answer, resolve, send, set-params, breakpoints, edit-turn, edit-call, pause, unpause, step or cancel) and its fields',
+  'expected a "type" (approve, reject, answer, resolve, send, set-params, breakpoints, edit-turn, edit-call, pause, unpause, step, sign-in or cancel) and its fields',
 );
 
 export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);
@@ -243,6 +249,10 @@ export const RUN_COMMANDS = {
   },
   unpause: { summary: 'Continue a paused run.', body: byBody },
   step: { summary: 'Run one model call or one batch of tool calls, then pause again.', body: byBody },
+  'sign-in': {
+    summary: 'Say that a person has signed in at a tool server: the run connects to it again.',
+    body: signInBody,
+  },
   breakpoints: {
     summary: 'Set the breakpoints of a run: it pauses before an action that one of them matches.',
     body: breakpointsBody,

@@ -7,7 +7,7 @@ import type { EngineError } from '../../../protocol/error.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { type Labels, parseLabels } from '../../../protocol/listing/label.ts';
-import type { InboxItem } from '../../../protocol/run-view.ts';
+import { type InboxItem, isOpenItem } from '../../../protocol/run-view.ts';
 import { listFilterSchema, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { withLabelsOf } from '../../access/authorize.ts';
 import { fields, optional } from '../../fields.ts';
@@ -86,7 +86,7 @@ export class Inbox {
     const { state, seq } = await loadRun(this.#store, runId);
     const { context } = state;
     const root = await this.#rootOf(record);
-    const open = listOpen(context).flatMap(one => (one.kind === 'pause' ? [] : [one]));
+    const open = listOpen(context).filter(isOpenItem);
     const since = await this.#waitingSince(
       runId,
       seq,

@@ -80,7 +80,7 @@ async function live(given: Recipe) {
   for (const word of [...given.answers, ...rest]) {
     if (settled.status !== 'waiting') break;
     const [open] = settled.open;
-    if (word === 'cancel' || open === undefined || open.kind === 'pause') await run.cancel();
+    if (word === 'cancel' || open === undefined || !('callId' in open)) await run.cancel();
     else if (word === 'send') await run.send('And?');
     else if (word === 'reject') await run.reject(open, { reason: 'no' });
     else if (word === 'answer') await run.answer(open, { output: 2 });

@@ -65,7 +65,7 @@ async function play({ turns, finalAnswer, answers }: Recipe) {
   for (const word of [...answers, 'cancel'] as const) {
     if (settled.status !== 'waiting') break;
     const [open] = settled.open;
-    if (open === undefined || open.kind === 'pause' || word === 'cancel') await run.cancel();
+    if (open === undefined || !('callId' in open) || word === 'cancel') await run.cancel();
     else if (word === 'send') await run.send('And?');
     else if (open.kind === 'result') await run.answer(open, { output: 1 });
     else if (open.kind === 'doubt') await run.resolve(open, { failed: 'no' });

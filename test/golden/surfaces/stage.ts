@@ -264,7 +264,7 @@ export class Stage {
     const kinds = { approve: 'approval', reject: 'approval', answer: 'result', resolve: 'doubt', run: '' }[
       type
     ];
-    const calls = open.flatMap(one => (one.kind === 'pause' ? [] : [one]));
+    const calls = open.flatMap(one => ('callId' in one ? [one] : []));
     const found = calls.find(({ kind }) => kind === kinds) ?? (type === 'answer' ? calls[0] : undefined);
     if (found === undefined) throw new Error(`nothing is open for ${type}`);
     return found;

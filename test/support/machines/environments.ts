@@ -29,6 +29,7 @@ export type WorldChange = {
   excludesSenders?: boolean;
   rules?: boolean;
   asks?: NonNullable<Environment['asks']>;
+  signIns?: boolean;
 };
 
 /**
@@ -46,6 +47,7 @@ export function makeEnvironment({
   excludesSenders = false,
   rules = false,
   asks = () => null,
+  signIns = false,
 }: WorldChange = {}): Environment {
   const later = [[gatedCall()]];
   return {
@@ -71,6 +73,7 @@ export function makeEnvironment({
     excludesSenders,
     rules,
     asks,
+    signIns,
     clientEvents: true,
     invalidEvents: true,
   };

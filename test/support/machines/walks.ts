@@ -89,6 +89,17 @@ export const WALKS: readonly Walk[] = [
     }),
   },
   {
+    name: 'servers of tools at which people must sign in',
+    isBasic: true,
+    config: {
+      ...SMALL,
+      limits: { turns: 2, toolCalls: 1 },
+      onLimit: 'stop',
+      compaction: { at: [10], keep: 'lastRound' },
+    },
+    environment: makeEnvironment({ rounds: [[call({ sideEffect: 'once' })]], signIns: true }),
+  },
+  {
     name: 'tools that ask before their calls begin',
     isBasic: true,
     config: { ...SMALL, limits: { turns: 1, toolCalls: 2 }, onLimit: 'stop' },

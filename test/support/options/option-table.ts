@@ -220,6 +220,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'Run.setParams options': run('requestId', (run, given) => run.setParams({}, given)),
   'Run.pause options': run('requestId', (run, given) => run.pause(given)),
   'Run.unpause options': run('requestId', (run, given) => run.unpause(given)),
+  'Run.signedIn options': run('requestId', (run, given) => run.signedIn('crm', given)),
   'Run.step options': run('requestId', (run, given) => run.step(given)),
   'Run.cancel options': run('reason', (run, given) => run.cancel(given)),
   'Run.fork options': run('replayTools', (run, given) => run.fork({ at: 1, ...given })),

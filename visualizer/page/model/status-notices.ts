@@ -1,11 +1,15 @@
-import type { OpenItem } from '../../../protocol/run-view.ts';
+import { isOpenItem, type OpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
 import type { JsonOpenItem, RunView } from '../data/request.ts';
 import { subjectOf } from './subject-of.ts';
 
 /** Returns the calls and answers of a run and its sub-agents that a person has to decide, doubts first. */
 export function openDecisions(view: RunView | null): JsonOpenItem[] {
-  const calls = (view?.open ?? []).flatMap(open => (open.kind === 'pause' ? [] : [open]));
+  const calls = (view?.open ?? []).filter(isOpenItem);
   return Object.keys(NEEDS).flatMap(kind => calls.filter(call => call.kind === kind));
+}
+
+export function openSignIns(view: RunView | null): OpenSignIn[] {
+  return (view?.open ?? []).filter(one => one.kind === 'sign-in');
 }
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
@@ -71,6 +75,7 @@ function explainWait(view: RunView): StatusNotice[] {
     ...waits(count('question'), 'A tool asks', 'tools ask'),
     ...waits(count('review'), 'The answer needs a review', 'answers need a review'),
     ...waits(count('result'), 'A call waits for its result', 'calls wait for their results'),
+    ...openSignIns(view).flatMap(({ reason: needs }) => waits(1, needs, '')),
     ...explainSubAgents(view),
     ...(isPaused ? [pause] : []),
   ];

@@ -25,6 +25,7 @@ const KINDS: Readonly<Record<string, ActivityKind>> = {
   'resting.awaitingApproval': 'person',
   'resting.awaitingReview': 'person',
   'resting.awaitingAnswers': 'person',
+  'resting.awaitingSignIn': 'person',
   'resting.awaitingResults': 'wait',
   'resting.inDoubt': 'doubt',
 };

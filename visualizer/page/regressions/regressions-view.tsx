@@ -6,7 +6,7 @@ import { formatCost } from '../../../protocol/listing/cost.ts';
 import { describeKind, listFigures } from '../../../regress/describe-report.ts';
 import type { FoundDifference, Paired, Sameness } from '../../../regress/played-run.ts';
 import type { Regression } from '../../../regress/regression.ts';
-import { identityOf, ReportBuilder } from '../../../regress/report.ts';
+import { identityOf, ReportAdder } from '../../../regress/report-sums.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { setQuery, useTitle } from '../app/router.ts';
 import { comparePath } from '../data/request.ts';
@@ -130,7 +130,7 @@ function NoRegressions() {
 
 /** What `agentchart regress` reports of played runs. */
 function reportOf(played: readonly Regression[]) {
-  const builder = new ReportBuilder();
+  const builder = new ReportAdder();
   for (const { runId, ...note } of played) builder.add(note.candidate, { ...note, of: runId });
   return builder.report({ complete: true });
 }

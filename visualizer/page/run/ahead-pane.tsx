@@ -39,11 +39,6 @@ export function AheadPane() {
   );
 }
 
-export function statesAhead(runId: string, at: number): readonly string[] {
-  const report = explorationOf(runPath(runId))?.report;
-  return report?.at === at ? (report.ahead?.map(({ state }) => state) ?? []) : [];
-}
-
 function Ahead({ report, onPlay }: { report: ShownReport; onPlay: Play }) {
   const { at = 0, ahead = [], starts = [], approvals = [], left, complete } = report;
   return (

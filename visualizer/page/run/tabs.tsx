@@ -3,12 +3,12 @@ import { useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { formatNumber } from '../render/format.ts';
-import { AheadPane } from './ahead-pane.tsx';
 import { ConversationPane } from './conversation/conversation-pane.tsx';
 import { TABS, type Tab, useDesk } from './desk.ts';
 
 const WaterfallPane = later(async () => (await import('./waterfall-pane.tsx')).WaterfallPane);
 const JournalPane = later(async () => (await import('./journal-pane.tsx')).JournalPane);
+const AheadPane = later(async () => (await import('./ahead-pane.tsx')).AheadPane);
 const TreePane = later(async () => (await import('./tree-pane.tsx')).TreePane);
 
 const PANES: Readonly<Record<Tab, readonly [name: string, Pane: ComponentType]>> = {

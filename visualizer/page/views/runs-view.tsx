@@ -280,6 +280,7 @@ const WAITS = {
   doubt: 'in doubt:',
   question: 'answer',
   review: 'review',
+  'sign-in': 'sign in at',
 } as const;
 
 const DRAFT = 'new-run';

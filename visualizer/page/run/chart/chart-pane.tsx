@@ -2,10 +2,11 @@ import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { NextAction } from '../../../../protocol/effect.ts';
 import { edgeId, stateId } from '../../../chart-graph.ts';
+import { explorationOf } from '../../ahead/explorer.tsx';
 import { later } from '../../app/later.tsx';
+import { runPath } from '../../data/request.ts';
 import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
-import { statesAhead } from '../ahead-pane.tsx';
 import { useDesk } from '../desk.ts';
 import { actionTo, breakpointsOf, brokenStates } from '../steering/breakpoints.ts';
 import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
@@ -81,6 +82,7 @@ const TONES: Readonly<Record<string, string>> = {
   'resting.awaitingApproval': 'person',
   'resting.awaitingReview': 'person',
   'resting.awaitingAnswers': 'person',
+  'resting.awaitingSignIn': 'person',
   'resting.awaitingResults': 'person',
   'resting.inDoubt': 'doubt',
   failed: 'failed',
@@ -157,4 +159,9 @@ function Line({ x, from, to, latest }: { x: number; from: number; to: number; la
       <path class="head" d={`M${x} ${to}L${x - 4.5} ${foot}H${x + 4.5}Z`} />
     </g>
   );
+}
+
+function statesAhead(runId: string, at: number): readonly string[] {
+  const report = explorationOf(runPath(runId))?.report;
+  return report?.at === at ? (report.ahead?.map(({ state }) => state) ?? []) : [];
 }

@@ -3,7 +3,7 @@ type SketchBox = { x: number; y: number; width: number; height: number; frame?: 
 /** An arrow between `deciding` and the states that it represents; with `back`, also an arrow in the other direction. */
 export type SketchArrow = { x: number; from: number; to: number; states: readonly string[]; back: boolean };
 
-export const SKETCH_SIZE = { width: 552, height: 355 };
+export const SKETCH_SIZE = { width: 552, height: 392 };
 
 /** The chart in landscape format: the box of each state, by id. A test compares the ids with the machine. */
 export const SKETCH_BOXES: Readonly<Record<string, SketchBox>> = {
@@ -15,13 +15,14 @@ export const SKETCH_BOXES: Readonly<Record<string, SketchBox>> = {
   compacting: { x: 388, y: 2, width: 80, height: 106 },
   finishing: { x: 476, y: 2, width: 74, height: 106 },
   deciding: { x: 2, y: 142, width: 548, height: 36 },
-  resting: { x: 2, y: 212, width: 404, height: 141, frame: true },
+  resting: { x: 2, y: 212, width: 404, height: 178, frame: true },
   'resting.awaitingApproval': { x: 12, y: 241, width: 187, height: 30 },
   'resting.awaitingResults': { x: 209, y: 241, width: 187, height: 30 },
   'resting.awaitingReview': { x: 12, y: 278, width: 187, height: 30 },
   'resting.awaitingAnswers': { x: 209, y: 278, width: 187, height: 30 },
   'resting.inDoubt': { x: 12, y: 315, width: 187, height: 30 },
-  'resting.paused': { x: 209, y: 315, width: 187, height: 30 },
+  'resting.awaitingSignIn': { x: 209, y: 315, width: 187, height: 30 },
+  'resting.paused': { x: 12, y: 352, width: 187, height: 30 },
   finished: { x: 420, y: 212, width: 130, height: 30 },
   failed: { x: 420, y: 249, width: 130, height: 30 },
   cancelled: { x: 420, y: 286, width: 130, height: 30 },

@@ -1,8 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
+import { later } from '../../app/later.tsx';
 import { type JsonOpenItem, runPath } from '../../data/request.ts';
-import { openDecisions } from '../../model/status-notices.ts';
+import { openDecisions, openSignIns } from '../../model/status-notices.ts';
 import { subjectOf } from '../../model/subject-of.ts';
 import { formatCount, formatTimeOfDay, showSafe } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
@@ -13,6 +14,8 @@ import { heldAt } from '../steering/breakpoints.ts';
 import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms, WhoMayDecide } from './decision-forms.tsx';
 import { decisionKeyOf, OvertakenNotes, useOvertaken } from './open-decisions.tsx';
+
+const SignIns = later(async () => (await import('./sign-ins.tsx')).SignIns);
 
 const TITLES = {
   approval: 'needs your approval',
@@ -41,6 +44,7 @@ export function DecisionBar() {
   const held = heldAt(desk);
   useKeptFocus(bar, `${call === undefined ? '' : decisionKeyOf(call)} ${held?.key ?? ''}`);
   const notice = desk.notice.value;
+  const signIns = desk.source.live ? openSignIns(desk.model.view.value) : [];
   return (
     <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.kind}`}>
       <p class={`problem ${notice?.tone ?? ''}`} role="alert">
@@ -48,6 +52,7 @@ export function DecisionBar() {
       </p>
       <OvertakenNotes />
       <HoldBar held={held} />
+      {signIns.length > 0 && <SignIns open={signIns} />}
       {call && (
         <Decision
           key={decisionKeyOf(call)}

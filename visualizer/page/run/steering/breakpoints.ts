@@ -17,6 +17,7 @@ const STATES: Readonly<Record<BreakAction, string>> = {
   interruptForApproval: 'resting.awaitingApproval',
   awaitReview: 'resting.awaitingReview',
   awaitAnswers: 'resting.awaitingAnswers',
+  awaitSignIn: 'resting.awaitingSignIn',
   awaitResults: 'resting.awaitingResults',
   resolveDoubt: 'resting.inDoubt',
   backOff: 'backingOff',
