@@ -317,7 +317,7 @@ function decidedElsewhere(run: Run, { open }: WaitingRun, caller: Caller): Reado
 
 function ownPartsOf(run: Run, settled: WaitingRun, caller: Caller): WaitingRun {
   const { people } = run.context;
-  const open = settled.open.map(one => (one.kind === 'pause' ? one : ownPartOf(caller, people, one)));
+  const open = settled.open.map(one => (isOpenItem(one) ? ownPartOf(caller, people, one) : one));
   return { ...settled, open };
 }
 

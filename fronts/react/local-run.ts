@@ -1,6 +1,6 @@
 import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
-import { isOpenItem, type JsonCall } from '../../protocol/run-view.ts';
+import type { JsonCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { commandsOf, type ObservedRun, type RunSnapshot, SnapshotStore } from './run-snapshot.ts';
 
@@ -45,7 +45,7 @@ async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
   if (settled.status === 'failed') return { error: settled.error };
   if (settled.status !== 'waiting') return {};
   const { open, reviews } = settled;
-  return { calls: open.filter(isOpenItem).filter(one => one.kind !== 'review'), reviews };
+  return { calls: open.filter(one => 'callId' in one && one.kind !== 'review'), reviews };
 }
 
 function statusOf({ durable: { state } }: Run): RunStatus {

@@ -1,6 +1,6 @@
 import { backOffMs } from '../../protocol/back-off.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import { isOpenItem, type RunView } from '../../protocol/run-view.ts';
+import type { RunView } from '../../protocol/run-view.ts';
 import {
   type CommandAnswer,
   commandsOf,
@@ -222,7 +222,7 @@ class RemoteRun {
 /** Of a waiting run, those of sub-agents' runs too. */
 function callsOf({ settled, calls }: RunView): RunSnapshot['calls'] {
   if (settled?.status !== 'waiting') return calls;
-  return settled.open.filter(isOpenItem).filter(open => open.kind !== 'review');
+  return settled.open.filter(open => 'callId' in open && open.kind !== 'review');
 }
 
 /** Returns a random id. Works on pages without HTTPS, where `crypto.randomUUID` is missing. */

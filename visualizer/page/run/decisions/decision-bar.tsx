@@ -15,7 +15,7 @@ import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms, WhoMayDecide } from './decision-forms.tsx';
 import { decisionKeyOf, OvertakenNotes, useOvertaken } from './open-decisions.tsx';
 
-const SignIns = later(async () => (await import('./sign-ins.tsx')).SignIns);
+const SignInBar = later(async () => (await import('./sign-in-bar.tsx')).SignInBar);
 
 const TITLES = {
   approval: 'needs your approval',
@@ -52,7 +52,7 @@ export function DecisionBar() {
       </p>
       <OvertakenNotes />
       <HoldBar held={held} />
-      {signIns.length > 0 && <SignIns open={signIns} />}
+      {signIns.length > 0 && <SignInBar open={signIns} />}
       {call && (
         <Decision
           key={decisionKeyOf(call)}

@@ -6,7 +6,7 @@ import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
 
 /** A button for each tool server at which a person must sign in. The run continues by itself once someone has. */
-export function SignIns({ open }: { open: readonly OpenSignIn[] }) {
+export function SignInBar({ open }: { open: readonly OpenSignIn[] }) {
   const problem = useSignal('');
   const begin = async ({ runId, server }: OpenSignIn): Promise<void> => {
     // Opened at once: browsers block windows that open later.

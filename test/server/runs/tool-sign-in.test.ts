@@ -1,0 +1,105 @@
+import { afterEach, expect, test } from 'vitest';
+import { memory } from '../../../stores/memory.ts';
+import { type CredentialStore, mcp } from '../../../tools/mcp.ts';
+import { errorOf, makeApp, type TestApp } from '../../support/server/runs-app.ts';
+import { visit } from '../../support/tools/oauth/authorization-server.ts';
+import {
+  closeProtected,
+  startAuthorization,
+  startProtected,
+} from '../../support/tools/oauth/protected-desk.ts';
+
+afterEach(closeProtected);
+
+function inMemory(): CredentialStore {
+  const entries = new Map<string, string>();
+  return {
+    get: async key => entries.get(key),
+    set: async (key, value) => void (value === null ? entries.delete(key) : entries.set(key, value)),
+  };
+}
+
+const TURNS = [{ toolCalls: [{ name: 'echo', arguments: { text: 'hi' } }] }, { text: 'Done.' }];
+const TOKENS = {
+  olga: { role: 'operator', token: 'token-of-olga-0123456789' },
+  rita: { role: 'requester', token: 'token-of-rita-0123456789' },
+} as const;
+const as = (name: keyof typeof TOKENS) => ({ authorization: `Bearer ${TOKENS[name].token}` });
+
+async function open(store = memory(), credentials = inMemory()) {
+  const authorization = await startAuthorization();
+  const server = await startProtected(authorization);
+  const start = () => {
+    const crm = mcp({ name: 'crm', url: server.url, credentials, tools: { echo: { sideEffect: 'none' } } });
+    return makeApp({ store, turns: TURNS, agent: { tools: [crm] } });
+  };
+  return { authorization, server, start, store };
+}
+
+async function beginSignIn({ send }: TestApp, runId: string, server = 'crm') {
+  const response = await send('POST', `/runs/${runId}/sign-in/begin`, { server });
+  return (await response.json()) as { url: string; expiresAt: number };
+}
+
+/** What the browser does, up to the address that it returns to. */
+async function pathOfReturn(url: string): Promise<string> {
+  return `/sign-in/callback?${new URLSearchParams({ ...(await visit(url)) })}`;
+}
+
+test('a person signs in through the server, and the run that waits for it continues', async () => {
+  const { authorization, start, store } = await open();
+  const app = start();
+  const { runId, settled, open: waits } = await app.begin();
+  expect(settled).toMatchObject({ status: 'waiting', open: [{ kind: 'sign-in', server: 'crm' }] });
+  expect(waits).toMatchObject([{ kind: 'sign-in', id: `sign-in:${runId}:crm` }]);
+  const { url, expiresAt } = await beginSignIn(app, runId);
+  expect(expiresAt).toBeGreaterThan(Date.now());
+  const back = await app.send('GET', await pathOfReturn(url));
+  expect([back.status, await back.text()]).toEqual([
+    200,
+    'You are signed in at crm. You can close this window.\n',
+  ]);
+  expect(await app.rest(runId)).toMatchObject({ settled: { status: 'finished', text: 'Done.' } });
+  const journal = JSON.stringify(await store.read(runId));
+  expect(authorization.secrets.length).toBeGreaterThan(0);
+  expect(authorization.secrets.filter(secret => journal.includes(secret))).toEqual([]);
+});
+
+test('the browser may return after a restart of the server; a state counts once', async () => {
+  const { start } = await open();
+  const first = start();
+  const { runId } = await first.begin();
+  const path = await pathOfReturn((await beginSignIn(first, runId)).url);
+  first.app.close();
+  const second = start();
+  expect((await second.send('GET', path)).status).toBe(200);
+  expect((await second.rest(runId)).settled).toMatchObject({ status: 'finished' });
+  expect((await second.send('GET', path)).status).toBe(400);
+});
+
+test('a return without a sign-in, another server, and an unknown run are refused', async () => {
+  const { start } = await open();
+  const app = start();
+  const { runId } = await app.begin();
+  expect((await app.send('GET', '/sign-in/callback?state=made-up&code=x')).status).toBe(400);
+  expect((await app.send('GET', '/sign-in/callback')).status).toBe(400);
+  const refused = await errorOf(await app.send('POST', `/runs/${runId}/sign-in/begin`, { server: 'other' }));
+  expect(refused).toMatchObject({ status: 400, code: 'input-invalid' });
+  expect((await app.send('POST', '/runs/run_no/sign-in/begin', { server: 'crm' })).status).toBe(404);
+  expect((await app.view(runId)).settled).toMatchObject({ status: 'waiting' });
+});
+
+test('to begin a sign-in, and to say that there was one, is for operators', async () => {
+  const { server } = await open();
+  const crm = mcp({ name: 'crm', url: server.url, credentials: inMemory() });
+  const app = makeApp({ turns: TURNS, agent: { tools: [crm] }, tokens: TOKENS });
+  const started = await app.send('POST', '/runs', { input: 'go', agent: 'desk' }, as('rita'));
+  const { runId } = (await started.json()) as { runId: string };
+  for (const path of ['sign-in/begin', 'sign-in'])
+    expect((await app.send('POST', `/runs/${runId}/${path}`, { server: 'crm' }, as('rita'))).status).toBe(
+      403,
+    );
+  expect((await app.send('POST', `/runs/${runId}/sign-in/begin`, { server: 'crm' }, as('olga'))).status).toBe(
+    200,
+  );
+});
