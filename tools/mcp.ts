@@ -1,7 +1,7 @@
 /**
  * `mcp()`: the tools of an MCP server as a tool source. In mcp/: `session.ts` (one shared process or session),
- * `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a server's tool as a `Tool`), `resources.ts`
- * (tools that read its resources), `prompts.ts` (its prompts as inputs).
+ * `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a server's tool as a `Tool`), `call-rounds.ts` (a
+ * call that takes several requests), `resources.ts` (tools that read its resources), `prompts.ts` (its prompts as inputs).
  */
 import { EngineError } from '../protocol/error.ts';
 import type { MessageItem } from '../protocol/item.ts';

@@ -6,6 +6,7 @@ import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
+import type { AskedQuestion } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
 import type { McpOptions } from '../../tools/mcp.ts';
 import { calls, eventsOf, resultsIn } from '../support/engine/agents.ts';
@@ -16,7 +17,7 @@ import { closeDesks, desk, start } from '../support/tools/http-desk.ts';
 
 afterEach(closeDesks);
 
-type Overrides = Partial<Pick<McpOptions, 'tools' | 'trustHints' | 'prefix'>>;
+type Overrides = Partial<Pick<McpOptions, 'tools' | 'resources'>>;
 
 async function begin(halt?: () => unknown) {
   const world = new AskingWorld(makeTemporaryFolder('asking'));
@@ -197,6 +198,28 @@ describe('a server that asks', () => {
     expect(await runTool(tools, 'stall', {}, context)).toBe('done after 4');
     expect(waits).toEqual([250, 500, 1000]);
     expect(kept).toHaveLength(6);
+  });
+
+  it('may ask about a resource', async () => {
+    const { server } = await begin();
+    const run = await makeAgent(server.url, memory(), [calls(['read_resource', { uri: 'vault://1' }])], {
+      resources: true,
+    }).start('go');
+    expect(await waiting(run)).toMatchObject([{ key: '1.pin' }]);
+    await run.answer('call_0_0', { answers: { '1.pin': { pin: '1234' } } });
+    expect((await run.settled()).status).toBe('finished');
+    expect(resultsIn(run.context.transcript)).toEqual({ call_0_0: 'opened with 1234' });
+  });
+
+  it('in an earlier revision is not told that people can answer', async () => {
+    const world = new AskingWorld(makeTemporaryFolder('asking'));
+    const server = await start({ add: made => addAsking(made, world) });
+    const run = await makeAgent(server.url, memory(), PAY).start('go');
+    expect((await run.settled()).status).toBe('finished');
+    const sent = await Promise.all(server.seen.map(({ body }) => body));
+    expect(JSON.stringify(sent.find(({ method }) => method === 'initialize'))).toContain('"capabilities":{}');
+    expect(JSON.stringify(sent)).not.toContain('clientCapabilities":{"elicitation"');
+    expect(resultsIn(run.context.transcript).call_0_0).toMatch(/elicitation/i);
   });
 
   it('where nobody can be asked is told no capability, and the call fails', async () => {
@@ -400,6 +423,36 @@ describe('a call whose answers were sent', () => {
     const tools = await desk(server.url, { trustHints: true }).connect();
     expect(await runTool(tools, 'halt_again', {}, { ...context, kept: KEPT })).toBe('did halt_again');
     expect(kept).toEqual([]);
+  });
+
+  it('and whose connection breaks is reconciled, if its tool can', async () => {
+    const held = Promise.withResolvers<void>();
+    const { world, server } = await begin(held.resolve);
+    const tools = { halt: { reconcile: () => ({ happened: true as const, output: 'found' }) } };
+    const run = await makeAgent(server.url, memory(), [calls('halt')], { tools }).start('go');
+    await waiting(run);
+    await run.answer('call_0_0', { answers: SENT });
+    await held.promise;
+    server.breakConnections();
+    expect((await run.settled()).status).toBe('finished');
+    expect(resultsIn(run.context.transcript)).toEqual({ call_0_0: 'found' });
+    expect(world.ledger).toEqual(['began halt']);
+  });
+
+  it('and did not arrive may send them again', async () => {
+    const { server } = await begin();
+    const { context, kept } = createKeepingContext(answers);
+    const tools = await desk(server.url).connect();
+    const asked = {
+      ...context,
+      askPeople: async (question: AskedQuestion) => {
+        server.instead = () => new Response('not you', { status: 403 });
+        return await context.askPeople(question);
+      },
+    };
+    const error = await rejectionOf(runTool(tools, 'halt', {}, asked));
+    expect(error).not.toBeInstanceOf(InDoubt);
+    expect(kept).toMatchObject([{ type: 'asked' }, { type: 'sent' }, { type: 'asked' }]);
   });
 
   it('is kept as such before they are sent', async () => {

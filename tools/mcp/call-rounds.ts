@@ -3,14 +3,14 @@
  * in between; another one continues from what is kept.
  *
  * R1 What the server said is kept before anything follows from it.
- * R2 That answers are sent is kept before they are. An attempt that finds answers sent and no result does not know whether
+ * R2 That answers are sent is kept before they are, until it is known that they did not arrive. An attempt that finds answers sent and no result does not know whether
  *    the call has happened: it is in doubt if it must happen once, and sends them again otherwise.
  * R3 `requestState` goes back unchanged, with the answers to the result that brought it and with no others.
  */
 import type { CallToolResult, InputRequiredResult } from '@modelcontextprotocol/client';
 import * as z from 'zod';
 import { backOffMs } from '../../protocol/back-off.ts';
-import { messageOf } from '../../protocol/error.ts';
+import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ToolCallContext } from '../../protocol/tool.ts';
 import { answersTo, type InputResponses, readQuestions } from './elicitation.ts';
@@ -32,7 +32,7 @@ export type Again = { inputResponses?: InputResponses; requestState?: string };
 type Answer = { result: CallToolResult | InputRequiredResult; session: McpSession };
 
 export type CallLine = ServerLine & {
-  /** Makes the call, or makes it again with answers. Rejects with the error of the call. */
+  /** Makes the call, or makes it again with answers. Rejects with an `EngineError` if it was not carried out. */
   call(again: Again): Promise<Answer>;
   isOnce: boolean;
 };
@@ -96,8 +96,8 @@ class CallCourse {
     if (kept?.type === 'sent' && this.#line.isOnce)
       throw this.#line.doubt('was sent the answers, and the process stopped before the result arrived');
     for (let round: Round | undefined = kept; ; ) {
-      const answer: Answer = await this.#line.call(round === undefined ? {} : await this.#answer(round));
-      const { result, session } = answer;
+      const { result, session }: Answer =
+        round === undefined ? await this.#line.call({}) : await this.#callAgain(round);
       if (!isInputRequired(result)) return await this.#finish(result, session);
       round = this.#readRound(result, (round?.round ?? 0) + 1, session);
       await this.#context.keep(round);
@@ -110,6 +110,17 @@ class CallCourse {
     const read = keptState.safeParse(kept);
     if (read.success) return read.data;
     throw this.#line.doubt('began the call, and how far it came cannot be read');
+  }
+
+  /** What the server did not carry out, it may be asked again by another attempt. */
+  async #callAgain(round: Round): Promise<Answer> {
+    const again = await this.#answer(round);
+    try {
+      return await this.#line.call(again);
+    } catch (error) {
+      if (isThrown(error, EngineError)) await this.#context.keep({ ...round, type: 'asked' });
+      throw error;
+    }
   }
 
   /** Waits for the answers. They are kept as sent when this returns. */

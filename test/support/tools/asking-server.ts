@@ -153,6 +153,12 @@ export function addAsking(server: McpServer, world: AskingWorld, halt: () => unk
       },
     }),
   );
+  server.registerResource('vault', 'vault://1', {}, ({ href }, { mcpReq }) => {
+    const pin = acceptedContent(mcpReq.inputResponses, 'pin', z.object({ pin: z.string() }))?.pin;
+    if (pin === undefined)
+      return inputRequired({ inputRequests: { pin: form('The PIN?', { pin: { type: 'string' } }) } });
+    return { contents: [{ uri: href, text: `opened with ${pin}` }] };
+  });
   addTasks(server, world);
 }
 
