@@ -3,7 +3,13 @@ import type { Duties, JournalEntry } from '../protocol/event.ts';
 import { canonicalJson, isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { RunStatus } from '../protocol/store.ts';
 import type { Comparison, FoundDifference, Paired, Sameness } from './played-run.ts';
-import { type Behaviour, type KeyOf, type MadeCall, readBehaviour } from './read-behaviour.ts';
+import {
+  type Behaviour,
+  type KeyOf,
+  type MadeCall,
+  type MadeQuestion,
+  readBehaviour,
+} from './read-behaviour.ts';
 
 /** The whole journal of a run, from its first entry. */
 export type Side = { entries: Iterable<JournalEntry> };
@@ -100,8 +106,16 @@ function matchCalls(recorded: readonly MadeCall[], candidate: readonly MadeCall[
 }
 
 /** Equal for calls that are equal in everything. */
-function signatureOf({ key, gate, decision, editedKey, outcome }: MadeCall): string {
-  return JSON.stringify([key, gate && gateOf(gate), decision, editedKey, outcome]);
+function signatureOf({ key, gate, decision, editedKey, outcome, asked = [] }: MadeCall): string {
+  const early = asked.flatMap(one => (one.early ? [nameOf(one)] : []));
+  return JSON.stringify([
+    key,
+    gate && gateOf(gate),
+    decision,
+    editedKey,
+    outcome,
+    [...new Set(early)].sort(),
+  ]);
 }
 
 function gateOf({ by, ...duties }: Duties): string {
@@ -169,7 +183,8 @@ function sortByTurn(
 
 /** Whether all that the candidate lacks is what people and services said of the call. */
 function isOnlyWaiting(was: MadeCall, is: MadeCall): boolean {
-  return is.outcome === 'open' && is.decision === undefined && compareGates(was, is) === null;
+  if (is.outcome !== 'open' || is.decision !== undefined) return false;
+  return compareGates(was, is) === null && findFresh(was, is) === undefined;
 }
 
 function compareCall(was: MadeCall, is: MadeCall): Pick<FoundDifference, 'kind' | 'detail'> {
@@ -187,8 +202,36 @@ function isRefusedAtOnce({ outcome, gate, decision }: MadeCall): boolean {
 function compareDecisions(was: MadeCall, is: MadeCall): string | null {
   const gates = compareGates(was, is);
   if (gates !== null) return gates;
-  if (was.decision === is.decision && was.editedKey === is.editedKey) return null;
-  return `${describeDecision(is)}; it ${describeDecision(was)}`;
+  if (was.decision !== is.decision || was.editedKey !== is.editedKey)
+    return `${describeDecision(is)}; it ${describeDecision(was)}`;
+  return compareQuestions(was, is);
+}
+
+/** A question that the recorded call was not asked, before it began or later. */
+function findFresh({ asked: was = [] }: MadeCall, { asked: is = [] }: MadeCall): MadeQuestion | undefined {
+  const known = new Set(was.map(nameOf));
+  return is.find(one => !known.has(nameOf(one)));
+}
+
+/** What a tool asks while it runs is not known of a candidate, whose tools are not executed. */
+function compareQuestions(was: MadeCall, is: MadeCall): string | null {
+  const fresh = findFresh(was, is);
+  if (fresh !== undefined) {
+    const before = was.asked?.findLast(({ key }) => key === fresh.key);
+    return `asks ${quoteOf(fresh)}; it ${before === undefined ? 'did not' : `asked ${quoteOf(before)}`}`;
+  }
+  if (is.outcome === 'open') return null;
+  const known = new Set(is.asked?.map(nameOf));
+  const missing = was.asked?.find(one => one.early && !known.has(nameOf(one)));
+  return missing === undefined ? null : `does not ask ${quoteOf(missing)}; it did`;
+}
+
+function nameOf({ key, digest }: MadeQuestion): string {
+  return `${key} ${digest}`;
+}
+
+function quoteOf({ message }: MadeQuestion): string {
+  return JSON.stringify(shorten(message, LONGEST_VALUE));
 }
 
 function compareGates({ gate: was, outcome }: MadeCall, { gate: is }: MadeCall): string | null {

@@ -11,6 +11,7 @@ import {
   type Duties,
   type JournalEntry,
   type QualifiedCall,
+  type Question,
   type RunEvent,
   type Spent,
 } from '../protocol/event.ts';
@@ -37,12 +38,17 @@ export type MadeCall = {
   /** A person had to decide: whose decision it was. */
   gate?: Duties;
   decision?: 'approve' | 'reject' | 'answer';
+  /** What its tool asked people; `early`: before it began. */
+  asked?: MadeQuestion[];
   /** With another input, which a person wrote: the key of that. */
   editedKey?: string;
   outcome: EffectOutcome;
   /** Why it was refused, if the journal says so. */
   refusal?: string;
 };
+
+/** A question as people read it. Equal ones have the same digest. */
+export type MadeQuestion = Pick<Question, 'key' | 'message' | 'digest'> & { early: boolean };
 
 type Figures = { turns: number; tokens: number; cost: number };
 
@@ -127,7 +133,7 @@ class BehaviourReader {
         this.#takeOutcome(event);
         break;
       default:
-        if ('callId' in event) this.#change(event);
+        if ('callId' in event) this.#change(event, before);
     }
     this.#noteGates(event, after);
   }
@@ -158,7 +164,7 @@ class BehaviourReader {
     this.#spend(spent);
   }
 
-  #change(event: Extract<RunEvent, { callId: string }>): void {
+  #change(event: Extract<RunEvent, { callId: string }>, before: Context): void {
     const effect = this.#effects.get(event.callId);
     if (effect === undefined) return;
     switch (event.type) {
@@ -169,6 +175,12 @@ class BehaviourReader {
       case 'tool.suspended':
         if (event.background !== undefined) effect.outcome = 'open';
         return;
+      case 'question.asked': {
+        const early = findCall(before, event.callId)?.attempt === 0;
+        const asked = event.questions.map(({ key, message, digest }) => ({ key, message, digest, early }));
+        effect.asked = [...(effect.asked ?? []), ...asked];
+        return;
+      }
       case 'approval.decided':
         return this.#decide(effect, event.decision);
       case 'call.edited':

@@ -37,6 +37,7 @@ const REPORTS = [
   'turn.completed',
   'turn.failed',
   'call.judged',
+  'question.asked',
   'tool.suspended',
   'tool.settled',
   'tool.doubted',

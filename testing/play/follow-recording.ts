@@ -61,7 +61,9 @@ export type FollowedRun = { seq: number; refused?: string };
  *    reads it), in any order within the run, each result once. A `none` tool gives its last result again.
  * P2 A call without such a result gets none: a `once` call is in doubt, others stay open, and so does one whose equal call
  *    had no outcome either. The run goes no further.
- * P3 A decision, an answer or a resolution goes to the equal call. Without one, the run goes no further.
+ * P3 A decision, an answer or a resolution goes to the equal call. Without one, the run goes no further. What people
+ *    answered a tool goes to an equal question of that call, however the questions are grouped, or of an executed call
+ *    of that tool.
  * P4 Messages, edits and whatever else people did come once as many turns are complete as in the recording; the model's
  *    next turn waits for them.
  * P5 The clock stands at the time of the recording, so that approvals expire as they did. After a failure, the model is
@@ -243,15 +245,19 @@ function lastOf(equal: readonly Due[]): Due {
   return { outcomes, inputs: last.filter(({ type }) => type === 'message.received') };
 }
 
+const NOTHING: Due = { outcomes: [], inputs: [] };
+
 /** A call that something may be given to. */
 type OpenCall = Pick<Call, 'callId' | 'status' | 'answers'>;
 
-type RecordedCall = Due & { sideEffect: SideEffect; isTaken: boolean };
+type RecordedCall = Due & { name: string; sideEffect: SideEffect; isTaken: boolean };
 
 type ScriptEvent =
   | RecordedInput
   | OutcomeEvent
   | Extract<RecordedEvent, { type: 'turn.completed' | 'timer.fired' }>;
+
+type Answered = Extract<RecordedInput, { type: 'question.answered' }>;
 
 /** The played run decides the rest itself. */
 function isOfScript(event: RecordedEvent): event is ScriptEvent {
@@ -263,6 +269,7 @@ function isOfScript(event: RecordedEvent): event is ScriptEvent {
     case 'answer.checked':
     case 'answer.blocked':
     case 'review.requested':
+    case 'question.asked':
       return false;
     default:
       return true;
@@ -298,6 +305,8 @@ class Player {
   /** The calls that wait for an outcome which the recording does not have. */
   readonly #open = new Set<string>();
   readonly #reviews: RecordedInput[] = [];
+  /** The digests of the questions that an event answers, by their keys. */
+  readonly #asked = new Map<RecordedEvent, ReadonlyMap<string, string>>();
   /** How many turns of the script have passed. */
   #turns = 0;
 
@@ -341,12 +350,25 @@ class Player {
 
   async #note(event: RecordedEvent): Promise<void> {
     for (const { callId, name, input, sideEffect } of callsOf(event)) {
-      const call = this.#recorded.get(callId) ?? { sideEffect, outcomes: [], inputs: [], isTaken: false };
+      const call = this.#recorded.get(callId) ?? {
+        name,
+        sideEffect,
+        outcomes: [],
+        inputs: [],
+        isTaken: false,
+      };
       this.#recorded.set(callId, call);
       const key = await this.#keyOf(name, input);
       this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(call));
     }
-    if (!isOfCall(event)) return;
+    if (event.type === 'question.answered') {
+      const asked = this.#events.findLast(
+        one => one.type === 'question.asked' && one.callId === event.callId && one.digest === event.digest,
+      );
+      const questions = asked?.type === 'question.asked' ? asked.questions : [];
+      this.#asked.set(event, new Map(questions.map(({ key, digest }) => [key, digest])));
+    }
+    if (!isOfScript(event) || !isOfCall(event)) return;
     const call = this.#recorded.get(callIdIn(event) ?? '');
     if (isOutcome(event)) {
       const isKept = event.type !== 'tool.doubted' || call?.sideEffect === 'once';
@@ -393,7 +415,7 @@ class Player {
       background === true
         ? type !== 'tool.settled'
         : type !== 'tool.suspended' && type !== 'message.received';
-    const known = free ?? (sideEffect === 'none' ? lastOf(equal) : { outcomes: [], inputs: [] });
+    const known = free ?? (sideEffect === 'none' ? this.#othersFor(name, equal) : NOTHING);
     const outcomes = known.outcomes.filter(fits);
     this.#dues.set(callId, {
       input,
@@ -402,6 +424,16 @@ class Player {
       outcomes,
       inputs: known.inputs.filter(fits),
     });
+  }
+
+  /** For a call without a result of its own: one that is executed may ask what calls of its tool were answered. */
+  #othersFor(name: string, equal: readonly Due[]): Due {
+    const { outcomes, inputs } = lastOf(equal);
+    if (outcomes.length > 0 || this.#parts.executes?.has(name) !== true) return { outcomes, inputs };
+    const answers = [...this.#recorded.values()]
+      .filter(call => call.name === name)
+      .flatMap(call => call.inputs.filter(({ type }) => type === 'question.answered'));
+    return { outcomes, inputs: [...answers, ...inputs] };
   }
 
   /** Whether the next event of the script has passed; what belongs to a call that is not there yet stays with the call. */
@@ -471,7 +503,8 @@ class Player {
   /** What is recorded of a call and was not given yet: its next outcome, and the next that people or clients gave. */
   #nextOf({ callId }: OpenCall): (OutcomeEvent | CallInput)[] {
     const { outcomes = [], inputs = [] } = this.#dues.get(callId) ?? {};
-    return [...outcomes.slice(0, 1), ...inputs.slice(0, 1)];
+    const answers = inputs.findIndex(({ type }) => type !== 'question.answered');
+    return [...outcomes.slice(0, 1), ...inputs.slice(0, answers < 0 ? inputs.length : answers + 1)];
   }
 
   /** Those of the current round, and those whose work in the background is open. */
@@ -483,7 +516,32 @@ class Player {
 
   #isReadyFor(call: OpenCall, event: OutcomeEvent | CallInput): boolean {
     if (event.type === 'message.received') return this.#parts.work.isOpen(call.callId);
+    if (event.type === 'question.answered') return this.#fitting(call, event).length > 0;
     return isOutcome(event) ? this.#isHeld(call) : isReadyFor(call, event);
+  }
+
+  /** The keys of open questions of the call that the event answers as they were asked. All must be declined, or none. */
+  #fitting({ callId }: OpenCall, event: Answered): string[] {
+    const call = this.#parts.run.context.calls.find(one => one.callId === callId);
+    const open = call?.status === 'asking' ? (call.asked?.questions ?? []) : [];
+    const digests = this.#asked.get(event);
+    const fitting = open.filter(({ key, digest }) => key in event.answers && digests?.get(key) === digest);
+    const given = fitting.filter(({ key }) => event.answers[key]?.type === 'given');
+    if (given.length === 0 && fitting.length < open.length) return [];
+    return (given.length > 0 ? given : fitting).map(({ key }) => key);
+  }
+
+  /** What the call does not ask yet stays due. */
+  async #giveAnswers(call: OpenCall, event: Answered, inputs: CallInput[]): Promise<void> {
+    const keys = new Set(this.#fitting(call, event));
+    const all = Object.entries(event.answers);
+    const rest = all.filter(([key]) => !keys.has(key));
+    const left = { ...event, answers: Object.fromEntries(rest) };
+    this.#asked.set(left, this.#asked.get(event) ?? new Map());
+    if (this.#passed.has(event)) this.#passed.add(left);
+    inputs.splice(inputs.indexOf(event), 1, ...(rest.length > 0 ? [left] : []));
+    const answers = Object.fromEntries(all.filter(([key]) => keys.has(key)));
+    await repeatInput(this.#parts.run, { ...event, answers, callId: call.callId }).catch(() => {});
   }
 
   /** Returns whether a call took what is due to it. A decision that the agent now refuses from this person leaves it open. */
@@ -494,8 +552,9 @@ class Player {
     if (isOutcome(event)) {
       outcomes.shift();
       this.#parts.stage.fulfil(sourceFor(call), event);
-    } else {
-      inputs.shift();
+    } else if (event.type === 'question.answered') await this.#giveAnswers(call, event, inputs);
+    else {
+      inputs.splice(inputs.indexOf(event), 1);
       if (event.type === 'message.received') await this.#parts.work.deliver(event, callId);
       else await repeatInput(this.#parts.run, { ...event, callId }).catch(() => {});
     }

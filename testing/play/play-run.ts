@@ -131,7 +131,8 @@ function withIds(outcome: Outcome, ids: ReadonlyMap<string, string>): Outcome {
 /** Events that follow from the others, are not in a recording, or come in any order. */
 const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['run.started', 'run.claimed', 'run.noted', 'run.redacted', 'tool.late'] as const),
-  ...(['text.started', 'calls.started', 'items.judged', 'call.judged', 'tool.started'] as const),
+  ...(['text.started', 'calls.started', 'items.judged', 'call.judged'] as const),
+  ...(['tool.started', 'tool.kept'] as const),
 ]);
 
 function playedEvents(store: Store, runId: string): () => Promise<readonly RunEvent[]> {
@@ -148,6 +149,12 @@ function playedEvents(store: Store, runId: string): () => Promise<readonly RunEv
 
 /** How the agent treats a call otherwise than it was recorded. */
 function findChange(recorded: PlayedEvent, played: RunEvent): string | undefined {
+  if (recorded.type === 'question.asked' && played.type === 'question.asked') {
+    const [was, is] = [recorded, played].map(({ questions }) =>
+      questions.map(({ message }) => message).join(' '),
+    );
+    return recorded.digest === played.digest ? undefined : `the tool asks "${is}", recorded was "${was}"`;
+  }
   const now = callsOf(played);
   for (const [place, was] of callsOf(recorded).entries()) {
     const is = now[place];
@@ -197,7 +204,9 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, work 
       const played = playTool(stage, tool, callId => calls.get(callId));
       if (tool.background === 'call') return { ...played, background: true };
       const [model] = config.models;
-      return tool.background === 'agent' ? backgroundTool(played, model && playModel(stage, model)) : played;
+      return tool.background === 'agent'
+        ? backgroundTool(played, model && playModel(stage, model))
+        : asking(played, { started, tools, events }, stage);
     }),
     prepareTurn: ({ turns }) => {
       const [names] = (completed[turns]?.calls ?? []).map(recordedTools).filter(tools => tools !== undefined);
@@ -248,7 +257,10 @@ function withRecording(own: Agent, recorded: RecordedRun, { host, stage, work }:
         if (tool.answers === 'directly' && tool.subAgent !== undefined)
           return handOffTool(tool, model, signal => readAnswer(stage, signal));
         if (tool.background === true && tool.subAgent !== undefined) return backgroundTool(tool, model);
-        return playedTool(tool, recorded, ({ callId, signal }) => repeatResult(stage, callId, signal));
+        const played = playedTool(tool, recorded, ({ callId, signal }) =>
+          repeatResult(stage, callId, signal),
+        );
+        return asking(played, recorded, stage);
       }),
       ...others.map(tool => playTool(stage, tool, () => undefined)),
     ],
@@ -338,6 +350,24 @@ type Moment = {
   isThere(): Promise<boolean>;
 };
 
+/** A tool that asks what is recorded of its calls, if it has no code of its own that asks. */
+function asking(tool: Tool, { events }: RecordedRun, stage: Stage): Tool {
+  const asked = events.filter(event => event.type === 'question.asked');
+  if (tool.prepare !== undefined || asked.length === 0) return tool;
+  return {
+    ...tool,
+    prepare: async (_, { callId, askPeople }) => {
+      const { asks = 0 } = stage.contextOf?.().calls.find(call => call.callId === callId) ?? {};
+      const round = asked.filter(event => event.callId === callId)[asks];
+      const questions = round?.questions.map(({ digest: _, expiresAt, ...question }) => ({
+        ...question,
+        ...(expiresAt !== undefined && { expiresInMs: expiresAt - round.at }),
+      }));
+      await Promise.all((questions ?? []).map(question => askPeople?.(question)));
+    },
+  };
+}
+
 async function playEvent({ run, host, stage, work, event, own, isThere }: Moment): Promise<void> {
   if (own !== undefined && comesFrom(own, event)) return host.moveTo(event.at);
   switch (event.type) {
@@ -365,6 +395,9 @@ async function playEvent({ run, host, stage, work, event, own, isThere }: Moment
     case 'review.requested':
       host.moveTo(event.at);
       return await stage.deliver(ANSWER_CHECK, event);
+    case 'question.asked':
+      host.moveTo(event.at);
+      return await stage.waitFor(isThere, () => 'the tool asks nothing');
     case 'timer.fired':
       await stage.rest();
       host.moveTo(Math.max(event.at, run.context.timer ?? event.at));
