@@ -59,6 +59,8 @@ export type ExploredAgent = {
   judges?: true;
   /** Guardrails of the answer may ask for a review. */
   asks?: true;
+  /** A tool server may need a sign-in. */
+  signsIn?: true;
   /** Some tools are unknown. */
   lacksTools?: true;
   tools: ExploredTool[];
@@ -129,6 +131,7 @@ export function describeAgent(
     config: { ...config, models },
     ...(judgesItems(definition) && { judges: true as const }),
     ...(definition.guardrails.answer.length > 0 && { asks: true as const }),
+    ...(definition.tools.some(tool => 'signIn' in tool) && { signsIn: true as const }),
     ...(sources > 0 && connected === undefined && { lacksTools: true as const }),
     rules: definition.rules,
     tools: explored,

@@ -137,6 +137,7 @@ export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = fal
       calls.some(({ gates }) => gates.some(({ not }) => not === 'sender')),
     ),
     judges: agent.judges === true,
+    signIns: agent.signsIn === true,
     reviews: agent.asks === true ? REVIEWS : [],
     edits: false,
     clientEvents: true,

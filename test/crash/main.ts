@@ -24,7 +24,7 @@ const HELP = `Kills processes at every point of a run and checks how the run end
   npm run crash -- --only SCENARIO [--json]      such as batch:tool.after#1+append.before#2
 
   --store NAME   sqlite (default), or postgres: a server of its own, from PostgreSQL on this machine
-  --scenarios N  total number without the control: all single kills, then double kills (default 3600);
+  --scenarios N  total number without the control: all single kills, then double kills (default 4000);
                  with postgres a sample, a third of it double kills (default 600)
   --agents       only these of the agents
   --seed N       selects the double kills (default 1)
@@ -48,11 +48,11 @@ const { values: options } = parseArgs({
 });
 
 /** The scenarios by default, and the single kills of the naive engine: about one in three makes it fail. */
-const SCENARIOS = { sqlite: '3600', postgres: '600' };
+const SCENARIOS = { sqlite: '4000', postgres: '600' };
 const CONTROLS = { sqlite: 240, postgres: 60 };
 
 /** The least number of scenarios whose kills all fired; fewer prove too little. */
-const LEAST_SCENARIOS = 3500;
+const LEAST_SCENARIOS = 3900;
 
 /** The same for a server, as a share: its replies come in another order each time, so a few points do not occur. */
 const LEAST_SHARE = 0.95;

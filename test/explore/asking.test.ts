@@ -43,3 +43,21 @@ test('a chart that ignores an answer leaves the run without a way to its end', a
   const { breaches } = await explore(agent, { machine, maxStates: 4_000 });
   expect(breaches).not.toEqual([]);
 });
+
+test('a tool server that needs a sign-in breaks no invariant, whenever a person signs in', async () => {
+  const signIn = {
+    server: 'crm',
+    begin: async () => ({ url: '', state: '', expiresAt: 0 }),
+    complete: async () => ({ server: 'crm', url: '', issuer: '', scopes: [] }),
+    signOut: async () => false,
+  };
+  const source = { name: 'crm', signIn, connect: async () => [], close: async () => {} };
+  const signing = createAgent({ ...agent.options, tools: [source, makeTool('look', { approval: true })] });
+  const report = await explore(signing, { maxStates: 12_000 });
+  expect(report.breaches).toEqual([]);
+  const machine = recording((context, event) =>
+    event.type === 'sign-in.requested' ? { ...fold(context, event), failure: null } : fold(context, event),
+  );
+  const { breaches } = await explore(signing, { machine, maxStates: 4_000 });
+  expect(breaches).not.toEqual([]);
+});

@@ -1,14 +1,15 @@
 import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
 /**
- * A process that begins the run, or decides its one gated call concurrently as several people.
- * `node decision-race-fixture.ts FOLDER begin` or `… FOLDER NAME COUNT`. It appends `NAME is ready` to FOLDER/told,
+ * A process that begins the run, or concurrently decides its one gated call, or answers what its tool asks, as several people.
+ * `node decision-race-fixture.ts FOLDER ABOUT begin` or `… FOLDER ABOUT NAME COUNT`; ABOUT: `approval` or `question`. It appends `NAME is ready` to FOLDER/told,
  * decides when the file FOLDER/go exists, and prints a JSON object with the decisions, `{ by, answer }` each. Every
  * execution of the tool appends a line to FOLDER/trace.
  */
@@ -16,7 +17,8 @@ import { calls, makeTool } from '../engine/agents.ts';
 const RUN = 'run_raced';
 const CALL = 'call_0_0';
 
-const [folder = '', name = '', count = '0'] = process.argv.slice(2);
+const [folder = '', about = '', name = '', count = '0'] = process.argv.slice(2);
+const asks = about === 'question';
 
 const store = sqlite(join(folder, 'runs.db'), { busyTimeoutMs: 60_000 });
 const agent = createAgent({
@@ -25,7 +27,8 @@ const agent = createAgent({
   model: scripted([calls('pay'), { text: 'done' }]),
   tools: [
     makeTool('pay', {
-      approval: true,
+      approval: !asks,
+      ...(asks && { prepare: ({ ask }) => ask({ key: 'who', message: 'Who?', schema: z.string() }) }),
       run: (_, { key }: { key: string }) => {
         appendFileSync(join(folder, 'trace'), `${name} ${key}\n`);
         return 'paid';
@@ -45,6 +48,8 @@ if (name === 'begin') {
   const decisions = await Promise.all(
     runs.map(async (run, index) => {
       const by = people[index] ?? '';
+      if (asks && index % 3 !== 1)
+        return { by, answer: await run.answer(CALL, { answers: { who: by }, by }) };
       if (index % 3 === 0) return { by, answer: await run.approve(CALL, { by }) };
       if (index % 3 === 1) return { by, answer: await run.reject(CALL, { by }) };
       return { by, answer: await run.answer(CALL, { output: by, by }) };
