@@ -44,7 +44,7 @@ export function findAnswerFault(
 export function answerQuestions(context: Context, { callId, answers }: Of<'question.answered'>): Context {
   const call = findCall(context, callId);
   if (call === undefined) return context;
-  return closeQuestions(context, call, ({ key }) => answers[key]);
+  return closeQuestions(context, call, ({ key }) => (Object.hasOwn(answers, key) ? answers[key] : undefined));
 }
 
 /** At its time, a question has its fallback as the answer, or none. */

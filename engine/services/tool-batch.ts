@@ -249,6 +249,7 @@ class CallRun {
     this.#unchecked = validation.unchecked;
     if (tool.prepare !== undefined && !((await this.#prepare(tool, validation.value)) && (await mayBegin())))
       return;
+    if (this.#scope.yielding.aborted) return;
     for (let failures = 0; ; failures += 1) {
       const outcome = await this.#attemptOnce(tool, validation.value);
       if (this.#scope.stop.isStopped) return await this.#keepEvidence(outcome);
@@ -343,16 +344,17 @@ class CallRun {
 
   /** Whether the tool is prepared; if not, the call asks, has its result, or is given up. */
   async #prepare(tool: Tool, input: unknown): Promise<boolean> {
-    const { host, stop } = this.#scope;
+    const { host, stop, yielding } = this.#scope;
     const questions = new Questions(this.#call, () => host.now());
     const timeout = new AbortController();
-    const context = this.#toolContext(AbortSignal.any([stop.signal, timeout.signal]), questions);
+    const signal = AbortSignal.any([stop.signal, yielding, timeout.signal]);
+    const context = this.#toolContext(signal, questions);
     host.reach?.('prepare.before');
-    const preparing = this.#endOf(tool, context.signal, () => tool.prepare?.(input, context));
+    const preparing = this.#endOf(tool, signal, () => tool.prepare?.(input, context));
     const { timeoutMs } = tool;
     const ended = timeoutMs === undefined ? await preparing : await endWithin(preparing, host, timeoutMs);
     host.reach?.('prepare.after');
-    if (stop.isStopped) return false;
+    if (stop.isStopped || yielding.aborted) return false;
     if (questions.open.length > 0) {
       await this.#ask(questions);
       return false;

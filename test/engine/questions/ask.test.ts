@@ -44,7 +44,9 @@ function makeAgent(tools: readonly Tool[], { store = memory(), turns, host, opti
 
 const askHow: Prepare = ({ ask }) => ask({ key: 'how', message: 'How many?', schema: z.int().positive() });
 
-async function waiting(run: Awaited<ReturnType<ReturnType<typeof makeAgent>['start']>>) {
+type Run = Awaited<ReturnType<ReturnType<typeof makeAgent>['start']>>;
+
+async function waiting(run: Run) {
   const settled = await run.settled();
   if (settled.status !== 'waiting') throw new Error(`the run is ${settled.status}`);
   return settled;
@@ -273,6 +275,36 @@ describe('a tool asks', () => {
     expect(await other.editTurn({ calls: [], text: 'No table.' })).toEqual({ accepted: true });
     expect(await other.settled()).toMatchObject({ status: 'finished', text: 'No table.' });
     expect(did).toEqual([]);
+  });
+
+  test.each([
+    ['the run is cancelled after its calls', (run: Run) => run.cancel({ afterCalls: true })],
+    ['its process gives the run up', (run: Run) => run.yield({ graceMs: 60_000 })],
+  ])('the tool does not run if %s while it prepares', async (_, end) => {
+    const [began, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [store, did] = [memory(), [] as unknown[]];
+    const prepare = async () => {
+      began.resolve();
+      await released.promise;
+    };
+    const run = await makeAgent([makeBooking(prepare, did)], { store }).start('go');
+    await began.promise;
+    const ended = end(run);
+    released.resolve();
+    await ended;
+    expect(did).toEqual([]);
+    expect(await wordsOf(store, run.id)).not.toContain('tool.started call_0_0');
+  });
+
+  test('a question whose key is the name of a built-in member stays open until it is answered', async () => {
+    const prepare: Prepare = ({ ask }) =>
+      Promise.all(['constructor', 'b'].map(key => ask({ key, message: 'Who?', schema: z.string() })));
+    const run = await makeAgent([makeBooking(prepare)]).start('go');
+    await waiting(run);
+    expect(await run.answer('call_0_0', { answers: { b: 'bob' } })).toEqual({ accepted: true });
+    expect((await waiting(run)).questions).toMatchObject([{ questions: [{ key: 'constructor' }] }]);
+    expect(await run.answer('call_0_0', { answers: { constructor: 'ann' } })).toEqual({ accepted: true });
+    expect(await run.settled()).toMatchObject({ results: [{ output: { booked: ['ann', 'bob'] } }] });
   });
 
   test('an edit of the call asks anew', async () => {
