@@ -527,8 +527,15 @@ function describeOpen([callId, open]: [string, OpenItem]): JsonObject {
       reason,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
     }),
-    answers: ANSWER_EXAMPLES[kind].map(answer => ({ callId, ...answer })),
+    answers: examplesOf(open).map(answer => ({ callId, ...answer })),
   };
+}
+
+function examplesOf(open: OpenItem): readonly JsonObject[] {
+  const examples = ANSWER_EXAMPLES[open.kind];
+  if (open.kind !== 'question') return examples;
+  const answers = Object.fromEntries(open.questions.map(({ key }) => [key, 'VALUE']));
+  return examples.map(example => ('answers' in example ? { ...example, answers } : example));
 }
 
 function describeQuestion({ key, message, schema, url, fault }: Question): JsonObject {

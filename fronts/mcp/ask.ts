@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { listOpen } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
+import { describeDuties, hasDuties } from '../../machines/duties.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Question } from '../../protocol/event.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
@@ -53,7 +54,7 @@ function formFor(call: OpenItem, agent: string, fault: string | undefined): Form
         required: ['output'],
       });
     case 'question':
-      return form(`${again}${agent} asks, to call ${asked}`, fieldsOf(call));
+      return form(`${again}${faultsIn(call)}${agent} asks, to call ${asked}`, fieldsOf(call));
     case 'doubt':
       return form(`${again}It is unknown whether this call of ${agent} took effect: ${asked}. Did it?`, {
         properties: {
@@ -70,43 +71,96 @@ function formFor(call: OpenItem, agent: string, fault: string | undefined): Form
   }
 }
 
-/** A field for each question: as its schema has it if forms have such fields, or else JSON. */
-function fieldsOf({ questions }: OpenQuestion): Pick<Form['requestedSchema'], 'properties' | 'required'> {
-  const fields = questions.map(question => [question.key, fieldOf(question)] as const);
-  return { properties: Object.fromEntries(fields), required: questions.map(({ key }) => key) };
+/**
+ * The fields of the only question, if its schema is an object of what forms can have; else a field for each question, as its
+ * schema has it or as JSON. What only some people may answer may be left out.
+ */
+function fieldsOf({ questions }: OpenQuestion): Fields {
+  const [only, second] = questions;
+  const whole = second === undefined && only !== undefined ? wholeForm(only) : undefined;
+  if (whole !== undefined) return whole;
+  return {
+    properties: Object.fromEntries(questions.map(question => [question.key, fieldOf(question)])),
+    required: questions.filter(question => !hasDuties(question)).map(({ key }) => key),
+  };
 }
 
-function fieldOf({ key, message, schema, fault }: Question): Form['requestedSchema']['properties'][string] {
-  const words = [message, fault].filter(part => part !== undefined).join(' ');
-  const field = primitiveSchema.safeParse(schema);
-  if (field.success) return { title: key, description: words, ...field.data };
+type Fields = Pick<Form['requestedSchema'], 'properties' | 'required'>;
+
+function wholeForm({ schema }: Question): Fields | undefined {
+  const read = objectSchema.safeParse(schema);
+  return read.success && Object.keys(read.data.properties).length > 0 ? read.data : undefined;
+}
+
+function fieldOf(question: Question): Fields['properties'][string] {
+  const { key, message, schema, url, fault } = question;
+  const who = hasDuties(question)
+    ? `It needs ${describeDuties(question).replace('decision', 'answer')}.`
+    : '';
+  const words = [message, url, fault, who].filter(Boolean).join(' ');
+  const field = fieldSchema.safeParse(schema);
+  if (field.success) return { title: key, ...field.data, description: words };
   return { type: 'string', title: key, description: `${words} (JSON)` };
 }
 
-/** What a form can have as a field. */
-const primitiveSchema = z.union([
+const titled = {
+  title: z.exactOptional(z.string()),
+  description: z.exactOptional(z.string()),
+};
+const numbers = { minimum: z.exactOptional(z.number()), maximum: z.exactOptional(z.number()) };
+
+/** What a form can have as a field. The run checks the answer against the whole schema. */
+const fieldSchema = z.union([
   z.object({
+    ...titled,
     type: z.literal('string'),
-    enum: z.exactOptional(z.array(z.string())),
+    enum: z.array(z.string()),
+    default: z.exactOptional(z.string()),
+  }),
+  z.object({
+    ...titled,
+    type: z.literal('string'),
+    oneOf: z.array(z.object({ const: z.string(), title: z.string() })),
+    default: z.exactOptional(z.string()),
+  }),
+  z.object({
+    ...titled,
+    type: z.literal('string'),
     minLength: z.exactOptional(z.number()),
     maxLength: z.exactOptional(z.number()),
+    default: z.exactOptional(z.string()),
   }),
   z.object({
+    ...titled,
+    ...numbers,
     type: z.enum(['number', 'integer']),
-    minimum: z.exactOptional(z.number()),
-    maximum: z.exactOptional(z.number()),
+    default: z.exactOptional(z.number()),
   }),
-  z.object({ type: z.literal('boolean') }),
+  z.object({ ...titled, type: z.literal('boolean'), default: z.exactOptional(z.boolean()) }),
 ]);
 
+const objectSchema = z.object({
+  type: z.literal('object'),
+  properties: z.record(z.string(), fieldSchema),
+  required: z.exactOptional(z.array(z.string())),
+});
+
 function readAnswers({ questions }: OpenQuestion, content: Reply['content']): Answer {
+  const [only, second] = questions;
+  if (only !== undefined && second === undefined && wholeForm(only) !== undefined)
+    return { type: 'answers', answers: { [only.key]: content ?? {} } };
   const given = questions.flatMap(({ key, schema }) => {
     const value = content?.[key];
     if (value === undefined) return [];
-    const isField = typeof value !== 'string' || primitiveSchema.safeParse(schema).success;
+    const isField = typeof value !== 'string' || fieldSchema.safeParse(schema).success;
     return [[key, isField ? value : readOutput(value)] as const];
   });
   return { type: 'answers', answers: Object.fromEntries(given) };
+}
+
+/** The faults of earlier answers, which a form of the only question has no field for. */
+function faultsIn({ questions }: OpenQuestion): string {
+  return questions.flatMap(({ fault }) => (fault === undefined ? [] : `${fault}\n\n`)).join('');
 }
 
 function form(message: string, schema: Pick<Form['requestedSchema'], 'properties' | 'required'>): Form {
@@ -186,7 +240,11 @@ export async function decide(
         const result = await run.submit([{ ...commandFor(call, answer), as }]);
         if (result.accepted) accepted += 1;
         else if (result.code === 'input-invalid') faults.set(id, result.message);
-        else notes.push(result.message);
+        else {
+          notes.push(result.message);
+          // It stays open for those who may decide it.
+          if (result.code === 'not-allowed') cancelled.add(id);
+        }
       }
     }
   }

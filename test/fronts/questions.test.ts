@@ -10,10 +10,21 @@ import { memory } from '../../stores/memory.ts';
 import type { Ask } from '../../tools/ask.ts';
 import { tool } from '../../tools/tool.ts';
 import { calls, resultsIn } from '../support/engine/agents.ts';
+import { a2aClient, a2aServer, seen, sending } from '../support/fronts/a2a.ts';
 import { AgUiDesk } from '../support/fronts/ag-ui-desk.ts';
+import { closeAfterTests } from '../support/fronts/close-after-tests.ts';
+import {
+  callDesk,
+  currentClient,
+  earlierClient,
+  type Form,
+  mcpServer,
+  textOf,
+} from '../support/fronts/mcp.ts';
 import { makeApp } from '../support/server/runs-app.ts';
 import { receiveHooks, SECRET } from '../support/tools/listening/hook-receiver.ts';
 
+const used = closeAfterTests();
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
@@ -160,6 +171,143 @@ describe('AG-UI', () => {
         value: { name: 'book', waitsFor: 'the answer of a person in the group finance' },
       },
     ]);
+  });
+});
+
+describe('MCP', () => {
+  const askTable: Prepare = ({ ask }) =>
+    ask({
+      key: 'table',
+      message: 'Which table?',
+      schema: z.object({ people: z.int().positive(), area: z.enum(['garden', 'hall']).optional() }),
+    });
+
+  test('one question for an object is its form, and is asked again with why an answer does not fit', async () => {
+    const agent = makeDesk(askTable);
+    const forms: Form[] = [];
+    const client = used(
+      await earlierClient(used(mcpServer([agent])), form => {
+        forms.push(form);
+        return { action: 'accept', content: { people: forms.length === 1 ? 0 : 4, area: 'garden' } as never };
+      }),
+    );
+    expect(textOf(await callDesk(client))).toBe('Done.');
+    expect(forms).toMatchObject([
+      {
+        message: expect.stringContaining('Which table?'),
+        requestedSchema: {
+          properties: { people: { type: 'integer' }, area: { type: 'string', enum: ['garden', 'hall'] } },
+          required: ['people'],
+        },
+      },
+      { message: expect.stringContaining('The answer to "table" is not valid') },
+    ]);
+    await expectBooked(agent, { people: 4, area: 'garden' });
+  });
+
+  test('several questions are the fields of one form, and what has no field is JSON', async () => {
+    const agent = makeDesk(({ ask }) =>
+      Promise.all([
+        ask({ key: 'people', message: 'How many?', schema: z.int() }),
+        ask({ key: 'names', message: 'Who?', schema: z.array(z.string()) }),
+        ask({ key: 'account', message: 'Which account?', schema: z.string(), by: 'finance' }),
+      ]),
+    );
+    const forms: Form[] = [];
+    const client = used(
+      await earlierClient(used(mcpServer([agent])), form => {
+        forms.push(form);
+        if (forms.length > 1) return { action: 'accept', content: { account: 'A-1' } };
+        return { action: 'accept', content: { people: 2, names: '["ann"]' } as never };
+      }),
+    );
+    const text = textOf(await callDesk(client));
+    expect(forms).toMatchObject([
+      {
+        requestedSchema: {
+          properties: {
+            people: { type: 'integer', title: 'people', description: 'How many?' },
+            names: { type: 'string', description: 'Who? (JSON)' },
+            account: { description: expect.stringContaining('the answer of a person in the group finance') },
+          },
+          required: ['people', 'names'],
+        },
+      },
+      { requestedSchema: { properties: { account: {} }, required: [] } },
+    ]);
+    // Nobody here is in the group: the question stays open, and the caller reads who and how.
+    expect(forms).toHaveLength(2);
+    const { id } = await onlyRun(agent);
+    expect(text).toContain(`agentchart answer ${id} call_0_0 --answers JSON`);
+  });
+
+  test('a declined form declines, and a cancelled one leaves the question to others', async () => {
+    const declined = makeDesk();
+    const one = used(await earlierClient(used(mcpServer([declined])), () => ({ action: 'decline' })));
+    expect(textOf(await callDesk(one))).toBe('Done.');
+    expect(resultsIn((await onlyRun(declined)).context.transcript).call_0_0).toContain('was declined');
+    const cancelled = makeDesk();
+    const other = used(await earlierClient(used(mcpServer([cancelled])), () => ({ action: 'cancel' })));
+    expect(textOf(await callDesk(other))).toContain('agentchart answer');
+    expect((await (await onlyRun(cancelled)).settled()).status).toBe('waiting');
+  });
+
+  test('a client of the current revision answers with another request, about what it was asked alone', async () => {
+    let people = 2;
+    const agent = makeDesk(({ ask }) => ask({ key: 'ok', message: `For ${people}?`, schema: z.boolean() }));
+    const client = used(await currentClient(used(mcpServer([agent]))));
+    const asked = await callDesk(client);
+    const [id = ''] = Object.keys(asked.inputRequests ?? {});
+    expect(asked.inputRequests?.[id]?.params).toMatchObject({
+      message: expect.stringContaining('For 2?'),
+      requestedSchema: { properties: { ok: { type: 'boolean', description: 'For 2?' } }, required: ['ok'] },
+    });
+    people = 200;
+    const run = await onlyRun(agent);
+    await run.answer('call_0_0', { answers: { ok: true } });
+    await run.settled();
+    const answer = { [id]: { action: 'accept' as const, content: { ok: true } as never } };
+    const again = await callDesk(client, asked, answer);
+    expect(JSON.stringify(again.inputRequests)).toContain('For 200?');
+    expect(textOf(await callDesk(client, again, answer))).toBe('Done.');
+    await expectBooked(agent, true);
+  });
+});
+
+describe.each(['JSONRPC', 'HTTP+JSON'] as const)('A2A over %s', binding => {
+  const open = async (agent: Agent) => await a2aClient(used(a2aServer([agent])), binding);
+
+  test('shows what a tool asks with its schema, and takes the answers as data, in parts', async () => {
+    const agent = makeDesk(({ ask }) =>
+      Promise.all([
+        ask({ key: 'people', message: 'How many?', schema: z.int() }),
+        ask({ key: 'where', message: 'Where?', schema: z.string() }),
+      ]),
+    );
+    const client = await open(agent);
+    const task = seen((await client.sendMessage(sending({ text: 'go' }))) as never);
+    expect(task).toMatchObject({ state: 'TASK_STATE_INPUT_REQUIRED' });
+    const text = JSON.stringify(task);
+    for (const shown of ['How many?', 'Where?', '"integer"', '"question"', '"people":"VALUE"'])
+      expect(text).toContain(shown);
+    const { id: taskId } = await onlyRun(agent);
+    const send = (data: object) => client.sendMessage(sending({ taskId, data }));
+    await expect(send({ callId: 'call_0_0', answers: { people: 'two' } })).rejects.toThrow('must be integer');
+    expect(JSON.stringify(seen((await send({ answers: { people: 2 } })) as never))).not.toContain(
+      'How many?',
+    );
+    const done = seen((await client.sendMessage(sending({ taskId, text: 'outside' }))) as never);
+    expect(done).toMatchObject({ state: 'TASK_STATE_COMPLETED' });
+    await expectBooked(agent, [2, 'outside']);
+  });
+
+  test('is declined with a reason', async () => {
+    const agent = makeDesk();
+    const client = await open(agent);
+    await client.sendMessage(sending({ text: 'go' }));
+    const { id: taskId } = await onlyRun(agent);
+    await client.sendMessage(sending({ taskId, data: { approved: false, reason: 'no table' } }));
+    expect(resultsIn((await onlyRun(agent)).context.transcript).call_0_0).toContain('no table');
   });
 });
 
