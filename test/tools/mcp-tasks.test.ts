@@ -3,6 +3,7 @@ import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
+import type { Settled } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { calls, resultsIn, wordsOf } from '../support/engine/agents.ts';
@@ -102,6 +103,30 @@ describe('a task of a server', () => {
       `update ${JSON.stringify({ 'who else': content('bob') })}`,
     ]);
     expect(await wordsOf(store, run.id)).toContain('tool.kept call_0_0');
+  });
+
+  it('of a sub-agent asks at the top run', async () => {
+    const { world, server } = await begin();
+    const store = memory();
+    const low = createAgent({
+      name: 'low',
+      description: 'low',
+      store,
+      model: scripted([calls(['research', { topic: 'who' }]), { text: 'low done' }]),
+      tools: [desk(server.url)],
+    });
+    const top = createAgent({
+      name: 'top',
+      store,
+      model: scripted([calls(['low', { input: 'x' }]), { text: 'done' }]),
+      tools: [low.asTool({ name: 'low', description: 'low' })],
+    });
+    const run = await top.start('go');
+    const [open] = await questionsOf(run);
+    expect(open?.runId).not.toBe(run.id);
+    await run.answer(open ?? '', { answers: { 'task.who': { name: 'ann' } } });
+    expect(await run.settled()).toMatchObject({ status: 'finished', text: 'done' });
+    expect(world.ledger).toHaveLength(2);
   });
 
   it('that asks for a model is cancelled, and the call fails', async () => {
@@ -225,17 +250,26 @@ describe('a task of a server', () => {
 /** A server of one tool that begins the task `t`, whose state is given for each time that it is asked for. */
 async function telling(begun: object, ...states: object[]) {
   let polls = 0;
+  const told: string[] = [];
   const server = await start({
     serves: 'current',
     instead: async (request, says) => {
-      if (says !== 'tools/call' && says !== 'tasks/get') return undefined;
+      if (says !== 'tools/call' && !says.startsWith('tasks/')) return undefined;
       const { id } = (await request.clone().json()) as { id: number };
+      told.push(says);
+      if (says === 'tasks/update') return Response.json({ jsonrpc: '2.0', id, result: {} });
       const state = says === 'tools/call' ? begun : (states[polls++] ?? states.at(-1));
       const resultType = says === 'tools/call' ? 'task' : 'complete';
       return Response.json({ jsonrpc: '2.0', id, result: { taskId: 't', resultType, ...state } });
     },
   });
-  return await desk(server.url).connect();
+  return Object.assign([...(await desk(server.url).connect())], { told });
+}
+
+async function questionsOf(run: { settled(): Promise<Settled> }) {
+  const settled = await run.settled();
+  if (settled.status !== 'waiting') throw new Error(`the run is ${settled.status}`);
+  return settled.questions;
 }
 
 describe('a server that lies about a task', () => {
@@ -252,6 +286,44 @@ describe('a server that lies about a task', () => {
     const { context, waits } = createKeepingContext();
     expect(await runTool(tools, 'echo', {}, context)).toBe('done');
     expect(waits).toEqual([100, 100, 300_000, 1_000]);
+  });
+
+  const asking = (message: string) => ({
+    status: 'input_required',
+    pollIntervalMs: 100,
+    inputRequests: {
+      a: { method: 'elicitation/create', params: { message, requestedSchema: { type: 'object' } } },
+    },
+  });
+
+  it('and asks something else under a key that it used has people answer that too', async () => {
+    const tools = await telling(asking('A?'), asking('A?'), asking('B?'), asking('B?'), done);
+    const model = scripted([calls('echo'), { text: 'done' }]);
+    const run = await createAgent({ name: 'a', model, tools }).start('go');
+    for (const question of ['A?', 'B?']) {
+      expect(await questionsOf(run)).toMatchObject([{ reason: `The MCP server "desk" asks: ${question}` }]);
+      expect(tools.told).not.toContain('tasks/update');
+      await run.answer('call_0_0', { answers: { 'task.a': {} } });
+    }
+    expect((await run.settled()).status).toBe('finished');
+    expect(tools.told).toEqual([
+      'tools/call',
+      'tasks/get',
+      'tasks/get',
+      'tasks/get',
+      'tasks/update',
+      'tasks/get',
+    ]);
+  });
+
+  it('and does not wait for its answer has its result taken', async () => {
+    const tools = await telling(asking('A?'), asking('A?'), done);
+    const model = scripted([calls('echo'), { text: 'done' }]);
+    const run = await createAgent({ name: 'a', model, tools }).start('go');
+    await questionsOf(run);
+    await run.answer('call_0_0', { answers: { 'task.a': {} } });
+    expect((await run.settled()).status).toBe('finished');
+    expect(tools.told).not.toContain('tasks/update');
   });
 
   it.each([
