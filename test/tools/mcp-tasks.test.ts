@@ -257,7 +257,12 @@ async function telling(begun: object, ...states: object[]) {
       if (says !== 'tools/call' && !says.startsWith('tasks/')) return undefined;
       const { id } = (await request.clone().json()) as { id: number };
       told.push(says);
-      if (says === 'tasks/update') return Response.json({ jsonrpc: '2.0', id, result: {} });
+      if (says === 'tasks/cancel') return Response.json({ jsonrpc: '2.0', id, result: {} });
+      if (says === 'tasks/update') {
+        const error = { code: -32602, message: 'not these' };
+        const isTaken = states.some(state => 'result' in state);
+        return Response.json({ jsonrpc: '2.0', id, ...(isTaken ? { result: {} } : { error }) });
+      }
       const state = says === 'tools/call' ? begun : (states[polls++] ?? states.at(-1));
       const resultType = says === 'tools/call' ? 'task' : 'complete';
       return Response.json({ jsonrpc: '2.0', id, result: { taskId: 't', resultType, ...state } });
@@ -314,6 +319,18 @@ describe('a server that lies about a task', () => {
       'tasks/update',
       'tasks/get',
     ]);
+  });
+
+  it('and refuses the answers that it asks for is given up, and told so', async () => {
+    const tools = await telling(asking('A?'), asking('A?'));
+    const { context, kept } = createKeepingContext({ 'task.a': { type: 'given', value: {} } });
+    const error = await rejectionOf(runTool(tools, 'echo', {}, context));
+    expect(String(error)).toBe(
+      'Error: "echo": the MCP server "desk" does not take the answers it asked for (not these).',
+    );
+    expect(tools.told.filter(says => says === 'tasks/update')).toHaveLength(5);
+    expect(tools.told.at(-1)).toBe('tasks/cancel');
+    expect(kept).toHaveLength(1);
   });
 
   it('and does not wait for its answer has its result taken', async () => {

@@ -61,6 +61,9 @@ const CANCEL_MS = 2_000;
 /** How long a server may give no answer about a task, in ms; less if it keeps the task for less. */
 const PATIENCE_MS = 600_000;
 
+/** How often the server may refuse answers to a task; an earlier request may have brought them. */
+const MOST_REFUSALS = 5;
+
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
 
@@ -74,6 +77,9 @@ const taskSchema = z.looseObject({
   result: z.unknown().optional(),
   error: z.looseObject({ message: z.string() }).optional(),
 });
+
+/** Why there is no answer. `isAnswered`: the server says so itself; `isLost`: because it does not know the task. */
+type Fault = { fault: string; isLost: boolean; isAnswered: boolean };
 
 export type ServerTask = z.infer<typeof taskSchema>;
 
@@ -115,7 +121,7 @@ export async function followTask(
   }
 }
 
-/** The server asks what people cannot be asked, and would wait for it. */
+/** The task would wait for ever: for what people cannot be asked, or for other answers. */
 class Refused extends Error {}
 
 class TaskCourse {
@@ -123,6 +129,8 @@ class TaskCourse {
   readonly #context: KeepingContext;
   #kept: KeptTask;
   #shown = '';
+  /** How often the server refused answers. */
+  #refusals = 0;
 
   constructor(line: ServerLine, kept: KeptTask, context: KeepingContext) {
     this.#line = line;
@@ -191,9 +199,18 @@ class TaskCourse {
       this.#context.askPeople,
     );
     const sent = await this.#ask('tasks/update', { taskId, inputResponses }, z.unknown());
-    if ('fault' in sent) return;
+    if ('fault' in sent) return this.#countRefusal(sent);
     this.#kept = { ...this.#kept, answered: [...answered, ...open.map(([key]) => key)] };
     await this.#context.keep(this.#kept);
+  }
+
+  #countRefusal({ fault, isAnswered }: Fault): void {
+    if (isAnswered) this.#refusals += 1;
+    if (this.#refusals < MOST_REFUSALS) return;
+    const { name, server } = this.#line;
+    throw new Refused(
+      `"${name}": the MCP server "${server}" does not take the answers it asked for (${fault}).`,
+    );
   }
 
   #questions(
@@ -220,16 +237,17 @@ class TaskCourse {
     method: string,
     params: JsonObject,
     schema: z.ZodType<Answer>,
-  ): Promise<{ answer: Answer; session: McpSession } | { fault: string; isLost: boolean }> {
+  ): Promise<{ answer: Answer; session: McpSession } | Fault> {
     try {
       const sent = await this.#line.send(makeRequest(method, params, schema), this.#context.signal);
       if ('answer' in sent) return sent;
       const { error, session } = sent;
       const code = error instanceof Error && 'code' in error ? error.code : undefined;
-      return { fault: session.reasonOf(error), isLost: code === INVALID_PARAMS || code === METHOD_NOT_FOUND };
+      const isLost = code === INVALID_PARAMS || code === METHOD_NOT_FOUND;
+      return { fault: session.reasonOf(error), isLost, isAnswered: typeof code === 'number' };
     } catch (error) {
       this.#context.signal.throwIfAborted();
-      return { fault: messageOf(error), isLost: false };
+      return { fault: messageOf(error), isLost: false, isAnswered: false };
     }
   }
 }
