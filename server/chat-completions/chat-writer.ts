@@ -17,7 +17,7 @@ import {
   argumentOf,
   type PlacedCall,
   refusalIn,
-  UNDER_REVIEW,
+  waitsForPeople,
 } from '../gateway/answer/answer-event.ts';
 import { DONE, failureOf, type StreamFormat } from '../gateway/live/respond.ts';
 import type { NameCall } from '../gateway/runs/continued-run.ts';
@@ -212,12 +212,12 @@ export class ChatWriter implements AnswerWriter<Completion> {
     this.#emit({ ...this.#chunk, choices: [], usage });
   }
 
-  /** An answer that any limit or a call in doubt cut off has the reason `length`, and one that may not be given `content_filter`. */
+  /** An answer that any limit or a call in doubt cut off has the reason `length`, and one that may not be given yet `content_filter`. */
   get #finishReason(): 'tool_calls' | 'stop' | 'content_filter' | 'length' {
     if (this.#calls.length > 0) return 'tool_calls';
     if (this.#end.status !== 'incomplete') return 'stop';
     const { incompleteReason: reason } = this.#end;
-    return reason === 'content_filter' || reason === UNDER_REVIEW ? 'content_filter' : 'length';
+    return reason === 'content_filter' || waitsForPeople(this.#end) ? 'content_filter' : 'length';
   }
 
   #write(delta: Delta, finish_reason: ChatCompletionChunk.Choice['finish_reason'] = null): void {

@@ -20,12 +20,14 @@ import {
   type AnswerEnd,
   type AnswerEvent,
   type AnswerWriter,
+  AWAITS_ANSWERS,
   addUsages,
   argumentsIn,
   NO_USAGE,
   type PlacedCall,
   refusalIn,
   UNDER_REVIEW,
+  waitsForPeople,
 } from '../gateway/answer/answer-event.ts';
 import type { NameCall } from '../gateway/runs/continued-run.ts';
 import type { ResponseHead } from '../gateway/runs/response-spec.ts';
@@ -77,6 +79,11 @@ type MessageOptions = {
 
 /** `proof` is the signature of a thinking block. */
 type OpenBlock = { key: string; block: Block; proof: string | null };
+
+const EXPLANATIONS: Readonly<Record<string, string>> = {
+  [UNDER_REVIEW]: 'The answer waits for a review by a person, and is not final.',
+  [AWAITS_ANSWERS]: 'A tool of the server asks people something, and the answer waits for theirs.',
+};
 
 /**
  * Writes an answer as a message, whole and as its events.
@@ -232,8 +239,7 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
     }
     this.#close();
     const stop_reason = this.#stopReasonFor(end);
-    const isReviewed = end.incompleteReason === UNDER_REVIEW;
-    const explanation = isReviewed ? 'The answer waits for a review by a person, and is not final.' : null;
+    const explanation = EXPLANATIONS[end.incompleteReason ?? ''] ?? null;
     const delta = {
       stop_reason,
       stop_sequence: null,
@@ -248,11 +254,10 @@ export class MessagesApiWriter implements AnswerWriter<WrittenMessage> {
     this.#emit({ type: 'message_stop' });
   }
 
-  #stopReasonFor({
-    incompleteReason: reason,
-  }: AnswerEnd): 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal' {
+  #stopReasonFor(end: AnswerEnd): 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal' {
+    const { incompleteReason: reason } = end;
     if (reason === 'max_output_tokens') return 'max_tokens';
-    if (reason === 'content_filter' || reason === UNDER_REVIEW || this.#isRefused) return 'refusal';
+    if (reason === 'content_filter' || waitsForPeople(end) || this.#isRefused) return 'refusal';
     return this.#calls > 0 ? 'tool_use' : 'end_turn';
   }
 

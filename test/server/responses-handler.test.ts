@@ -331,6 +331,87 @@ describe('agents as models of the openai client', () => {
     expect(JSON.stringify(asked.at(-1)?.transcript)).toContain('Ask sales.');
   });
 
+  describe('a tool that asks people', () => {
+    const makeAsking = (sideEffect: 'once' | 'none' = 'once') => {
+      const how = { key: 'how', message: 'How many?', schema: z.int() };
+      const book = tool({
+        name: 'book',
+        description: 'Books.',
+        input: z.object({}),
+        sideEffect,
+        ...(sideEffect === 'once' && { prepare: ({ ask }) => ask(how) }),
+        run: async (_, { ask, prepared }) => ({ booked: prepared ?? (await ask(how)) }),
+      });
+      const call = { text: 'I will.', toolCalls: [{ name: 'book', arguments: {} }] };
+      const { model, asked } = watched([call, { text: 'Booked.' }, { text: 'Welcome.' }]);
+      return { agent: createAgent({ name: 'asking', model, store: memory(), tools: [book] }), asked };
+    };
+
+    test.each([
+      [false, 'once'],
+      [true, 'once'],
+      [true, 'none'],
+    ] as const)(
+      'ends the response as incomplete, and people answer beside it (stream: %s, %s)',
+      async (stream, sideEffect) => {
+        const { agent, asked } = makeAsking(sideEffect);
+        const lines: string[] = [];
+        const handler = createResponsesHandler(agent, { log: line => lines.push(line) });
+        closing.push(handler);
+        const openai = openaiOf(handler);
+        const request = { model: 'asking', input: 'Go.' };
+        const events: { type: string; response?: OpenAI.Responses.Response }[] = [];
+        if (stream)
+          for await (const event of await openai.responses.create({ ...request, stream })) events.push(event);
+        else events.push({ type: 'response', response: await openai.responses.create(request) });
+        const { response } = events.at(-1) ?? {};
+        expect(response).toMatchObject({
+          status: 'incomplete',
+          incomplete_details: { reason: 'tool_awaits_answers' },
+        });
+        expect(JSON.stringify(response?.output)).not.toContain('in_progress');
+        await expect.poll(() => lines).toContainEqual(expect.stringContaining('(book) asks people'));
+        expect(await decideBeside(handler, agent, 'answer', { answers: { how: 4 } })).toBe(200);
+        expect(JSON.stringify(asked.at(-1)?.transcript)).toContain('"booked":4');
+        expect(await openai.responses.retrieve(response?.id ?? '')).toMatchObject({
+          incomplete_details: { reason: 'tool_awaits_answers' },
+        });
+        const thanks = { model: 'asking', input: 'Thanks.', previous_response_id: response?.id ?? '' };
+        expect(await openai.responses.create(thanks)).toMatchObject({ status: 'completed' });
+      },
+    );
+
+    test('a request that comes before the answers takes the place of the call', async () => {
+      const { agent, asked } = makeAsking();
+      const openai = clientOf(agent);
+      const first = await openai.responses.create({ model: 'asking', input: 'Go.' });
+      const next = { model: 'asking', input: 'Never mind.', previous_response_id: first.id };
+      expect(await openai.responses.create(next)).toMatchObject({
+        status: 'completed',
+        output_text: 'Booked.',
+      });
+      expect(JSON.stringify(asked.at(-1)?.transcript)).toContain('superseded by a new message');
+    });
+
+    test('is no finished answer of Chat Completions and Messages either', async () => {
+      const messages = [{ role: 'user' as const, content: 'Go.' }];
+      const chat = await openaiOf(handlerFor(makeAsking().agent)).chat.completions.create({
+        model: 'asking',
+        messages,
+      });
+      expect(chat.choices).toMatchObject([{ finish_reason: 'content_filter' }]);
+      const message = await anthropicOf(handlerFor(makeAsking().agent)).messages.create({
+        model: 'asking',
+        max_tokens: 100,
+        messages,
+      });
+      expect(message).toMatchObject({
+        stop_reason: 'refusal',
+        stop_details: { explanation: expect.stringContaining('asks people') },
+      });
+    });
+  });
+
   test('the runs API takes no other handler for the gateway', () => {
     const { desk } = makeDesk([]);
     const gateway = createChatHandler(desk);

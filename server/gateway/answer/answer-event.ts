@@ -35,6 +35,13 @@ export type AnswerEnd = {
 
 /** The `incompleteReason` of an answer that people have not approved. */
 export const UNDER_REVIEW = 'answer_under_review';
+/** The `incompleteReason` of an answer for which a tool asks people something. */
+export const AWAITS_ANSWERS = 'tool_awaits_answers';
+
+/** Whether people have to do something before there is an answer. */
+export function waitsForPeople({ incompleteReason }: Pick<AnswerEnd, 'incompleteReason'>): boolean {
+  return incompleteReason === UNDER_REVIEW || incompleteReason === AWAITS_ANSWERS;
+}
 
 type Named = { kind: 'message' | 'reasoning'; id: string };
 

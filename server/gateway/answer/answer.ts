@@ -32,6 +32,7 @@ import {
 import {
   type AnswerEnd,
   type AnswerEvent,
+  AWAITS_ANSWERS,
   type CallEnd,
   isComplete,
   type PlacedCall,
@@ -259,6 +260,7 @@ export class GatewayAnswer {
       }
       case 'call.asked':
         if (event.open.kind === 'doubt') this.#settle(event.open.callId, { error: OUTCOME_UNKNOWN });
+        if (event.open.kind === 'question') this.#settle(event.open.callId, { error: ASKS_PEOPLE });
         return;
       case 'call.settled':
         return this.#settleCall(event, isMine);
@@ -405,6 +407,8 @@ export class GatewayAnswer {
     if (context.review !== null) return this.#finish(at, endingFor('review'));
     if (context.calls.some(({ status }) => status === 'doubted'))
       return this.#finish(at, endingFor('outcome'));
+    if (context.calls.some(({ status }) => status === 'asking'))
+      return this.#finish(at, endingFor('question'));
     this.#finish(at, endingFor(this.#isCut(context) ? 'toolCalls' : undefined));
   }
 
@@ -450,6 +454,8 @@ export class GatewayAnswer {
   }
 }
 
+const ASKS_PEOPLE = 'The tool asks people something, and the call waits for their answer.';
+
 function messageOf(text: string): MessageItem {
   return { type: 'message', role: 'assistant', content: [{ type: 'text', text }] };
 }
@@ -469,6 +475,7 @@ const REASONS: Readonly<Record<string, string>> = {
   length: 'max_output_tokens',
   outcome: 'tool_outcome_unknown',
   review: UNDER_REVIEW,
+  question: AWAITS_ANSWERS,
   rule: 'stopped_by_rule',
   turns: 'max_turns',
   'usage-unknown': 'usage_unknown',

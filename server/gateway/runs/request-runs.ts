@@ -412,6 +412,10 @@ export class RequestRuns {
           log(
             `Run ${run.id}: call ${callId} (${name}) is in doubt. Resolve it with: agentchart resolve ${run.id} ${callId}`,
           );
+        for (const { callId, name } of settled.status === 'waiting' ? settled.questions : [])
+          log(
+            `Run ${run.id}: call ${callId} (${name}) asks people. Answer it with: agentchart answer ${run.id} ${callId} --answers JSON`,
+          );
         if (settled.status === 'failed')
           log(`Run ${run.id}${asked} failed (${settled.error.code}): ${settled.error.message}`);
       })
