@@ -258,7 +258,7 @@ function listAsking(
   const { callId, status, asks = 0, kept, sideEffect } = call;
   const how = environment.asks?.(call) ?? null;
   if (how === null) return when(environment.invalidEvents && status === 'settled', asking(callId));
-  const isPreparing = how.in === 'prepare' && status === 'queued';
+  const isPreparing = how.in === 'prepare' && (status === 'queued' || status === 'reconciling');
   const mayAsk = how.in === 'run' && status === 'running' && (sideEffect !== 'once' || kept !== undefined);
   const expiresAt = now + 1 + QUESTION_MS;
   const isOnly = calls.every(

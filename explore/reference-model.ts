@@ -635,7 +635,7 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
     },
   },
   'question.asked': {
-    isEnabled: reportAbout('queued', 'running'),
+    isEnabled: reportAbout('queued', 'running', 'reconciling'),
     follow(model, { at, callId, digest, questions }) {
       endActivity(model, at);
       change(model, callId, { stage: 'asking', asked: { digest, questions } });

@@ -125,7 +125,7 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
     },
   },
   'question.asked': {
-    takes: hasStatus('queued', 'running'),
+    takes: hasStatus('queued', 'running', 'reconciling'),
     fold: (context, event) => askQuestions(endActivity(context, event.at), event),
   },
   'tool.started': {

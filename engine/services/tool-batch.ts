@@ -95,8 +95,8 @@ export function becameOnce({ sideEffect, background }: Call, tool: Tool | undefi
  * B8 The run of a sub-agent survives this process: it is cancelled only with its parent, and given up with its parent.
  * B9 The rules judge a call right before its first attempt, after all that has happened since its turn made it.
  * B10 A background call is settled once its child run exists: that run does the work, also after this process.
- * B11 A tool prepares before `tool.started`, so nothing has happened while it asks. Only a call that may run again, or that
- *    has kept how far it came, asks after its start.
+ * B11 A tool prepares before `tool.started`, so nothing has happened while it asks; for background work, in the run that does
+ *    it. Only a call that may run again, or that has kept how far it came, asks after its start.
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
@@ -233,7 +233,7 @@ class CallRun {
   async execute(mayBegin: () => Promise<boolean>): Promise<void> {
     if (this.isPlayed) return await this.play();
     const tool = this.#tool;
-    const { name, input, attempt, doubt, kept, toolDigest } = this.#call;
+    const { name, input, attempt, doubt, kept, toolDigest, background } = this.#call;
     const wasInterrupted = attempt > 0 && doubt === undefined && kept === undefined;
     if (wasInterrupted && becameOnce(this.#call, tool)) {
       this.#reportStart();
@@ -247,8 +247,8 @@ class CallRun {
     if (!validation.valid)
       return await this.#settleInvalid(`The arguments are not valid: ${validation.message}`);
     this.#unchecked = validation.unchecked;
-    if (tool.prepare !== undefined && !((await this.#prepare(tool, validation.value)) && (await mayBegin())))
-      return;
+    const prepares = tool.prepare !== undefined && background !== true;
+    if (prepares && !((await this.#prepare(tool, validation.value)) && (await mayBegin()))) return;
     if (this.#scope.yielding.aborted) return;
     for (let failures = 0; ; failures += 1) {
       const outcome = await this.#attemptOnce(tool, validation.value);
@@ -568,9 +568,8 @@ class CallRun {
   }
 
   async #askPeople(questions: Questions, question: AskedQuestion): Promise<QuestionAnswer> {
-    const { callId, background } = this.#call;
-    const hasBegun = this.#is('running') && background !== true;
-    if (hasBegun && this.#isOnce && findCall(this.#scope.context(), callId)?.kept === undefined)
+    const { callId } = this.#call;
+    if (this.#is('running') && this.#isOnce && findCall(this.#scope.context(), callId)?.kept === undefined)
       throw new Error(
         `"${this.#call.name}" has begun and must not run twice, so it cannot ask now. Ask in its \`prepare\`.`,
       );

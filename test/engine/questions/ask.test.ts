@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
@@ -409,6 +410,57 @@ describe('a tool asks', () => {
     const other = await makeAgent([once]).start('go');
     expect((await other.settled()).status).toBe('finished');
     expect(resultsIn(other.context.transcript).call_0_0).toContain('Ask in its `prepare`.');
+  });
+
+  test('in the background: the run that does the work asks, and nobody is asked twice', async () => {
+    const store = memory();
+    const book = tool({
+      name: 'book',
+      description: 'Books a table.',
+      input: z.looseObject({}),
+      background: true,
+      prepare: ({ ask }) => ask({ key: 'how', message: 'How many?', schema: z.int() }),
+      run: (_, { prepared }) => prepared,
+    }) as Tool;
+    const turns = [calls('book'), { text: 'begun' }, { text: 'done' }];
+    const run = await makeAgent([book], { store, turns }).start('go');
+    const [open] = (await waiting(run)).questions;
+    expect(open?.runId).not.toBe(run.id);
+    expect(await run.answer(open ?? '', { answers: { how: 4 } })).toEqual({ accepted: true });
+    expect(await run.settled()).toMatchObject({ status: 'finished', text: 'done' });
+    expect(await wordsOf(store, run.id)).not.toContain('question.asked call_0_0');
+  });
+
+  test('also once it is known that an attempt before a crash did not happen', async () => {
+    const store = memory();
+    const started = Promise.withResolvers<void>();
+    const make = (price: number, run: (input: unknown, context: { signal: AbortSignal }) => unknown) =>
+      makeAgent(
+        [
+          tool({
+            name: 'book',
+            description: 'Books a table.',
+            input: z.looseObject({}),
+            prepare: ({ ask }) => ask({ key: 'ok', message: `For ${price}?`, schema: z.boolean() }),
+            run,
+            reconcile: () => ({ happened: false, final: true }),
+          }) as Tool,
+        ],
+        { store },
+      );
+    const first = await make(1, async (_, { signal }) => {
+      started.resolve();
+      await once(signal, 'abort');
+      signal.throwIfAborted();
+    }).start('go');
+    await waiting(first);
+    await first.answer('call_0_0', { answers: { ok: true } });
+    await started.promise;
+    await first.yield({ graceMs: 0 });
+    const again = await make(2, () => 'booked').open(first.id);
+    expect((await waiting(again)).questions).toMatchObject([{ reason: 'For 2?' }]);
+    await again.answer('call_0_0', { answers: { ok: true } });
+    expect(await again.settled()).toMatchObject({ results: [{ output: 'booked' }] });
   });
 
   test('two different questions with one key, and a hundred rounds of questions, fail the call', async () => {
