@@ -178,17 +178,19 @@ describe('a server that asks', () => {
   });
 
   it('for ever is stopped after a hundred rounds', async () => {
-    const { server } = await begin();
-    const run = await makeAgent(server.url, memory(), [calls('nag')]).start('go');
-    for (let round = 1; round <= 100; round += 1) {
-      const [{ key } = { key: '' }] = await waiting(run);
-      expect(key).toBe(`${round}.ok`);
-      await run.answer('call_0_0', { answers: { [key]: { ok: true } } });
-    }
-    expect((await run.settled()).status).toBe('finished');
-    expect(resultsIn(run.context.transcript).call_0_0).toBe(
-      '"nag": the MCP server "desk" asks for more input after 100 rounds of it. The call ends without a result.',
+    const { world, server } = await begin();
+    const given = { type: 'given' as const, value: { ok: true } };
+    const { context, asked } = createKeepingContext({ '98.ok': given, '99.ok': given, '100.ok': given });
+    const question = { key: '98.ok', message: 'm', schema: { type: 'object' } };
+    const kept = { type: 'asked', round: 98, questions: [{ name: 'ok', question }], requestState: '98' };
+    const error = await rejectionOf(
+      runTool(await desk(server.url).connect(), 'nag', {}, { ...context, kept }),
     );
+    expect(String(error)).toBe(
+      'Error: "nag": the MCP server "desk" asks for more input after 100 rounds of it. The call ends without a result.',
+    );
+    expect(asked.map(({ key }) => key)).toEqual(['98.ok', '99.ok', '100.ok']);
+    expect(world.ledger).toEqual(['nag 98', 'nag 99', 'nag 100']);
   });
 
   it('for nothing but another request gets it after a pause', async () => {

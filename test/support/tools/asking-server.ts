@@ -134,6 +134,7 @@ export function addAsking(server: McpServer, world: AskingWorld, halt: () => unk
   });
   server.registerTool('nag', {}, ({ mcpReq }) => {
     const asked = Number(mcpReq.requestState() ?? 0) + 1;
+    world.note(`nag ${asked - 1}`);
     return inputRequired({
       inputRequests: { ok: form('Ok?', { ok: { type: 'boolean' } }) },
       requestState: String(asked),
