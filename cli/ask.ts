@@ -3,7 +3,7 @@ import { systemHost } from '../engine/host/host.ts';
 import type { Open, Settled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
 import { messageOf } from '../protocol/error.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import type { JsonObject, JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
 import { isOpenItem, type OpenItem } from '../protocol/run-view.ts';
 import type { Sender } from './options.ts';
@@ -93,9 +93,10 @@ async function ask(terminal: Questions, open: Open): Promise<Answer> {
       }
       const answers: Record<string, JsonValue> = {};
       for (const { key, schema } of open.questions) {
-        const isText = schema.type === 'string';
-        answers[key] = isText ? await terminal.ask(`${key}: `) : await terminal.askJson(`${key} (JSON): `);
+        const value = await terminal.askValue(key, schema);
+        if (value !== undefined) answers[key] = value;
       }
+      if (Object.keys(answers).length === 0) throw new Quit();
       return { type: 'answers', answers };
     }
     case 'result':
@@ -111,6 +112,12 @@ async function ask(terminal: Questions, open: Open): Promise<Answer> {
     }
   }
 }
+
+const FORMS: Readonly<Record<string, string>> = {
+  boolean: 'yes or no',
+  number: 'a number',
+  integer: 'a number',
+};
 
 class Quit extends Error {}
 
@@ -160,6 +167,24 @@ class Questions {
     for (;;) {
       const answer = await this.ask(question);
       if (answer === 'q') throw new Quit();
+      try {
+        return JSON.parse(answer);
+      } catch (error) {
+        this.#output.problem(`Not valid JSON: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  /** A value for a question of a tool; `undefined` for an empty line, which leaves it open. */
+  async askValue(key: string, { type, enum: choices }: JsonObject): Promise<JsonValue | undefined> {
+    const texts = Array.isArray(choices) ? choices.filter(one => typeof one === 'string') : [];
+    const isText = type === 'string' || (texts.length > 0 && texts.length === (choices as unknown[]).length);
+    const form = texts.length > 0 ? texts.join(', ') : FORMS[String(type)];
+    for (;;) {
+      const answer = await this.ask(`${key}${isText && texts.length === 0 ? '' : ` (${form ?? 'JSON'})`}: `);
+      if (answer === '') return undefined;
+      if (isText) return answer;
+      if (type === 'boolean' && /^(y|yes|n|no)$/i.test(answer)) return /^y/i.test(answer);
       try {
         return JSON.parse(answer);
       } catch (error) {

@@ -399,6 +399,8 @@ function nameOutcome(event: RunEvent): string {
       return event.decision.type;
     case 'doubt.resolved':
       return event.resolution.type;
+    case 'question.answered':
+      return Object.values(event.answers).some(({ type }) => type === 'given') ? 'answered' : 'declined';
     case 'result.received':
       return event.isError ? 'failed' : 'answered';
     case 'message.received':

@@ -12,6 +12,7 @@ const PROGRAMS = [
   'tools/mcp.ts',
   'test/support/cli/fixtures/command-host.ts',
   'test/support/cli/fixtures/desk.ts',
+  'test/support/cli/fixtures/booking.ts',
   'test/support/cli/fixtures/offer.ts',
   'test/support/cli/fixtures/payout.ts',
   'test/support/cli/fixtures/family.ts',

@@ -5,6 +5,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
 import { memory } from '../../../stores/memory.ts';
+import { tool } from '../../../tools/tool.ts';
 import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
 import { byId, recordSpans, tracedAfterwards, treeOf } from '../../support/fronts/otel/record-spans.ts';
 
@@ -94,6 +95,38 @@ describe('the spans of a run', () => {
       'agentchart.wait.outcome': 'approve',
       'gen_ai.tool.name': 'pay',
     });
+  });
+
+  test('have a wait for each time a tool asks people, with what became of it', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const book = tool({
+      name: 'book',
+      description: 'Books.',
+      input: z.object({}),
+      prepare: async ({ ask }) => [
+        await ask({ key: 'a', message: 'A?', schema: z.string() }),
+        await ask({ key: 'b', message: 'B?', schema: z.string() }).catch(() => 'none'),
+      ],
+      run: (_, { prepared }) => prepared,
+    });
+    const model = scripted([calls('book'), { text: 'Done.' }]);
+    const agent = instrument(createAgent({ name: 'tables', store: memory(), model, tools: [book] }), {
+      tracerProvider,
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    await run.answer('call_0_0', { answers: { a: 'one' } });
+    await run.settled();
+    await run.reject('call_0_0', { reason: 'no' });
+    expect((await run.settled()).status).toBe('finished');
+    const waits = spans().filter(({ name }) => name === 'agentchart.wait');
+    expect(waits.map(({ attributes }) => attributes)).toMatchObject(
+      ['answered', 'declined'].map(outcome => ({
+        'agentchart.wait.for': 'answer',
+        'agentchart.wait.outcome': outcome,
+        'gen_ai.tool.name': 'book',
+      })),
+    );
   });
 
   test('have no content unless it is asked for', async () => {
