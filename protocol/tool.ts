@@ -256,6 +256,8 @@ export interface ToolSignIn {
    * `expiresAt`: when the `state` ends, in ms since the epoch.
    */
   begin(request: SignInRequest): Promise<{ url: string; state: string; expiresAt: number }>;
+  /** Whether a sign-in with this `state` has begun and not ended. */
+  isPending(state: string): Promise<boolean>;
   /** Takes the parameters of the answer, and keeps the tokens. A `state` can be used once. */
   complete(answer: SignInAnswer): Promise<SignedIn>;
   /** Forgets the tokens here; the authorization server is not told. Returns whether there were any. */

@@ -71,7 +71,8 @@ export function runsHandlers(
       return c.body(null, 204);
     }),
     'POST /runs/:id/sign-in/begin': ofRun(async (c, record, { body: { server } }) => {
-      const origin = new URL(c.req.url).origin;
+      // A proxy in front may have ended TLS: what the page says has been compared with the Host header.
+      const origin = c.req.header('origin') ?? new URL(c.req.url).origin;
       const begun = { agentName: record.agent, server, origin };
       return c.json(await parts.signIns.begin(begun, personOf(c.get('caller'))));
     }),

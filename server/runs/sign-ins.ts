@@ -1,5 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
 import { runsAwaitingSignIn, signInsOf } from '../../agent/sign-ins.ts';
+import { agentNamed } from '../../agent/sub-agents.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Person } from '../../protocol/run-command.ts';
@@ -14,7 +15,7 @@ const SIGN_IN_CALLBACK = '/sign-in/callback';
 
 const MOST_BEGUN = 100;
 
-type Begun = { agent: Agent; signIn: ToolSignIn; by: Person | undefined };
+type Begun = { signIn: ToolSignIn; by: Person | undefined };
 
 /**
  * Signing people in at tool servers, for the runs that wait for it.
@@ -40,12 +41,15 @@ export class SignIns {
     by: Person | undefined,
   ): Promise<{ url: string; expiresAt: number }> {
     const agent = this.#agents.serving(agentName);
-    const signIn = agent && signInsOf(agent).find(one => one.server === server);
-    if (agent === undefined || signIn === undefined)
+    const own = agent && agentNamed(agent, agentName);
+    const signIn = [own, agent]
+      .flatMap(one => (one ? signInsOf(one) : []))
+      .find(one => one.server === server);
+    if (signIn === undefined)
       throw new ApiError('input-invalid', 'server: expected a tool server of this run where people sign in.');
     const redirectUrl = signIn.redirectUrl ?? `${origin}${SIGN_IN_CALLBACK}`;
     const { url, state, expiresAt } = await signIn.begin({ redirectUrl });
-    remember(this.#begun, state, { agent, signIn, by }, MOST_BEGUN);
+    remember(this.#begun, state, { signIn, by }, MOST_BEGUN);
     return { url, expiresAt };
   }
 
@@ -53,33 +57,33 @@ export class SignIns {
   async complete(answer: SignInAnswer): Promise<string> {
     const begun = this.#begun.get(answer.state);
     this.#begun.delete(answer.state);
-    const tried = begun === undefined ? this.#all() : [begun];
-    let problem: unknown = new ApiError('input-invalid', 'There is no such sign-in. Begin it again.');
-    for (const { agent, signIn, by } of tried) {
-      try {
-        const { server } = await signIn.complete(answer);
-        await this.#tellRuns(agent, server, by);
-        return server;
-      } catch (error) {
-        problem = error;
-      }
+    for (const { signIn, by } of begun === undefined ? this.#all() : [begun]) {
+      if (!(await signIn.isPending(answer.state))) continue;
+      const { server } = await signIn.complete(answer);
+      for (const agent of this.#agents.all()) await this.#tellRuns(agent, server, by);
+      return server;
     }
-    throw problem;
+    throw new ApiError(
+      'input-invalid',
+      'This sign-in is unknown, has been used, or is older than 10 minutes. Begin another one.',
+    );
   }
 
   #all(): Begun[] {
-    return this.#agents
-      .all()
-      .flatMap(agent => signInsOf(agent).map(signIn => ({ agent, signIn, by: undefined })));
+    return this.#agents.all().flatMap(agent => signInsOf(agent).map(signIn => ({ signIn, by: undefined })));
   }
 
+  /** A run whose server only has the same name asks again. */
   async #tellRuns(agent: Agent, server: string, by: Person | undefined): Promise<void> {
     for await (const { runId, topId } of runsAwaitingSignIn(agent, server)) {
       try {
         const hold = await this.#held.hold(topId);
-        await hold.run.signedIn(server, { runId, ...omitUndefined({ as: by }) });
-        this.#held.drive(topId);
-        hold.release();
+        try {
+          await hold.run.signedIn(server, { runId, ...omitUndefined({ as: by }) });
+          this.#held.drive(topId);
+        } finally {
+          hold.release();
+        }
       } catch (error) {
         this.#log(`Run ${runId} does not know that someone has signed in: ${messageOf(error)}`);
       }

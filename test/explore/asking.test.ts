@@ -48,6 +48,7 @@ test('a tool server that needs a sign-in breaks no invariant, whenever a person 
   const signIn = {
     server: 'crm',
     begin: async () => ({ url: '', state: '', expiresAt: 0 }),
+    isPending: async () => false,
     complete: async () => ({ server: 'crm', url: '', issuer: '', scopes: [] }),
     signOut: async () => false,
   };

@@ -303,7 +303,7 @@ export function createSignIn(
   async function complete({ state, code, iss, error }: SignInAnswer): Promise<SignedIn> {
     const entry = await update(account => {
       const open = account.pending.filter(isOpen);
-      const found = open.find(pending => isSame(pending.state, state));
+      const found = findPending(open, state);
       return { to: { ...account, pending: open.filter(pending => pending !== found) }, result: found };
     });
     if (entry === undefined)
@@ -417,6 +417,7 @@ export function createSignIn(
       server: name,
       ...omitUndefined({ redirectUrl: oauth.redirectUrl }),
       begin,
+      isPending: async state => findPending((await read()).pending, state) !== undefined,
       complete,
       signOut: () => update(({ grant }) => ({ to: { pending: [] }, result: grant !== undefined })),
     },
@@ -452,6 +453,10 @@ function assertBearer(tokens: OAuthTokens): OAuthTokens {
 
 function isOpen({ expiresAt }: Pending): boolean {
   return expiresAt > Date.now();
+}
+
+function findPending(pending: readonly Pending[], state: string): Pending | undefined {
+  return pending.find(one => isOpen(one) && isSame(one.state, state));
 }
 
 function isSame(one: string, other: string): boolean {

@@ -1,4 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type CredentialStore, mcp } from '../../../tools/mcp.ts';
 import { errorOf, makeApp, type TestApp } from '../../support/server/runs-app.ts';
@@ -110,4 +112,82 @@ test('to begin a sign-in, and to say that there was one, is for operators', asyn
   expect((await app.send('POST', `/runs/${runId}/sign-in/begin`, { server: 'crm' }, as('olga'))).status).toBe(
     200,
   );
+});
+
+test('behind a proxy that ends TLS, the browser returns to the address that it knows', async () => {
+  const { start } = await open();
+  const app = start();
+  const { runId } = await app.begin();
+  const begun = await app.send(
+    'POST',
+    `/runs/${runId}/sign-in/begin`,
+    { server: 'crm' },
+    { origin: 'https://127.0.0.1:4100' },
+  );
+  const { url } = (await begun.json()) as { url: string };
+  expect(new URL(url).searchParams.get('redirect_uri')).toBe('https://127.0.0.1:4100/sign-in/callback');
+});
+
+test('a sub-agent signs in at its own server, although its caller has another one of that name', async () => {
+  const authorization = await startAuthorization();
+  const [above, below] = [await startProtected(authorization), await startProtected(authorization)];
+  const at = ({ url }: { url: string }) => mcp({ name: 'crm', url, credentials: inMemory() });
+  const helper = createAgent({ name: 'helper', model: scripted(TURNS), tools: [at(below)] });
+  const app = makeApp({
+    turns: TURNS,
+    agent: { tools: [at(above), helper.asTool({ name: 'help', description: 'Helps.' })] },
+  });
+  const runId = 'run_of_helper';
+  await createAgent({ ...helper.options, store: app.store }).start('go', { runId });
+  await app.rest(runId);
+  const { url } = await beginSignIn(app, runId);
+  expect(new URL(url).searchParams.get('resource')).toBe(below.url);
+});
+
+test('a made-up state changes no credentials, and a failure after a restart says what failed', async () => {
+  const authorization = await startAuthorization();
+  const servers = [await startProtected(authorization), await startProtected(authorization)];
+  let changes = 0;
+  const entries = inMemory();
+  const credentials: CredentialStore = {
+    get: entries.get,
+    exclusively: async work => {
+      changes += 1;
+      return await work(entries);
+    },
+    set: entries.set,
+  };
+  const start = () => {
+    const tools = servers.map(({ url }, at) => mcp({ name: `crm${at}`, url, credentials }));
+    return makeApp({ turns: TURNS, agent: { tools } });
+  };
+  const first = start();
+  const { runId } = await first.begin();
+  const { url } = await beginSignIn(first, runId, 'crm0');
+  const before = changes;
+  expect((await first.send('GET', '/sign-in/callback?state=made-up&code=x')).status).toBe(400);
+  expect(changes).toBe(before);
+  const { state, iss = '' } = await visit(url);
+  const query = new URLSearchParams({ state, iss, error: 'access_denied' });
+  const refused = await errorOf(await start().send('GET', `/sign-in/callback?${query}`));
+  expect(refused.message).toContain('access_denied');
+});
+
+test('runs of every agent with that server continue once someone has signed in', async () => {
+  const authorization = await startAuthorization();
+  const { url } = await startProtected(authorization);
+  const [store, credentials] = [memory(), inMemory()];
+  const make = (name: string) =>
+    createAgent({
+      name,
+      store,
+      model: scripted(TURNS),
+      tools: [mcp({ name: 'crm', url, credentials, tools: { echo: { sideEffect: 'none' } } })],
+    });
+  const app = makeApp({ store, agents: new Map(['desk', 'shop'].map(name => [name, make(name)])) });
+  const [one, two] = await Promise.all(['desk', 'shop'].map(agent => app.begin({ input: 'go', agent })));
+  const path = await pathOfReturn((await beginSignIn(app, one?.runId ?? '')).url);
+  expect((await app.send('GET', path)).status).toBe(200);
+  for (const run of [one, two])
+    expect((await app.rest(run?.runId ?? '')).settled).toMatchObject({ status: 'finished' });
 });
