@@ -28,7 +28,7 @@ import { Chat, type ChatBody, type ChatStart, isChatId, readChatBody, toItem } f
 
 /**
  * Options of `createChatHandler`. A caller is a `requester` unless `authorize` says otherwise: it writes in its own chats,
- * gives the results of the page's tools, and decides nothing. Only an `operator` may also edit and stop chats. A `viewer`
+ * gives the results of the page's tools, answers what tools ask, and decides nothing. Only an `operator` may also edit and stop chats. A `viewer`
  * may only read; an `approver` may only read and answer; a `client` may use `/v1` alone, no chat.
  */
 export type ChatHandlerOptions = UIResponseOptions &
