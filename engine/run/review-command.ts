@@ -23,6 +23,11 @@ export async function makeReviewDecision(
       `Review ${reviewId} is about an answer${why}. Approve it, with { answer } in its place if need be, or reject it.`,
     );
   if (command.type === 'answer' || command.type === 'resolve') return unfit('');
+  if (command.type === 'reject' && command.to === 'question')
+    return refuse(
+      'not-allowed',
+      `Review ${reviewId} asks nothing, and you may not decide it. It waits for someone who may.`,
+    );
   const { digest = review?.digest ?? '', sticky } = command;
   if (sticky === true) return unfit(', so a decision cannot apply to others');
   const decided = { type: 'review.decided', reviewId, digest, ...deciderOf(command) } as const;

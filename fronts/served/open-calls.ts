@@ -35,8 +35,11 @@ export function describeCall(open: OpenItem): string {
 export function describeOpenCalls(runId: string, settled: WaitingRun): string {
   const calls = [...openCallsFor(runId, settled).values()];
   const lines = calls.map(call => `- ${describeCall(call)}\n${COMMANDS[call.kind](runId, call)}`);
+  const signIns = settled.open.flatMap(one =>
+    one.kind === 'sign-in' ? `- ${one.reason} Use: agentchart mcp login ${one.server} --agent MODULE` : [],
+  );
   const paused = settled.paused ? [`It is paused. To continue: agentchart unpause ${runId}`] : [];
-  return [`Run ${runId} is not finished. It waits for:`, ...lines, ...paused].join('\n');
+  return [`Run ${runId} is not finished. It waits for:`, ...lines, ...signIns, ...paused].join('\n');
 }
 
 const COMMANDS: Readonly<Record<OpenItem['kind'], (runId: string, open: OpenItem) => string>> = {

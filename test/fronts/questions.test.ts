@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, type Run, webhook } from '../../agent/index.ts';
 import { remoteRun } from '../../fronts/react/index.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { InboxItem, OpenQuestion, RunView } from '../../protocol/run-view.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { createStoryHandler } from '../../server/index.ts';
@@ -252,6 +253,20 @@ describe('MCP', () => {
     expect((await (await onlyRun(cancelled)).settled()).status).toBe('waiting');
   });
 
+  test('a run that waits for a sign-in says at which server, and how', async () => {
+    const crm = {
+      name: 'crm',
+      connect: async () => {
+        throw new EngineError('sign-in-needed', 'Sign in.', { server: 'crm' });
+      },
+      close: async () => {},
+    };
+    const client = used(await currentClient(used(mcpServer([makeDesk(askHow, { tools: [crm] })]))));
+    expect(textOf(await callDesk(client))).toContain(
+      'A person must sign in at "crm". Use: agentchart mcp login crm --agent MODULE',
+    );
+  });
+
   test('a client of the current revision answers with another request, about what it was asked alone', async () => {
     let people = 2;
     const agent = makeDesk(({ ask }) => ask({ key: 'ok', message: `For ${people}?`, schema: z.boolean() }));
@@ -397,6 +412,26 @@ describe('the runs API', () => {
       by: 'ann',
       answers: { people: { type: 'declined', reason: 'no table' } },
     });
+  });
+
+  test('takes no review for a question: a requester sends no answer back', async () => {
+    const answer = () => ({ type: 'ask', reason: 'it names a price' }) as const;
+    const tokens = {
+      olga: { role: 'operator', token: 'token-of-olga-0123456789' },
+      rita: { role: 'requester', token: 'token-of-rita-0123456789' },
+    } as const;
+    const app = makeApp({ turns: [{ text: 'It costs 9.' }], agent: { guardrails: { answer } }, tokens });
+    const as = (name: keyof typeof tokens) => ({ authorization: `Bearer ${tokens[name].token}` });
+    const started = await app.send('POST', '/runs', { input: 'go', agent: 'desk' }, as('rita'));
+    const { runId } = (await started.json()) as RunView;
+    const read = async () =>
+      (await (await app.send('GET', `/runs/${runId}`, undefined, as('rita'))).json()) as RunView;
+    await expect.poll(read).toMatchObject({ open: [{ kind: 'review' }] });
+    const [review] = (await read()).open;
+    const callId = review?.kind === 'review' ? review.callId : '';
+    const body = { callId, reason: 'cheaper', to: 'question' };
+    expect((await app.send('POST', `/runs/${runId}/reject`, body, as('rita'))).status).toBe(403);
+    expect((await read()).open).toEqual([review]);
   });
 
   test('describes questions and answers in its OpenAPI document, and counts them in its metrics', async () => {
