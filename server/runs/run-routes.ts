@@ -13,6 +13,7 @@ import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
 import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 import { forbidden, withLabelsOf } from '../access/authorize.ts';
+import { ApiError } from '../error-envelope.ts';
 import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
 import type { STORY_ROUTES } from '../story/story-table.ts';
@@ -71,10 +72,16 @@ export function runsHandlers(
       return c.body(null, 204);
     }),
     'POST /runs/:id/sign-in/begin': ofRun(async (c, record, { body: { server } }) => {
+      const caller = c.get('caller');
+      if (Object.keys(caller.labels).length > 0)
+        throw new ApiError(
+          'forbidden',
+          'A sign-in gives runs of all labels access; this token is for runs with its labels.',
+        );
       // A proxy in front may have ended TLS: what the page says has been compared with the Host header.
       const origin = c.req.header('origin') ?? new URL(c.req.url).origin;
       const begun = { agentName: record.agent, server, origin };
-      return c.json(await parts.signIns.begin(begun, personOf(c.get('caller'))));
+      return c.json(await parts.signIns.begin(begun, personOf(caller)));
     }),
     'GET /runs/:id/events': (c, { params }) => streamEvents(c, params.id, parts),
     'GET /runs/:id/entries': ofRun((c, record, { query }) => readEntries(c, store, record, query)),

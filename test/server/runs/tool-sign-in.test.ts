@@ -25,6 +25,7 @@ const TURNS = [{ toolCalls: [{ name: 'echo', arguments: { text: 'hi' } }] }, { t
 const TOKENS = {
   olga: { role: 'operator', token: 'token-of-olga-0123456789' },
   rita: { role: 'requester', token: 'token-of-rita-0123456789' },
+  tina: { role: 'operator', token: 'token-of-tina-0123456789', labels: { tenant: 'a' } },
 } as const;
 const as = (name: keyof typeof TOKENS) => ({ authorization: `Bearer ${TOKENS[name].token}` });
 
@@ -190,4 +191,14 @@ test('runs of every agent with that server continue once someone has signed in',
   expect((await app.send('GET', path)).status).toBe(200);
   for (const run of [one, two])
     expect((await app.rest(run?.runId ?? '')).settled).toMatchObject({ status: 'finished' });
+});
+
+test('an operator of the runs with some labels begins no sign-in: its tokens are for all runs', async () => {
+  const { server } = await open();
+  const crm = mcp({ name: 'crm', url: server.url, credentials: inMemory() });
+  const app = makeApp({ turns: TURNS, agent: { tools: [crm] }, tokens: TOKENS });
+  const started = await app.send('POST', '/runs', { input: 'go', agent: 'desk' }, as('tina'));
+  const { runId } = (await started.json()) as { runId: string };
+  const refused = await app.send('POST', `/runs/${runId}/sign-in/begin`, { server: 'crm' }, as('tina'));
+  expect(await errorOf(refused)).toMatchObject({ status: 403, code: 'forbidden' });
 });
