@@ -57,6 +57,7 @@ type ToolBatchParts = {
 
 const INTERRUPTED = 'The process that ran it stopped before its outcome was recorded';
 const ONCE_NOW = `${INTERRUPTED}, and its tool must not run twice now.`;
+const OF_ORIGINAL = 'The run that this one was copied from has begun it, and may continue it.';
 const READ_AGAIN = 'Read it as it is now, and call the tool again if that is still right.';
 const IN_ANOTHER_STORE =
   'It was started when this run was in another store, and this store has no record of its child run.';
@@ -90,6 +91,7 @@ export function becameOnce({ sideEffect, background }: Call, tool: Tool | undefi
  * B5 The outcome of an abandoned attempt is kept as evidence.
  * B6 In a fork that plays results, a call is executed only after a person decided to retry it. A call found `running`
  *    there, and never in doubt, was not executed.
+ *    A call that the original had begun and asked about is in doubt once it is answered in the fork.
  * B7 Events of other processes may arrive before a batch is durable and change its calls: a call runs only while the
  *    chart has it as running, and the batch continues until none of its calls is left.
  * B8 The run of a sub-agent survives this process: it is cancelled only with its parent, and given up with its parent.
@@ -238,6 +240,10 @@ class CallRun {
     if (wasInterrupted && becameOnce(this.#call, tool)) {
       this.#reportStart();
       return this.#doubt(ONCE_NOW);
+    }
+    if (attempt > 0 && doubt === undefined && !this.#key.startsWith(`${this.#scope.context().runId}:`)) {
+      this.#reportStart();
+      return this.#doubt(OF_ORIGINAL);
     }
     if (tool?.run === undefined)
       return await this.#settleInvalid(`The agent no longer has a tool "${name}".`);

@@ -105,6 +105,23 @@ describe('a task of a server', () => {
     expect(await wordsOf(store, run.id)).toContain('tool.kept call_0_0');
   });
 
+  it('is not answered by a fork of its run: there the call is in doubt, and a retry begins another', async () => {
+    const { world, server } = await begin();
+    const run = await makeAgent(server.url, memory(), 'two people').start('go');
+    await run.settled();
+    const before = world.ledger.length;
+    const fork = await run.fork({ at: run.durable.seq });
+    await fork.settled();
+    expect(await fork.answer('call_0_0', { answers: { 'task.who': { name: 'eve' } } })).toEqual({
+      accepted: true,
+    });
+    expect(await fork.settled()).toMatchObject({ doubts: [{ callId: 'call_0_0' }] });
+    expect(world.ledger).toHaveLength(before);
+    await fork.resolve('call_0_0', { retry: true, force: true });
+    await fork.settled();
+    expect(world.ledger.slice(before)[0]).toBe('began two people');
+  });
+
   it('of a sub-agent asks at the top run', async () => {
     const { world, server } = await begin();
     const store = memory();
