@@ -140,8 +140,7 @@ export function signCommand(
   const { groups, ...given } = command;
   if (given.type === 'note') return given;
   const sender = omitUndefined({ as: personOf(caller, { by: given.by, groups }) });
-  if (may(caller, 'decide')) return { ...given, ...sender };
-  if (given.type !== 'answer') return { ...given, ...sender };
+  if (given.type !== 'answer' || may(caller, 'decide')) return { ...given, ...sender };
   return { ...given, ...sender, to: 'result' };
 }
 

@@ -7,8 +7,8 @@ export type Role = (typeof ROLES)[number];
 
 /**
  * What a request does. `read`: runs; `inspect`: agents from inside, and raw requests of runs; `start`: a run; `send`: a
- * message; `result`: of a client's tool, or an answer to what a tool asks; `decide`: about a call; `command`: every other way to change runs, such as to
- * edit, fork, cancel and delete them; `generate`: responses with `/v1`.
+ * message; `result`: give the result of a client's tool, or answer what a tool asks; `decide`: about a call; `command`:
+ * every other way to change runs, such as to edit, fork, cancel and delete them; `generate`: responses with `/v1`.
  */
 const RIGHTS = ['read', 'inspect', 'start', 'send', 'result', 'decide', 'command', 'generate'] as const;
 export type Right = (typeof RIGHTS)[number];

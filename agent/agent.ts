@@ -129,9 +129,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   /**
    * Starts a run and drives it in this process. Resolves once the first event is durable. Rejects, without
-   * creating a run, with `model-missing`, `input-invalid`, `agent-invalid`, `run-exists` (for a given `runId`)
-   * `tool-source-failed`, and if the run to continue does not exist or has not ended. Where a person must sign in at a tool
-   * server first, the run waits for that.
+   * creating a run, with `model-missing`, `input-invalid`, `agent-invalid`, `run-exists` (for a given `runId`) or
+   * `tool-source-failed`, and if the run to continue does not exist or has not ended. If a person must sign in at a tool
+   * server first, the run starts and waits for that.
    *
    * With `thread`, the runs of a conversation are in one order, and at most one has not ended: if there is one, this sends
    * it the input and returns it. Rejects with `run-foreign` if that run belongs to another agent.

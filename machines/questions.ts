@@ -6,11 +6,11 @@ import { type Bar, findBar } from './duties.ts';
 /*
  * What tools ask people about their calls.
  *
- * Q1 A question is answered once: by a person whom its duties allow, or by its expiry. Nobody answers another question than
- *    the one that was asked.
+ * Q1 A question is answered once: by a person whom its duties allow, or by its expiry. An answer counts only for the
+ *    question as it was asked.
  * Q2 A call asks before it has its result, and runs again once none of its questions is open.
- * Q3 The answers stay with the call for its later attempts. What people do to the call itself (an edit, a message that
- *    supersedes it) ends its questions.
+ * Q3 The answers stay with the call for its later attempts. An edit of the call, or a message that supersedes it,
+ *    ends its questions.
  */
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;

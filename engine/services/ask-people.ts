@@ -81,7 +81,7 @@ export function digestQuestions(questions: readonly Question[]): string {
   return digestOf(questions.map(({ key, digest }) => ({ key, digest })));
 }
 
-/** Only what people read and may answer is compared: the same question has the same answer. */
+/** The digest is of the message, the schema and the URL: while they stay the same, so does the answer. */
 function readQuestion(asked: AskedQuestion, now: number): Question {
   const { key, message, schema, url, not, expiresInMs, fallback, fault } = asked;
   const by = asked.by === undefined ? undefined : readGroups(asked.by);

@@ -63,7 +63,7 @@ type FullOutcome = { output: JsonValue; wholeOutput(): Promise<JsonValue> };
 /** The longest reason of a doubt or a quarantine, in bytes of UTF-8. */
 export const LONGEST_REASON_BYTES = 10_000;
 
-/** The connected tools; `null` once it is reported that a person must sign in first. */
+/** Returns the connected tools, or reports that a person must sign in first and returns `null`. */
 export async function connectOrAsk<Tools>(
   scope: ServiceScope,
   connectTools: () => Promise<Tools>,

@@ -21,7 +21,8 @@ type Begun = { signIn: ToolSignIn; by: Person | undefined };
  * Signing people in at tool servers, for the runs that wait for it.
  *
  * The `state` in the browser's address is the secret that ties its return to a sign-in: it is random, counts once, and ends
- * after 10 minutes. After a restart of the server, the sources find their own.
+ * after 10 minutes. After a restart of the server, each source still knows the
+ * sign-ins that it began.
  */
 export class SignIns {
   readonly #agents: ServedAgents;

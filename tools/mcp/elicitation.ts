@@ -73,7 +73,7 @@ function keyOf(name: string): string {
   return plain === name && name !== '' ? name : `${plain}.${digestOf(name).slice(0, 12)}`;
 }
 
-/** What people answered; rejects until they have. Who declines does not tell the server why. */
+/** What people answered; rejects until they have. The server does not learn why a person declines. */
 export async function answersTo(
   questions: readonly ServerQuestion[],
   ask: NonNullable<ToolCallContext['askPeople']>,

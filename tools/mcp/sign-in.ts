@@ -144,7 +144,7 @@ export function createSignIn(
     });
   }
 
-  /** Also of before: a token that the server has refused may be in what it says about the next one. */
+  /** Keeps earlier secrets too: an error about the new token may quote the refused one. */
   function remember({ grant, pending }: Account): void {
     const ofClients = [grant, ...pending].map(asked => asked?.client.client_secret);
     const verifiers = pending.map(({ verifier }) => verifier);
