@@ -410,7 +410,11 @@ const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> }
       addSpent(model, event);
       if (from !== undefined) return followOutcome(model, event, from);
       if (model.config.onMessage !== 'supersede') return;
-      refuseCalls(model, ({ stage }) => stage === 'gated' || stage === 'asking');
+      refuseCalls(
+        model,
+        ({ stage, starts, call }) =>
+          stage === 'gated' || (stage === 'asking' && (starts === 0 || call.sideEffect !== 'once')),
+      );
       if (model.review !== null) note(model, '');
       model.review = null;
     },

@@ -208,15 +208,18 @@ function isExpected({ background }: Context, { from }: Of<'message.received'>): 
 }
 
 /**
- * A message waits for gated calls and a review; with `onMessage: 'supersede'` it rejects and withdraws them. The outcome
- * of background work only waits.
+ * A message waits for gated and asking calls and a review; with `onMessage: 'supersede'` it rejects and withdraws them,
+ * except those whose effect may have begun. The outcome of background work only waits.
  */
 function receiveMessage(context: Context, event: Of<'message.received'>): Context {
   const { from } = event;
   if (from !== undefined) return receiveOutcome(context, event, from);
   const received = { ...wroteIn(context, event), inbox: [...context.inbox, ...event.items] };
   if (context.config.onMessage === 'queue') return forwardMessages(received);
-  const replaced = received.calls.filter(({ status }) => status === 'gated' || status === 'asking');
+  const replaced = received.calls.filter(
+    ({ status, attempt, sideEffect }) =>
+      status === 'gated' || (status === 'asking' && (attempt === 0 || sideEffect !== 'once')),
+  );
   const refused = replaced.reduce((state, { callId, attempt }) => {
     const output = `Not ${attempt > 0 ? 'finished' : 'run'}: superseded by a new message.`;
     return settleCall(state, callId, { output, isError: true });

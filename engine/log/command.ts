@@ -54,7 +54,8 @@ export async function makeDecision(
     connectTools,
     judge,
     people,
-  }: { connectTools: ConnectTools; judge: JudgeEdit; people: Context['people'] },
+    now,
+  }: { connectTools: ConnectTools; judge: JudgeEdit; people: Context['people']; now: number },
 ): Promise<Command | Refusal> {
   const { callId } = command;
   const decider = deciderOf(command);
@@ -63,7 +64,7 @@ export async function makeDecision(
     return 'accepted' in resolution ? resolution : { type: 'doubt.resolved', callId, resolution, ...decider };
   }
   if ('answers' in command || (command.type === 'reject' && call?.status === 'asking'))
-    return await makeAnswers(command, call, people);
+    return await makeAnswers(command, call, people, now);
   const digest = command.digest ?? call?.digest ?? '';
   const decided = { type: 'approval.decided', callId, digest, ...decider } as const;
   switch (command.type) {
@@ -109,11 +110,12 @@ export async function makeDecision(
 /** The largest answers of one command, in bytes of their JSON. */
 const LARGEST_ANSWERS_BYTES = 1_000_000;
 
-/** Answers to what the tool of a call asks. To reject declines each question that this person may answer. */
+/** Answers to what the tool of a call asks. To reject declines each open question that this person may answer. */
 async function makeAnswers(
   command: Extract<CallCommand, { type: 'reject' } | { answers: object }>,
   call: Call | undefined,
   people: Context['people'],
+  now: number,
 ): Promise<Command | Refusal> {
   const { callId } = command;
   const { digest = '', questions = [] } = call?.asked ?? {};
@@ -127,7 +129,11 @@ async function makeAnswers(
     const { reason, sticky } = command;
     if (sticky === true)
       return refuse('input-invalid', `Call ${callId} asks a question: to decline it applies to no others.`);
-    const own = questions.filter(question => findBar(question, people, answered) === null);
+    const own = questions.filter(
+      question =>
+        findBar(question, people, answered) === null &&
+        now < (question.expiresAt ?? Number.POSITIVE_INFINITY),
+    );
     const declined = { type: 'declined', ...omitUndefined({ reason }) } as const;
     const keys = (own.length === 0 ? questions : own).map(({ key }) => key);
     return { ...answered, answers: Object.fromEntries(keys.map(key => [key, declined])) };

@@ -63,7 +63,8 @@ async function decide(
   if (refusal !== null) return refusal;
   const connectTools = async () => toolsIn(await surroundings.connectTools(), context);
   const judge: JudgeEdit = (edited, input) => requalify({ ...edited, input }, { ...surroundings, context });
-  return await makeDecision(command, call, { connectTools, judge, people: context.people });
+  const now = surroundings.host.now();
+  return await makeDecision(command, call, { connectTools, judge, people: context.people, now });
 }
 
 /** Prepares the commands of one submission, or says why the first invalid one is refused. */

@@ -213,6 +213,22 @@ describe('a tool asks', () => {
     });
   });
 
+  test('declined while another question of the call has expired, before the timer fires', async () => {
+    const host = new ManualHost();
+    const prepare: Prepare = ({ ask }) =>
+      Promise.all([
+        ask({ key: 'a', message: 'A?', schema: z.string(), expiresInMs: HOUR, fallback: 'none' }),
+        ask({ key: 'b', message: 'B?', schema: z.string() }),
+      ]);
+    const run = await makeAgent([makeBooking(prepare)], { host }).start('go');
+    await waiting(run);
+    host.jump(HOUR);
+    expect(await run.reject('call_0_0')).toEqual({ accepted: true });
+    await host.advance(0);
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(resultsIn(run.context.transcript).call_0_0).toBe('Not run: The question "b" was declined.');
+  });
+
   test('an answer that the JSON Schema refuses is refused; one that only the tool refuses is asked for again', async () => {
     const even = z.int().refine(n => n % 2 === 0, 'expected an even number');
     const prepare: Prepare = ({ ask }) => ask({ key: 'n', message: 'An even number?', schema: even });
@@ -263,6 +279,22 @@ describe('a tool asks', () => {
     await run.send('never mind');
     expect((await run.settled()).status).toBe('finished');
     expect(resultsIn(run.context.transcript)).toEqual({ call_0_0: 'Not run: superseded by a new message.' });
+  });
+
+  test('a message instead, about a call whose effect may have begun: it waits', async () => {
+    const book = makeTool('book', {
+      run: async (_, { ask, keep }) => {
+        await keep?.({ held: 'table 4' });
+        return await ask({ key: 'how', message: 'How many?', schema: z.int() });
+      },
+    });
+    const options = { onMessage: 'supersede' } as const;
+    const run = await makeAgent([book], { options }).start('go');
+    await run.settled();
+    await run.send('never mind');
+    expect((await waiting(run)).questions).toHaveLength(1);
+    expect(await run.answer('call_0_0', { answers: { how: 4 } })).toEqual({ accepted: true });
+    expect(await run.settled()).toMatchObject({ status: 'finished', results: [{ output: 4 }] });
   });
 
   test('cancelled with its run, or edited away: the question ends, and the tool never runs', async () => {

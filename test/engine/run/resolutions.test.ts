@@ -9,6 +9,7 @@ test('a retry of a call in doubt is forced only if the person says so', async ()
       connectTools: async () => new Map(),
       judge: async () => call,
       people: { starters: [], senders: [] },
+      now: 0,
     });
   expect(await resolve({})).toEqual({
     type: 'doubt.resolved',
