@@ -43,7 +43,8 @@ export function abstractState(
   const place = statePath(state);
   const past = abstractPast(context, reference, detail);
   if (state.status !== 'active') return `${place}|${past}`;
-  if (context.cancelling !== null) return `${place}|cancelling|${context.calls.map(({ status }) => status)}`;
+  if (context.cancelling !== null)
+    return `${place}|cancelling|${context.calls.map(({ status }) => status)}|${context.signIns.length}`;
   const inTurn = place.startsWith('turn') || context.failure !== null;
   return [
     place,

@@ -86,10 +86,15 @@ function lengthOf(value: unknown): number {
   return typeof value === 'string' || Array.isArray(value) ? value.length : Number.NaN;
 }
 
-/** Whether the schema accepts a text, or a record of texts, and returns an equal one. */
+/** Whether the schema accepts a text or a record, and returns an equal one. */
 function isParsedAlike(schema: z.core.$ZodType, value: unknown): boolean {
   const parsed = z.safeParse(schema, value);
-  return parsed.success && JSON.stringify(parsed.data) === JSON.stringify(value);
+  if (!parsed.success) return false;
+  try {
+    return JSON.stringify(parsed.data) === JSON.stringify(value);
+  } catch {
+    return false; // What the schema left out is no JSON.
+  }
 }
 
 function oneOf(values: readonly unknown[]): Check {

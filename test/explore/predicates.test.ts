@@ -287,17 +287,28 @@ describe('the report of an exploration', () => {
       maxStates: 100_000,
     });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
-    // No person edits a call while the run works, nothing is judged or compacted, and it has no sub-agent.
+    // No person edits a call while the run works, no tool asks, nobody signs in, nothing is judged or compacted, and it
+    // has no sub-agent.
     expect(report.edges.missing).toEqual([
+      '(any), question.answered [isAsked] -> (record)',
       '(any), call.edited [canEditCall] -> (record)',
       'turn, items.judged [isCurrent] -> (record)',
+      'turn, sign-in.requested [isCurrent] -> deciding',
       'deciding, always [{"type":"next","params":{"type":"compact"}}] -> compacting',
+      'deciding, always [{"type":"next","params":{"type":"awaitAnswers"}}] -> resting.awaitingAnswers',
+      'deciding, always [{"type":"next","params":{"type":"awaitSignIn"}}] -> resting.awaitingSignIn',
       'compacting, items.judged [isCurrent] -> (record)',
       'compacting, transcript.compacted [isCurrent] -> deciding',
       'compacting, compaction.failed [isCurrent] -> deciding',
+      'compacting, sign-in.requested [isCurrent] -> deciding',
       'compacting, run.quarantined -> deciding',
       'executingTools, call.judged [isCurrent] -> (record)',
+      'executingTools, question.asked [isCurrent] -> (record)',
+      'executingTools, tool.kept [isCurrent] -> (record)',
       'executingTools, tool.suspended [isCurrent] -> (record)',
+      'executingTools, sign-in.requested [isCurrent] -> deciding',
+      'resting, question.answered [isAsked] -> deciding',
+      'resting, sign-in.completed [isSignInOpen] -> deciding',
     ]);
     expect(report.edges.total).toBeGreaterThan(45);
     expect(report.crashPoints).toBeGreaterThan(1_000);
