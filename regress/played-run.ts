@@ -13,8 +13,8 @@ export type DifferenceKind =
 
 /**
  * One difference. `turn` counts from 1, in the candidate, or for a `missing-call` in the recorded run. `field`: of an
- * `output`, its path, with dots. `detail` says in one line what was recorded and what came instead; its texts are foreign,
- * so whoever shows it makes it safe.
+ * `output`, its path, with dots. `detail` says in one line what was recorded and what came instead; its texts are foreign:
+ * escape them before you show them.
  */
 export type FoundDifference = {
   kind: DifferenceKind;

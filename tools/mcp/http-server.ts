@@ -27,11 +27,11 @@ export type HttpServer = {
   /** Used instead of the global `fetch`. */
   fetch?: (input: string | URL, init?: RequestInit) => Promise<Response>;
   /**
-   * Where the tokens are kept of people who signed in at the server. `false`: nobody signs in. Default: the file of
+   * Keeps the tokens of people who sign in at the server. `false`: nobody signs in. Default: the file of
    * `credentialsFile()`; `false` if `headers` has an `Authorization`.
    */
   credentials?: CredentialStore | false;
-  /** How this client is known where people sign in. */
+  /** How this client identifies itself to the authorization server. */
   oauth?: OAuthOptions;
 };
 

@@ -17,7 +17,7 @@ export type McpResources = {
   read?: string;
 };
 
-/** The most entries that one list names. A list goes on with its cursor. */
+/** The most entries in one answer. A longer list continues at its cursor. */
 const MOST_LISTED = 1_000;
 const LONGEST_FACT = 1_000;
 const LONGEST_URI = 8_192;
