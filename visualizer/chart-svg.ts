@@ -1,8 +1,8 @@
-import { CHART_DRAWING } from './chart-drawing.ts';
+import { drawSvg } from './draw-svg.ts';
 
 /** The chart as a self-contained SVG document, light and dark. Its element ids are those of `stateId` and `edgeId`. */
 export function chartToSvg(): string {
-  return CHART_DRAWING.replace('>', `>\n<style>\n${CHART_STYLE}</style>`);
+  return drawSvg().replace('>', `>\n<style>\n${CHART_STYLE}</style>`);
 }
 
 /** The style sheet of the drawing, light and dark, for pages that embed it; they may override its variables. */

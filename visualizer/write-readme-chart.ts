@@ -1,7 +1,7 @@
 /** `npm run docs`: draws the chart for the page, docs/images/chart.svg and ARCHITECTURE.md. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { writeDrawing } from './draw-svg.ts';
+import { writePlaces } from './layout-chart.ts';
 import { chartToMermaid } from './mermaid.ts';
 
 const CHART = /(<!-- chart:begin .*-->\n)[\s\S]*(<!-- chart:end -->)/;
@@ -19,7 +19,7 @@ export function insertChart(document: string): string {
 if (import.meta.main) {
   const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
-  writeFileSync(pathOf('chart-drawing.ts'), await writeDrawing());
+  writeFileSync(pathOf('chart-places.ts'), await writePlaces());
   const { chartToSvg } = await import('./chart-svg.ts');
   mkdirSync(pathOf('../docs/images'), { recursive: true });
   writeFileSync(pathOf('../docs/images/chart.svg'), chartToSvg());

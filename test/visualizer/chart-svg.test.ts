@@ -3,12 +3,13 @@ import { expect, test } from 'vitest';
 import { agentMachine } from '../../machines/agent.ts';
 import { edgeId, readChart, stateId } from '../../visualizer/chart-graph.ts';
 import { chartToSvg } from '../../visualizer/chart-svg.ts';
-import { type Box, layoutChart, writeDrawing } from '../../visualizer/draw-svg.ts';
+import type { Box } from '../../visualizer/draw-svg.ts';
+import { layoutChart, writePlaces } from '../../visualizer/layout-chart.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
-test('the shipped drawing matches the machine: otherwise run `npm run docs`', async () => {
-  expect(read('visualizer/chart-drawing.ts')).toBe(await writeDrawing());
+test('the shipped places match the machine: otherwise run `npm run docs`', async () => {
+  expect(read('visualizer/chart-places.ts')).toBe(await writePlaces());
 });
 
 test('the picture in the docs is the shipped one', () => {

@@ -81,7 +81,7 @@ test('the picture in the page has no inline styles', async () => {
   const { scripts, css } = await buildPage();
   const js = Object.values(scripts).join('');
   expect(chartToSvg()).toContain('<style>');
-  expect(js).toContain('state-resting-awaitingApproval');
+  expect(js).toContain('class="chart"');
   expect(js).not.toContain('<style');
   expect(css).toContain('.chart .face');
 });

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { CHART_DRAWING } from '../../../chart-drawing.ts';
+import { drawSvg } from '../../../draw-svg.ts';
 import type { Folded } from '../../model/journal-fold.ts';
 
 export type ChartProps = {
@@ -24,9 +24,9 @@ export function FullChart({ folded, path, breaks, onClick }: ChartProps) {
   return <div ref={place} class="drawing" onClick={onClick} />;
 }
 
-/** Parses the drawing in `chart-drawing.ts`. The page's style sheet has its styles; the small chart has the ids. */
+/** The whole chart. The page's style sheet has its styles; the small chart has the ids. */
 function readDrawing(): Element {
-  const { documentElement } = new DOMParser().parseFromString(CHART_DRAWING, 'image/svg+xml');
+  const { documentElement } = new DOMParser().parseFromString(drawSvg(), 'image/svg+xml');
   for (const element of documentElement.querySelectorAll('[id^="state-"]')) element.removeAttribute('id');
   return document.adoptNode(documentElement);
 }
