@@ -113,6 +113,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.reload();
     await press(page, 'Edit reply…');
     await page.locator('.diff-line.removed', { hasText: '4200' }).waitFor();
+    await page.evaluate(`document.querySelector('.panel form').scrollTo(0, 1e6)`);
     expect(await watched.findBarriers()).toEqual([]);
     await page.locator('.diff-line.added', { hasText: 'Paying back half.' }).waitFor();
     await page.getByRole('button', { name: 'Edit the reply' }).click();

@@ -132,11 +132,13 @@ export class WatchedPage {
     await this.page.screenshot({ path: `${folder}${name}.png` });
   }
 
-  /** The serious and critical violations that axe finds, one line each. */
+  /** The serious and critical violations that axe finds, one line each; also of its rule for the size of targets. */
   async findBarriers(): Promise<string[]> {
     await this.page.evaluate(AXE);
     const found: { violations: { id: string; impact: string; nodes: { html: string }[] }[] } =
-      await this.page.evaluate('axe.run(document, { resultTypes: ["violations"] })');
+      await this.page.evaluate(
+        'axe.run(document, { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } })',
+      );
     return found.violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
