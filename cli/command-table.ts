@@ -5,6 +5,7 @@
 import type { Command } from 'commander';
 import { HELD_ACTIONS } from '../protocol/debugger/breakpoint.ts';
 import { parseLabels } from '../protocol/listing/label.ts';
+import { LIST_SORTS } from '../protocol/store.ts';
 import { readFailOn } from '../regress/fail-on.ts';
 import { type NumberRule, parseJson, readEntryNumber, readNumber, readOneOf, readTime } from './options.ts';
 
@@ -343,6 +344,11 @@ export const COMMANDS = {
       'only runs started at this time or later, such as 2026-11-22, 2026-11-22T08:00Z or 30d (30 days ago)',
     ),
     '--before <time>': time('only runs started before this time'),
+    '--sort <name>': oneOf(
+      LIST_SORTS,
+      'what to sort by, highest or newest first: created (default), updated, title, agent, status, worked (time), cost or tokens',
+    ),
+    '--folded': 'no runs of sub-agents, and of each thread or session only the newest run',
     '--limit <number>': preset(
       '50',
       number('maximum number of runs to list, up to 1000', {

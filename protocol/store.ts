@@ -47,6 +47,8 @@ export const progressSchema = lazyObject(() => ({
       }),
     ),
   ),
+  /** The model of the latest turn that was completed or failed, such as `openai:gpt-5`. */
+  model: z.exactOptional(z.string()),
   turns: z.number(),
   /** Input and output tokens. */
   tokens: z.number(),
@@ -66,6 +68,20 @@ export type Progress = z.infer<typeof progressSchema>;
 /** The longest page of a list. */
 export const MOST_LISTED = 1_000;
 
+/** How many runs a list can skip. */
+export const MOST_SKIPPED = 1_000_000;
+
+export const LIST_SORTS = [
+  'created',
+  'updated',
+  'title',
+  'agent',
+  'status',
+  'worked',
+  'cost',
+  'tokens',
+] as const;
+
 const time = lazySchema(() => z.exactOptional(z.number()));
 const name = lazySchema(() => z.exactOptional(z.string().check(z.maxLength(1_000))));
 
@@ -82,6 +98,13 @@ export const listFilterSchema = lazySchema(() =>
     ),
     /** `true`: of each thread only the latest run, and no run outside threads. */
     latest: z.exactOptional(z.literal(true)),
+    /**
+     * `true`: no runs of sub-agents, of each thread only the latest run, and of the runs that are left, with the same
+     * `session` label and with `labels`, only the newest. The other members choose among these.
+     */
+    folded: z.exactOptional(z.literal(true)),
+    /** `true`: only runs that wait for the decision of a doubt. */
+    doubt: z.exactOptional(z.literal(true)),
     /** The id of the run whose sub-agents' runs to list. */
     parent: name,
     /** Part of the title, in upper or lower case. */
@@ -90,18 +113,25 @@ export const listFilterSchema = lazySchema(() =>
     since: time,
     /** Created before this time, in ms since the epoch. */
     before: time,
-    /** By creation, then by id: newest first (`desc`, the default) or oldest first. */
+    /**
+     * What the runs are sorted by, then by creation, then by id; `worked` is `activeMs`, and titles are compared in lower
+     * case. Default: `created`.
+     */
+    sort: z.exactOptional(z.enum(LIST_SORTS)),
+    /** Highest or newest first (`desc`, the default), or lowest or oldest first. */
     order: z.exactOptional(z.enum(['asc', 'desc'])),
+    /** How many of the matching runs to leave out before the first one, up to 1,000,000. Not with `cursor`. */
+    skip: z.exactOptional(z.int().check(z.minimum(0), z.maximum(MOST_SKIPPED))),
     /** The runs of one page, 1 to 1,000. Default 50. */
     limit: z.exactOptional(z.int().check(z.minimum(1), z.maximum(MOST_LISTED))),
-    /** `next` of the page before. All members except `limit` must be the same as for that page. */
+    /** `next` of the page before. All members except `limit` and `skip` must be the same as for that page. */
     cursor: z.exactOptional(z.string().check(z.maxLength(20_000))),
   }),
 );
 
 /**
  * Which runs to list: those that match all given members. `since` and `before` are times of creation in ms since the epoch;
- * `limit` is 1 to 1,000 (default 50); `cursor` is `next` of the page before, with the same other members.
+ * `limit` is 1 to 1,000 (default 50); `cursor` is `next` of the page before, with the same other members but for `skip`.
  */
 export type ListFilter = z.infer<typeof listFilterSchema> & {
   /** Called for each unreadable record, which is skipped. Without it, an unreadable record rejects the call. */

@@ -13,6 +13,7 @@ import {
   sharedFeedChecks,
   watchChecks,
 } from './conformance/feed-checks.ts';
+import { findChecks } from './conformance/find-checks.ts';
 import {
   claimChecks,
   journalChecks,
@@ -45,7 +46,7 @@ export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
   refuseUnknownOptions('storeChecks', tested, NAMES, 'input-invalid');
   const { reopen, openAgain, disconnect } = tested;
   const always = [
-    ...[journalChecks, claimChecks, contentChecks, lookupChecks, listChecks, blobChecks],
+    ...[journalChecks, claimChecks, contentChecks, lookupChecks, listChecks, findChecks, blobChecks],
     ...[deltaChecks, feedChecks, removalChecks, redactionChecks, pruneChecks, workChecks, threadChecks],
   ];
   const lasting = [

@@ -1,30 +1,36 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
-import { hasLabels } from '../protocol/listing/label.ts';
+import { hasLabels, type Labels } from '../protocol/listing/label.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   type FeedQuery,
   type ListFilter,
   listFilterSchema,
   type Page,
+  type Progress,
   type RunRecord,
 } from '../protocol/store.ts';
 import { threadKeyOf } from './run-record.ts';
 
 const DEFAULT_LIMIT = 50;
 
-/** A place in a list: the last run of a page. `runId` may be in the form that the store sorts by. */
-type ListPlace = { createdAt: number; runId: string };
+/**
+ * A place in a list: the last run of a page. `value` is what the runs are sorted by; `runId` may be in the form that the
+ * store sorts by.
+ */
+type ListPlace = { value: SortValue; createdAt: number; runId: string };
+
+export type SortValue = string | number;
 
 /** A validated filter. `text` is folded like titles (`foldText`); `after` is the place in the cursor. */
 export type ListQuery = Omit<ListFilter, 'cursor' | 'onDamaged'> &
-  Required<Pick<ListFilter, 'labels' | 'order' | 'limit'>> & {
+  Required<Pick<ListFilter, 'labels' | 'sort' | 'order' | 'skip' | 'limit'>> & {
     after?: ListPlace;
     cursorAt(place: ListPlace): string;
   };
 
 const NAMES = optionNames<ListFilter>()(
-  'status agent labels thread latest parent text since before order limit cursor onDamaged',
+  'status agent labels thread latest folded doubt parent text since before sort order skip limit cursor onDamaged',
 );
 
 export function readListFilter(given: ListFilter): ListQuery {
@@ -35,46 +41,150 @@ export function readListFilter(given: ListFilter): ListQuery {
     const [issue] = parsed.error.issues;
     throw invalidFilter(`${issue?.path.join('.') || 'a member'}: ${issue?.message}`);
   }
-  const { cursor, limit = DEFAULT_LIMIT, ...conditions } = parsed.data;
-  const { labels = {}, text, order = 'desc', ...rest } = conditions;
-  const key = canonicalJson(toJson({ ...rest, labels, order, text: text ?? null }));
+  const { cursor, limit = DEFAULT_LIMIT, skip = 0, ...conditions } = parsed.data;
+  const { labels = {}, text, sort = 'created', order = 'desc', ...rest } = conditions;
+  if (cursor !== undefined && skip > 0) throw invalidFilter('skip: not together with cursor');
+  const key = canonicalJson(toJson({ ...rest, labels, sort, order, text: text ?? null }));
   return {
     ...rest,
     labels,
+    sort,
     order,
+    skip,
     limit,
     ...(text !== undefined && { text: foldText(text) }),
     ...(cursor !== undefined && { after: readCursor(cursor, key) }),
-    cursorAt: ({ createdAt, runId }) => encode([createdAt, runId, key]),
+    cursorAt: ({ value, createdAt, runId }) => encode([value, createdAt, runId, key]),
   };
 }
 
 type Listed = Pick<
   RunRecord,
-  'status' | 'agent' | 'labels' | 'thread' | 'place' | 'parent' | 'title' | 'createdAt' | 'runId'
+  | 'status'
+  | 'agent'
+  | 'labels'
+  | 'thread'
+  | 'place'
+  | 'parent'
+  | 'title'
+  | 'createdAt'
+  | 'updatedAt'
+  | 'runId'
 >;
 
-/** Returns the matching records after the place of the cursor, in the order of the list; `limit` is not applied. */
-export function choose<Record extends Listed>(records: readonly Record[], query: ListQuery): Record[] {
-  const { status, agent, labels, thread, latest, parent, text, since, before, order, after } = query;
-  const inThread = thread === undefined ? records : records.filter(record => isIn(record, thread));
-  const found = latest === true ? latestOf(inThread) : inThread;
+/** How a store that looks at each run reads what it has of one. `progressOf`: `undefined` without progress from an append. */
+export type ListedRuns<Item> = {
+  recordOf(item: Item): Listed;
+  progressOf(item: Item): Progress | undefined;
+};
+
+/** Returns the page of the query, and its cursor if more runs match. */
+export function choosePage<Item>(
+  items: readonly Item[],
+  query: ListQuery,
+  read: ListedRuns<Item>,
+): { page: Item[]; next?: string } {
+  const { skip, limit, sort } = query;
+  const found = choose(items, query, read);
+  const page = found.slice(skip, skip + limit);
+  const last = page.at(-1);
+  if (last === undefined || found.length <= skip + limit) return { page };
+  return { page, next: query.cursorAt(placeOf(last, sort, read)) };
+}
+
+/** Returns the matching runs after the place of the cursor, in the order of the list. */
+function choose<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
+  const { sort, order, after } = query;
   const sign = order === 'asc' ? 1 : -1;
-  const compare = (a: ListPlace, b: ListPlace) =>
-    sign * (a.createdAt - b.createdAt || (a.runId < b.runId ? -1 : 1));
-  return found
-    .filter(
-      record =>
-        (status === undefined || record.status === status) &&
-        (agent === undefined || record.agent === agent) &&
-        (parent === undefined || record.parent?.runId === parent) &&
-        (since === undefined || record.createdAt >= since) &&
-        (before === undefined || record.createdAt < before) &&
-        hasLabels(record.labels, labels) &&
-        (text === undefined || foldText(record.title).includes(text)) &&
-        (after === undefined || (record.runId !== after.runId && compare(record, after) > 0)),
-    )
-    .sort(compare);
+  const compare = (one: ListPlace, other: ListPlace) => sign * comparePlaces(one, other);
+  return match(items, query, read)
+    .map(item => ({ item, place: placeOf(item, sort, read) }))
+    .filter(({ place }) => after === undefined || (place.runId !== after.runId && compare(place, after) > 0))
+    .sort((one, other) => compare(one.place, other.place))
+    .map(({ item }) => item);
+}
+
+/** Returns the runs that match the query, in any order, whatever its cursor. */
+function match<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
+  const { status, agent, labels, thread, latest, folded, doubt, parent, text, since, before } = query;
+  const { recordOf, progressOf } = read;
+  const left = folded === true ? foldRuns(items, labels, read) : items;
+  const inThread = thread === undefined ? left : left.filter(item => isIn(recordOf(item), thread));
+  const found = latest === true ? latestOf(inThread, read) : inThread;
+  return found.filter(item => {
+    const record = recordOf(item);
+    return (
+      (status === undefined || record.status === status) &&
+      (agent === undefined || record.agent === agent) &&
+      (parent === undefined || record.parent?.runId === parent) &&
+      (since === undefined || record.createdAt >= since) &&
+      (before === undefined || record.createdAt < before) &&
+      hasLabels(record.labels, labels) &&
+      (doubt === undefined || (record.status === 'waiting' && isInDoubt(progressOf(item)))) &&
+      (text === undefined || foldText(record.title).includes(text))
+    );
+  });
+}
+
+/** Whether a run with this progress waits for the decision of a doubt, if it waits. */
+export function isInDoubt(progress: Progress | undefined): boolean {
+  return progress?.waitsFor?.some(({ type }) => type === 'doubt') ?? false;
+}
+
+function placeOf<Item>(item: Item, sort: ListQuery['sort'], read: ListedRuns<Item>): ListPlace {
+  const { createdAt, runId } = read.recordOf(item);
+  return { value: sortedBy(item, sort, read), createdAt, runId };
+}
+
+function sortedBy<Item>(
+  item: Item,
+  sort: ListQuery['sort'],
+  { recordOf, progressOf }: ListedRuns<Item>,
+): SortValue {
+  switch (sort) {
+    case 'created':
+      return recordOf(item).createdAt;
+    case 'updated':
+      return recordOf(item).updatedAt;
+    case 'title':
+      return foldText(recordOf(item).title);
+    case 'agent':
+      // As databases have it.
+      return JSON.stringify(recordOf(item).agent).slice(1, -1);
+    case 'status':
+      return recordOf(item).status;
+    case 'worked':
+      return progressOf(item)?.activeMs ?? 0;
+    case 'cost':
+      return progressOf(item)?.cost ?? 0;
+    case 'tokens':
+      return progressOf(item)?.tokens ?? 0;
+  }
+}
+
+function comparePlaces(one: ListPlace, other: ListPlace): number {
+  return (
+    compareValues(one.value, other.value) ||
+    one.createdAt - other.createdAt ||
+    (one.runId < other.runId ? -1 : 1)
+  );
+}
+
+function compareValues(one: SortValue, other: SortValue): number {
+  if (typeof one === 'number' && typeof other === 'number') return one - other;
+  return comparePoints(String(one), String(other));
+}
+
+/** Compares by code points, as databases compare UTF-8; in UTF-16, surrogates come before U+E000. */
+function comparePoints(one: string, other: string): number {
+  const length = Math.min(one.length, other.length);
+  for (let index = 0; index < length; index += 1) {
+    const [left, right] = [one.charCodeAt(index), other.charCodeAt(index)];
+    if (left === right) continue;
+    const areHigh = left >= 0xd800 && right >= 0xd800;
+    return areHigh && left >= 0xe000 !== right >= 0xe000 ? right - left : left - right;
+  }
+  return one.length - other.length;
 }
 
 function isIn({ thread, labels }: Listed, wanted: NonNullable<ListQuery['thread']>): boolean {
@@ -87,15 +197,46 @@ export function threadKeyIn({ thread }: Pick<ListQuery, 'thread'>): string | und
   return typeof thread === 'object' ? threadKeyOf({ thread: thread.id, labels: thread.labels }) : undefined;
 }
 
-function latestOf<Record extends Listed>(records: readonly Record[]): Record[] {
-  const byThread = new Map<string, Record>();
-  for (const record of records) {
-    const { thread, labels, place } = record;
+function latestOf<Item>(items: readonly Item[], { recordOf }: ListedRuns<Item>): Item[] {
+  const byThread = new Map<string, { item: Item; place: number }>();
+  for (const item of items) {
+    const { thread, labels, place } = recordOf(item);
     if (thread === undefined || place === undefined) continue;
     const key = canonicalJson([thread, { ...labels }]);
-    if (place > (byThread.get(key)?.place ?? 0)) byThread.set(key, record);
+    if (place > (byThread.get(key)?.place ?? 0)) byThread.set(key, { item, place });
   }
-  return [...byThread.values()];
+  return [...byThread.values()].map(({ item }) => item);
+}
+
+/** The value of the label of the runs that lists fold into the newest one. */
+export function sessionOf({ labels }: Pick<RunRecord, 'labels'>): string | undefined {
+  return Object.hasOwn(labels, 'session') ? labels.session : undefined;
+}
+
+/** See `folded` of `listFilterSchema`. */
+function foldRuns<Item>(items: readonly Item[], wanted: Labels, read: ListedRuns<Item>): Item[] {
+  const { recordOf } = read;
+  const own = items.filter(item => {
+    const { parent, labels } = recordOf(item);
+    return parent === undefined && hasLabels(labels, wanted);
+  });
+  const inThreads = latestOf(own, read);
+  const outside = own.filter(item => recordOf(item).thread === undefined);
+  const bySession = new Map<string, Item>();
+  const others: Item[] = [];
+  for (const item of [...inThreads, ...outside]) {
+    const session = sessionOf(recordOf(item));
+    const known = session === undefined ? undefined : bySession.get(session);
+    if (session === undefined) others.push(item);
+    else if (known === undefined || isNewer(recordOf(item), recordOf(known))) bySession.set(session, item);
+  }
+  return [...others, ...bySession.values()];
+}
+
+function isNewer(one: Listed, other: Listed): boolean {
+  return (
+    one.createdAt - other.createdAt > 0 || (one.createdAt === other.createdAt && one.runId > other.runId)
+  );
 }
 
 export function foldText(text: string): string {
@@ -103,11 +244,12 @@ export function foldText(text: string): string {
 }
 
 function readCursor(cursor: string, key: string): ListPlace {
-  const [createdAt, runId, filter] = decode(cursor);
-  if (typeof createdAt !== 'number' || typeof runId !== 'string')
+  const [value, createdAt, runId, filter] = decode(cursor);
+  const isValue = typeof value === 'number' || typeof value === 'string';
+  if (!isValue || typeof createdAt !== 'number' || typeof runId !== 'string')
     throw invalidFilter('cursor: not from a list');
   if (filter !== key) throw invalidFilter('cursor: from a list with another filter or order');
-  return { createdAt, runId };
+  return { value, createdAt, runId };
 }
 
 function encode(value: JsonValue): string {

@@ -27,8 +27,9 @@ import {
   type StoredLease,
 } from './lease.ts';
 import {
-  choose,
+  choosePage,
   type FeedPlace,
+  type ListedRuns,
   readFeedQuery,
   readListFilter,
   takePage,
@@ -296,15 +297,11 @@ export function memory(): Store {
 
     async list(filter = {}) {
       const query = readListFilter(filter);
-      const key = query.latest === true ? threadKeyIn(query) : undefined;
+      const isOne = query.latest === true && query.folded !== true;
+      const key = isOne ? threadKeyIn(query) : undefined;
       const among = key === undefined ? [...open().values()] : (lines.get(key) ?? []).slice(-1);
-      const found = choose(
-        among.map(({ record }) => record),
-        query,
-      );
-      const last = found.length > query.limit ? found[query.limit - 1] : undefined;
-      const records = found.slice(0, query.limit).flatMap(({ runId }) => describeRun(runId) ?? []);
-      return last === undefined ? { runs: records } : { runs: records, next: query.cursorAt(last) };
+      const { page, next } = choosePage(among, query, LISTED);
+      return { runs: page.map(describe), ...omitUndefined({ next }) };
     },
 
     async putBlob(runId, digest, text, redactions) {
@@ -428,6 +425,8 @@ function recordStanding(run: Run, standing: Standing, at: number | undefined): v
   if (progress !== undefined) run.progress = { ...progress };
   if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
 }
+
+const LISTED: ListedRuns<Run> = { recordOf: ({ record }) => record, progressOf: ({ progress }) => progress };
 
 function describe(run: Run): RunRecord {
   const { record, progress, epoch, redactions, wakeAt } = run;

@@ -13,12 +13,15 @@ import { hasStore, withStore } from '../store.ts';
 /** Reports records that cannot be read and lists the others. */
 export const runs: Action<'runs'> = async options => {
   const { db, json, limit, wide = false, label: labels, agent, text, since, before, cursor } = options;
+  const { sort } = options;
+  const folded = options.folded === true ? (true as const) : undefined;
   const output = new Output({ json });
   const damaged: EngineError[] = [];
   const filter = omitUndefined({ status: statusOf(options), labels, agent, text, since, before, cursor });
+  const how = omitUndefined({ sort, folded });
   const file = storeFile(db);
   const none: RunList = { runs: [] };
-  const listed = { ...filter, limit, onDamaged: (error: EngineError) => damaged.push(error) };
+  const listed = { ...filter, ...how, limit, onDamaged: (error: EngineError) => damaged.push(error) };
   const page = hasStore(file) ? await withStore(file, store => store.list(listed)) : none;
   if (output.json) for (const record of page.runs) output.data(record);
   else if (page.runs.length > 0) showTable(output, page.runs, wide);

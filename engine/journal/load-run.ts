@@ -252,6 +252,8 @@ export function progressOf(state: ChartState): Progress {
   const { next, usage, turns, cost, activeMs } = context;
   const tokens = usage === null ? 0 : usage.inputTokens + usage.outputTokens;
   const progress: Progress = { state: statePath(state), turns, tokens, cost, activeMs };
+  const model = modelOf(context);
+  if (model !== undefined) progress.model = model;
   if (usage !== null && usage.cachedInputTokens !== null)
     progress.cached = { tokens: usage.cachedInputTokens, of: usage.inputTokens };
   if (next !== null) progress.why = next.why.slice(0, LONGEST_WHY);
@@ -263,6 +265,12 @@ export function progressOf(state: ChartState): Progress {
   if (next?.type === 'fail') progress.errorCode = next.code;
   if (next?.type === 'finish' && next.reason !== undefined) progress.incomplete = { reason: next.reason };
   return progress;
+}
+
+/** `undefined` before a turn was completed or failed. */
+function modelOf({ config, turn, turns, failure }: Context): string | undefined {
+  const model = turns === 0 && failure === null ? undefined : config.models[turn.model];
+  return model && `${model.provider}:${model.model}`;
 }
 
 function listAwaited(context: Context): NonNullable<Progress['waitsFor']> {

@@ -32,7 +32,7 @@ import {
 } from '../../protocol/store.ts';
 import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text.ts';
 import { assertUndriven, leaseOf } from '../../stores/lease.ts';
-import { choose, readListFilter, WHOLE } from '../../stores/list-query.ts';
+import { choosePage, type ListedRuns, readListFilter, WHOLE } from '../../stores/list-query.ts';
 import {
   AWAITING,
   findAwaited,
@@ -233,10 +233,8 @@ export class RestateStore implements Store {
   /** Lists runs by an SQL query. The result is as recent as the last commit of each partition. */
   async list(filter: ListFilter = {}): Promise<RunList> {
     const query = readListFilter(filter);
-    const found = choose((await readMetas(this.#calls)).map(describe), query);
-    const last = found.length > query.limit ? found[query.limit - 1] : undefined;
-    const runs = found.slice(0, query.limit);
-    return last === undefined ? { runs } : { runs, next: query.cursorAt(last) };
+    const { page, next } = choosePage((await readMetas(this.#calls)).map(describe), query, LISTED);
+    return { runs: page, ...omitUndefined({ next }) };
   }
 
   async count() {
@@ -314,6 +312,8 @@ export class RestateStore implements Store {
     if (seen !== undefined && seq > seen) this.#seen.set(runId, seq);
   }
 }
+
+const LISTED: ListedRuns<RunRecord> = { recordOf: record => record, progressOf: record => record };
 
 function describe({ record, quarantine }: RunMeta): RunRecord {
   if (quarantine === undefined) return record;

@@ -40,6 +40,10 @@ const runSummaryFields = z.object({
   state: z.string().meta({ description: 'The path of the current state, such as resting.awaitingApproval.' }),
   why: optional(z.string(), 'The reason for the last decision of the chart.'),
   waitsFor: progressSchema.shape.waitsFor,
+  model: optional(
+    z.string(),
+    'The model of the latest turn that was completed or failed, such as openai:gpt-5.',
+  ),
   turns: z.number().int(),
   tokens: z.number().meta({ description: 'Input and output tokens.' }),
   cached: progressSchema.shape.cached,

@@ -12,7 +12,7 @@ import {
 } from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
-import { columnsOf, escapeText, newRunOf, type Row, type Transaction } from '../sql/rows.ts';
+import { columnsOf, escapeText, figuresOf, newRunOf, type Row, type Transaction } from '../sql/rows.ts';
 import type { Database } from './database.ts';
 import { NOTIFY_WORK, notifyRun } from './listener.ts';
 import { writeBlob } from './runs.ts';
@@ -60,10 +60,11 @@ export function makeAppends(database: Database, now: () => number) {
     query: Transaction = (text, ...values) => database.query(text, ...values),
   ): Promise<boolean> {
     const set = await query(
-      `UPDATE @runs r SET status = $4, progress = COALESCE($5, progress), ${setWakeAt('$6')}
+      `UPDATE @runs r SET status = $4, ${setProgress('$5', '$8')}, ${setWakeAt('$6')}
        WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
          AND ($7::int8 IS NULL OR redactions = $7) RETURNING 1`,
       ...[escapeText(runId), after, epoch, status, textOf(progress), untilOf(wakeAt) ?? null, redactions],
+      textOf(progress && figuresOf(progress)),
     );
     return set.length > 0;
   }
@@ -114,7 +115,7 @@ async function freePlace(query: Transaction, runId: string): Promise<unknown> {
   return freed?.place ?? null;
 }
 
-/** $13 is how long until the run is woken, in ms, and $14 the id of a run to wake, if there is one. */
+/** $14 is how long until the run is woken, in ms, and $15 the id of a run to wake, if there is one. */
 function appendBeside(epoch: number | null, wakeInMs: number | null, wakes: string | undefined): Beside {
   const told = `, ${notifyRun('$1::text')} AS told,
       CASE WHEN $8 = 'running' AND (SELECT owner IS NULL OR lease_until <= @now_ms() FROM old)
@@ -122,21 +123,21 @@ function appendBeside(epoch: number | null, wakeInMs: number | null, wakes: stri
   const woken = `,
     woken AS (
       UPDATE @runs r SET wake_at = LEAST(r.wake_at, @now_ms()) FROM summed
-      WHERE r.run_id = $14 AND r.status IN ('running', 'waiting') RETURNING ${NOTIFY_WORK} AS told)`;
+      WHERE r.run_id = $15 AND r.status IN ('running', 'waiting') RETURNING ${NOTIFY_WORK} AS told)`;
   return {
-    columns: setWakeAt('$13'),
+    columns: setWakeAt('$14'),
     parts: wakes === undefined ? '' : woken,
     returning: `${epoch === null ? told : ''}${wakes === undefined ? '' : ', (SELECT count(told) FROM woken)'}`,
     values: wakes === undefined ? [wakeInMs] : [wakeInMs, escapeText(wakes)],
   };
 }
 
-/** $13 is the epoch, $14 the owner, $15 the length of the lease, and $16 the end of the lease before. */
+/** $14 is the epoch, $15 the owner, $16 the length of the lease, and $17 the end of the lease before. */
 function claimBeside({ request, epoch, from }: Claimed): Beside {
   return {
-    columns: `epoch = $13, owner = $14, lease_until = @now_ms() + $15::float8, reserved_until = NULL,
+    columns: `epoch = $14, owner = $15, lease_until = @now_ms() + $16::float8, reserved_until = NULL,
         wake_at = CASE WHEN r.wake_at <= @now_ms() THEN NULL ELSE r.wake_at END`,
-    condition: 'AND lease_until IS NOT DISTINCT FROM $16::float8',
+    condition: 'AND lease_until IS NOT DISTINCT FROM $17::float8',
     returning: `, ${notifyRun('$1::text')} AS told`,
     values: [epoch, JSON.stringify(request.owner), request.leaseMs, from],
   };
@@ -148,7 +149,7 @@ type Beside = {
   condition?: string;
   parts?: string;
   returning?: string;
-  /** The parameters from $13 on. */
+  /** The parameters from $14 on. */
   values?: readonly unknown[];
 };
 
@@ -172,14 +173,15 @@ export function appendSql(
       FROM old),
     moved AS (
       UPDATE @runs r SET seq = $2::int8 + $6::int4, last_sum = summed.sum, updated_at = $7,
-        status = COALESCE($8, status), progress = COALESCE($9, progress), ${columns}
+        status = COALESCE($8, status), ${setProgress('$9', '$13')}, ${columns}
       FROM summed WHERE r.run = summed.run)${parts}
     INSERT INTO @appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
     SELECT run, $2::int8 + $6::int4, $6, $10, @position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
     RETURNING seq${returning}`;
   const appended = [key, after, epoch, json, stateHash ?? null, events.length, at];
   const said = [status ?? null, textOf(progress), json.length, commit, redactions];
-  return [text, [...appended, ...said, ...values]];
+  const figures = textOf(progress && figuresOf(progress));
+  return [text, [...appended, ...said, figures, ...values]];
 }
 
 function isOver(status: string): string {
@@ -191,8 +193,30 @@ function setWakeAt(wakeInMs: string): string {
   return `wake_at = CASE WHEN r.wake_at <= @now_ms() THEN r.wake_at ELSE @now_ms() + ${wakeInMs}::float8 END`;
 }
 
-function textOf(progress: Standing['progress']): string | null {
-  return progress === undefined ? null : JSON.stringify(progress);
+/** Sets the progress, and its parts as `figuresOf` returns them, from parameters with their JSON; null changes nothing. */
+export function setProgress(progress: string, figures: string): string {
+  const parts = Object.entries(FIGURES).map(
+    ([name, type]) =>
+      `${name} = CASE WHEN ${figures}::json IS NULL THEN r.${name} ELSE (${figures}::json ->> '${name}')::${type} END`,
+  );
+  return [`progress = COALESCE(${progress}, r.progress)`, ...parts].join(', ');
+}
+
+/** The columns with the parts of a progress. */
+const FIGURES = {
+  turns: 'float8',
+  tokens: 'float8',
+  cached: 'float8',
+  cached_of: 'float8',
+  cost: 'float8',
+  active_ms: 'float8',
+  doubted: 'int4',
+  model: 'text',
+  error_code: 'text',
+} satisfies Record<keyof ReturnType<typeof figuresOf>, string>;
+
+export function textOf(value: object | undefined): string | null {
+  return value === undefined ? null : JSON.stringify(value);
 }
 
 type Statement = [text: string, values: readonly unknown[]];

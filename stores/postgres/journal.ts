@@ -8,13 +8,14 @@ import { assertUnredacted, missingRun } from '../run-record.ts';
 import { sumOfEntry } from '../sql/checksum.ts';
 import {
   escapeText,
+  figuresOf,
   type Replacements,
   type Row,
   readRedaction,
   type Transaction,
   toLease,
 } from '../sql/rows.ts';
-import { appendSql } from './appends.ts';
+import { appendSql, setProgress, textOf } from './appends.ts';
 import { locateRun, saveSnapshotAs } from './runs.ts';
 
 export type Entry = { seq: number; text: string; stateHash: string | undefined };
@@ -138,11 +139,11 @@ export async function rewriteRun(
   const sum = texts.size === 0 ? undefined : await rewriteRows(query, run, texts);
   await query(`DELETE FROM @blobs WHERE run = $1 AND digest = ANY($2)`, run, [...blobs]);
   await query(
-    `UPDATE @runs SET last_sum = COALESCE($2, last_sum), progress = $3, title = COALESCE($4, title),
+    `UPDATE @runs r SET last_sum = COALESCE($2, last_sum), ${setProgress('$3', '$7')}, title = COALESCE($4, title),
        search = COALESCE($5, search), redactions = redactions + 1, owner = NULL, lease_until = NULL,
        wake_at = CASE WHEN owner IS NULL OR $6 THEN wake_at ELSE LEAST(wake_at, @now_ms()) END WHERE run = $1`,
     ...[run, sum ?? null, JSON.stringify(progress), title ?? null],
-    ...[title === undefined ? null : foldText(title), !isOpen(place)],
+    ...[title === undefined ? null : foldText(title), !isOpen(place), textOf(figuresOf(progress))],
   );
   if (event) {
     const guard = { key, commit: randomUUID(), after, epoch: null, redactions: redactions + 1 };

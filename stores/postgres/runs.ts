@@ -1,4 +1,5 @@
 import { omitUndefined } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
 import { type ListQuery, threadKeyIn } from '../list-query.ts';
 import { AWAITING, type Kinship, type Waiting } from '../plan-deletion.ts';
@@ -11,6 +12,7 @@ import {
   joinParts,
   type Row,
   rangesOf,
+  SORT_COLUMNS,
   type SqlCondition,
   startOfPart,
   type Transaction,
@@ -44,7 +46,7 @@ export function recordOfRow(now: string): string {
 }
 
 export async function findRuns(query: Transaction, wanted: ListQuery, now: number): Promise<Row[]> {
-  const { status, agent, parent, thread: named, labels, order, limit } = wanted;
+  const { status, agent, parent, thread: named, labels, sort, order, skip, limit } = wanted;
   const thread = typeof named === 'string' ? named : undefined;
   const key = threadKeyIn(wanted);
   const conditions = Object.entries(omitUndefined({ status, agent, parent, thread })).map(
@@ -53,26 +55,43 @@ export async function findRuns(query: Transaction, wanted: ListQuery, now: numbe
   if (key !== undefined) conditions.push({ where: 'r.thread_key = ?', values: [key] });
   if (wanted.latest === true)
     conditions.push(
-      key === undefined
-        ? { where: highest('r.thread_key'), values: [] }
-        : { where: highest('?'), values: [key] },
+      key === undefined ? { where: isLatest('r'), values: [] } : { where: isLatest('r', '?'), values: [key] },
     );
   if (Object.keys(labels).length > 0)
     conditions.push({ where: 'r.labels @> ?::jsonb', values: [JSON.stringify(labels)] });
-  conditions.push(...rangesOf(wanted, 'r', 'position(? IN r.search)'));
+  if (wanted.folded === true) conditions.push({ where: isOnTop('r'), values: [] }, newestOfSession(labels));
+  const sorted = `r.${SORT_COLUMNS[sort]}${sort === 'status' ? ' COLLATE "C"' : ''}`;
+  conditions.push(...rangesOf(wanted, 'r', { runs: 'r', found: 'position(? IN r.search)', sorted }));
   const values = conditions.flatMap(condition => condition.values);
-  let last = 2;
+  let last = 3;
   const where = conditions.map(condition => condition.where.replaceAll('?', () => `$${++last}`));
   const direction = order === 'asc' ? 'ASC' : 'DESC';
   return await query(
-    `SELECT ${recordOfRow('$1')} FROM @runs r WHERE ${where.join(' AND ') || 'TRUE'}
-     ORDER BY r.created_at ${direction}, r.run_id ${direction} LIMIT $2`,
-    ...[now, limit + 1, ...values],
+    `SELECT ${recordOfRow('$1')}, ${sorted} AS sorted_by FROM @runs r WHERE ${where.join(' AND ') || 'TRUE'}
+     ORDER BY ${sort === 'created' ? '' : `${sorted} ${direction}, `}r.created_at ${direction}, r.run_id ${direction}
+     LIMIT $2 OFFSET $3`,
+    ...[now, limit + 1, skip, ...values],
   );
 }
 
-function highest(key: string): string {
-  return `r.place = (SELECT max(o.place) FROM @runs o WHERE o.thread_key = ${key})`;
+function isLatest(of: string, key = `${of}.thread_key`): string {
+  return `${of}.place = (SELECT max(o.place) FROM @runs o WHERE o.thread_key = ${key})`;
+}
+
+function isOnTop(of: string): string {
+  return `${of}.parent IS NULL AND (${of}.thread_key IS NULL OR ${isLatest(of)})`;
+}
+
+/** The session has no newer run with these labels. */
+function newestOfSession(labels: Labels): SqlCondition {
+  const hasLabels = Object.keys(labels).length > 0;
+  return {
+    where: `(r.session IS NULL OR NOT EXISTS (
+      SELECT 1 FROM @runs newer WHERE newer.session = r.session
+        AND (newer.created_at, newer.run_id) > (r.created_at, r.run_id) AND ${isOnTop('newer')}
+        ${hasLabels ? 'AND newer.labels @> ?::jsonb' : ''}))`,
+    values: hasLabels ? [JSON.stringify(labels)] : [],
+  };
 }
 
 /** The id of the latest run of a thread, `null` for a thread without runs. */

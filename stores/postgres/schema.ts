@@ -28,6 +28,8 @@ const MIGRATION_LOCK = 0x61676374;
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
  *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over,
  *   `thread_key` is `threadKeyOf` the run, and `place` its place in the thread. `redactions` counts the redactions.
+ *   `progress` is the JSON of a `Progress`; the columns before it are parts of it (`figuresOf`), which no index has. `session`
+ *   is the label of that name.
  *   The indexes for work, `runs_at_work` and `runs_to_wake`, have no column that an append changes.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
  *   another server numbers its transactions from the start.
@@ -57,7 +59,7 @@ CREATE TABLE ${schema}.runs (
   chart_version int4,
   chart_hash text,
   title text NOT NULL,
-  search text NOT NULL,
+  search text COLLATE "C" NOT NULL,
   labels jsonb NOT NULL,
   parent text COLLATE "C",
   parent_call text,
@@ -67,7 +69,17 @@ CREATE TABLE ${schema}.runs (
   thread text COLLATE "C",
   thread_key text COLLATE "C",
   place int8,
+  session text COLLATE "C",
   status text NOT NULL,
+  turns float8 NOT NULL,
+  tokens float8 NOT NULL,
+  cached float8 NOT NULL,
+  cached_of float8 NOT NULL,
+  cost float8 NOT NULL,
+  active_ms float8 NOT NULL,
+  doubted int4 NOT NULL,
+  model text,
+  error_code text,
   progress text,
   created_at float8 NOT NULL,
   updated_at float8 NOT NULL,
@@ -82,6 +94,8 @@ CREATE TABLE ${schema}.runs (
   redactions int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_by_age ON ${schema}.runs (created_at, run_id);
+CREATE INDEX runs_on_top ON ${schema}.runs (created_at, run_id) WHERE parent IS NULL;
+CREATE INDEX runs_by_session ON ${schema}.runs (session, created_at, run_id) WHERE session IS NOT NULL AND parent IS NULL;
 CREATE INDEX runs_by_status ON ${schema}.runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON ${schema}.runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON ${schema}.runs (parent) WHERE parent IS NOT NULL;

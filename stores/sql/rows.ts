@@ -12,6 +12,7 @@ import {
   type JournalRest,
   type ListFilter,
   type Owner,
+  type Progress,
   progressSchema,
   type Redaction,
   type RunLink,
@@ -22,7 +23,16 @@ import {
 } from '../../protocol/store.ts';
 import { describeDamage, encodeEvent } from '../journal-text.ts';
 import type { StoredLease } from '../lease.ts';
-import { type FeedPlace, foldText, type ListQuery, readFeedQuery, toCursor } from '../list-query.ts';
+import {
+  type FeedPlace,
+  foldText,
+  isInDoubt,
+  type ListQuery,
+  readFeedQuery,
+  type SortValue,
+  sessionOf,
+  toCursor,
+} from '../list-query.ts';
 import { findAwaited, type Waiting } from '../plan-deletion.ts';
 import { describeStart, threadKeyOf, unknownProgress } from '../run-record.ts';
 import { sumOfPart, sumOfSnapshot } from './checksum.ts';
@@ -153,25 +163,34 @@ export function toRunList(found: readonly Row[], query: ListQuery, filter: ListF
   const runs = toRecords(rows, filter);
   const last = rows.length < found.length ? rows.at(-1) : undefined;
   if (last === undefined) return { runs };
-  return { runs, next: query.cursorAt({ createdAt: Number(last.created_at), runId: String(last.run_id) }) };
+  const place = { createdAt: Number(last.created_at), runId: String(last.run_id) };
+  return { runs, next: query.cursorAt({ value: last.sorted_by as SortValue, ...place }) };
 }
 
 /** SQL with a `?` for each of its values. */
 export type SqlCondition = { where: string; values: readonly (string | number)[] };
 
-/** The conditions of a list that no index answers alone. `key` is the table of the list's order, `found` finds the text. */
+/**
+ * The conditions of a list that no index answers alone. `key` is the table of the list's order, `runs` that of the runs,
+ * `found` finds the text, and `sorted` is what the list is sorted by.
+ */
 export function rangesOf(
-  { since, before, after, order, text }: ListQuery,
+  { doubt, since, before, after, sort, order, text }: ListQuery,
   key: string,
-  found: string,
+  { runs, found, sorted }: { runs: string; found: string; sorted: string },
 ): SqlCondition[] {
   const ranges: SqlCondition[] = [];
   if (since !== undefined) ranges.push({ where: `${key}.created_at >= ?`, values: [since] });
   if (before !== undefined) ranges.push({ where: `${key}.created_at < ?`, values: [before] });
   if (after !== undefined) {
-    const where = `(${key}.created_at, ${key}.run_id) ${order === 'asc' ? '>' : '<'} (?, ?)`;
-    ranges.push({ where, values: [after.createdAt, after.runId] });
+    const side = order === 'asc' ? '>' : '<';
+    const { value, createdAt, runId } = after;
+    const place = `${key}.created_at, ${key}.run_id`;
+    if (sort === 'created') ranges.push({ where: `(${place}) ${side} (?, ?)`, values: [createdAt, runId] });
+    else ranges.push({ where: `(${sorted}, ${place}) ${side} (?, ?, ?)`, values: [value, createdAt, runId] });
   }
+  if (doubt === true)
+    ranges.push({ where: `${runs}.status = 'waiting' AND ${runs}.doubted = 1`, values: [] });
   if (text !== undefined) ranges.push({ where: `${found} > 0`, values: [text] });
   return ranges;
 }
@@ -249,6 +268,33 @@ export function newRunOf(
   return { ...describeStart(event), status, base: 0, ...omitUndefined({ progress, wakeAt }) };
 }
 
+/** What lists sort runs by and add up, as `runs` has it, by column; empty without `progress`. */
+export function figuresOf(progress: Progress | undefined) {
+  return {
+    turns: progress?.turns ?? 0,
+    tokens: progress?.tokens ?? 0,
+    cached: progress?.cached?.tokens ?? 0,
+    cached_of: progress?.cached?.of ?? 0,
+    cost: progress?.cost ?? 0,
+    active_ms: progress?.activeMs ?? 0,
+    doubted: isInDoubt(progress) ? 1 : 0,
+    model: escapeOptional(progress?.model),
+    error_code: escapeOptional(progress?.errorCode),
+  };
+}
+
+/** The column that each list is sorted by. */
+export const SORT_COLUMNS: Readonly<Record<ListQuery['sort'], string>> = {
+  created: 'created_at',
+  updated: 'updated_at',
+  title: 'search',
+  agent: 'agent',
+  status: 'status',
+  worked: 'active_ms',
+  cost: 'cost',
+  tokens: 'tokens',
+};
+
 export function columnsOf({ chart, parent, forkOf, progress, ...run }: NewRun) {
   return {
     run_id: escapeText(run.runId),
@@ -265,7 +311,9 @@ export function columnsOf({ chart, parent, forkOf, progress, ...run }: NewRun) {
     continues: escapeOptional(run.continues),
     thread: escapeOptional(run.thread),
     thread_key: threadKeyOf(run) ?? null,
+    session: sessionOf(run) ?? null,
     status: run.status,
+    ...figuresOf(progress),
     progress: progress === undefined ? null : JSON.stringify(progress),
     created_at: run.createdAt,
     base: run.base,

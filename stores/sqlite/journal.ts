@@ -6,6 +6,7 @@ import {
   type ClaimRequest,
   changedRun,
   type Page,
+  type Progress,
   type Standing,
   type StandingChange,
 } from '../../protocol/store.ts';
@@ -14,7 +15,7 @@ import { grantLease, nextWakeAt } from '../lease.ts';
 import { takePage, WHOLE } from '../list-query.ts';
 import { assertUnredacted } from '../run-record.ts';
 import { SUM_CHARS, sumOfEntry, sumOfRecord } from '../sql/checksum.ts';
-import { escapeText, type Replacements, type Row } from '../sql/rows.ts';
+import { escapeText, figuresOf, type Replacements, type Row } from '../sql/rows.ts';
 import { locateRunRow, type Position } from './runs.ts';
 import type { Statements } from './statements.ts';
 
@@ -33,9 +34,9 @@ export function writeEvents(
   const { status = position.status, stateHash, progress } = standing;
   const { run } = position;
   const last = events.at(-1);
-  const progressText = progress === undefined ? null : JSON.stringify(progress);
   if (last === undefined) {
-    sql.setStanding.run(progressText, status, run);
+    if (status !== position.status) sql.setStatus.run(status, run);
+    if (progress !== undefined) writeProgress(sql, run, progress);
     return { ...position, status };
   }
   if (position.hasRowsPastEnd) {
@@ -43,9 +44,14 @@ export function writeEvents(
     throw describeDamage(runId, next, 'already exists, after the recorded end of the journal');
   }
   const end = writeRows(sql, position, texts, stateHash);
-  if (status === position.status) sql.advance.run(end.seq, last.at, end.sum, progressText, run);
-  else sql.advanceTo.run(end.seq, last.at, end.sum, progressText, status, run);
+  sql.advance.run(end.seq, last.at, end.sum, run);
+  if (status !== position.status) sql.setStatus.run(status, run);
+  if (progress !== undefined) writeProgress(sql, run, progress);
   return { ...position, ...end, status };
+}
+
+function writeProgress(sql: Statements, run: number, progress: Progress): void {
+  sql.setProgress.run({ ...figuresOf(progress), progress: JSON.stringify(progress), run });
 }
 
 /** Records when the run and its parent have to be driven again, after an append at `now`, in ms since the epoch. */
@@ -68,7 +74,7 @@ export function changeStanding(
 ): void {
   const position = locateRunRow(sql, runId);
   if (position.seq !== after || position.epoch !== epoch) throw changedRun(runId);
-  sql.setStanding.run(null, status, position.run);
+  sql.setStatus.run(status, position.run);
   writeWakeUps(sql, position, { wakeAt }, now);
 }
 

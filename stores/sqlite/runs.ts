@@ -1,6 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import type {
   RunLink,
   RunRecord,
@@ -30,6 +31,7 @@ import {
   type NewRun,
   type Row,
   rangesOf,
+  SORT_COLUMNS,
   type SqlCondition,
   startOfPart,
   toLease,
@@ -226,47 +228,88 @@ export function chooseWork(sql: Statements, candidates: readonly Row[], request:
 /** An index with the runs of one condition in the order of the list. `key` has `created_at` and `run_id`. */
 type Path = SqlCondition & { from: string; join: string; key: 'runs' | 'found' };
 
-const BY_AGE: Path = {
-  from: 'runs INDEXED BY runs_by_age',
-  join: '',
-  key: 'runs',
-  where: 'TRUE',
-  values: [],
-};
+const ALL: Path = { from: 'runs', join: '', key: 'runs', where: 'TRUE', values: [] };
+const BY_AGE: Path = { ...ALL, from: 'runs INDEXED BY runs_by_age' };
+const ON_TOP: Path = { ...ALL, from: 'runs INDEXED BY runs_on_top', where: 'runs.parent IS NULL' };
 
 /** Up to how many runs of a condition are counted, to choose the narrowest one. */
 const MOST_COUNTED = 1_000;
 
 export function findRunRows(sql: Statements, query: ListQuery): Row[] {
-  const { order, limit } = query;
+  const { sort, order, skip, limit } = query;
   const paths = pathsOf(query);
-  const path = narrowest(sql, paths);
+  const path = narrowest(sql, paths, widestOf(query));
   const others = paths.filter(other => other !== path).map(asCondition);
-  const latest = query.latest === true ? [latestOf(query)] : [];
-  const conditions = [path, ...others, ...latest, ...rangesOf(query, path.key, 'instr(runs.search, ?)')];
+  const sorted = `${sort === 'created' ? path.key : 'runs'}.${SORT_COLUMNS[sort]}`;
+  const ranges = rangesOf(query, path.key, { runs: 'runs', found: 'instr(runs.search, ?)', sorted });
+  const conditions = [path, ...others, ...foldsOf(query), ...ranges];
   const where = conditions.map(condition => condition.where).join(' AND ');
   const values = conditions.flatMap(condition => condition.values);
   const direction = order === 'asc' ? 'ASC' : 'DESC';
+  const by = (key: string, value: string) =>
+    `ORDER BY ${[value, `${key}.created_at`, `${key}.run_id`].map(name => `${name} ${direction}`).join(', ')}`;
   return sql
     .prepare(
-      `SELECT ${RECORD} FROM ${path.from} ${path.join} WHERE ${where}
-       ORDER BY ${path.key}.created_at ${direction}, ${path.key}.run_id ${direction} LIMIT ?`,
+      `SELECT ${RECORD}, chosen.sorted_by FROM (
+         SELECT runs.run, ${sorted} AS sorted_by FROM ${path.from} ${path.join} WHERE ${where}
+         ${by(path.key, sorted)} LIMIT ? OFFSET ?) AS chosen
+       CROSS JOIN runs ON runs.run = chosen.run ${by('runs', 'chosen.sorted_by')}`,
     )
-    .all(...values, limit + 1);
+    .all(...values, limit + 1, skip);
+}
+
+function widestOf({ sort, folded }: ListQuery): Path {
+  if (sort !== 'created') return ALL;
+  return folded === true ? ON_TOP : BY_AGE;
+}
+
+function foldsOf(query: ListQuery): SqlCondition[] {
+  const { latest, folded, labels } = query;
+  const conditions: SqlCondition[] = [];
+  if (latest === true) conditions.push(latestOf(query));
+  if (folded === true) conditions.push({ where: isOnTop('runs'), values: [] }, newestOfSession(labels));
+  return conditions;
 }
 
 /** Within one thread, the place is looked up once. */
 function latestOf(query: ListQuery): SqlCondition {
   const key = threadKeyIn(query);
-  const highest = (of: string) =>
-    `runs.place = (SELECT max(place) FROM runs AS o WHERE o.thread_key = ${of})`;
   return key === undefined
-    ? { where: highest('runs.thread_key'), values: [] }
-    : { where: highest('?'), values: [key] };
+    ? { where: isLatest('runs'), values: [] }
+    : { where: isLatest('runs', '?'), values: [key] };
+}
+
+function isLatest(of: string, key = `${of}.thread_key`): string {
+  return `${of}.place = (SELECT max(place) FROM runs AS o WHERE o.thread_key = ${key})`;
+}
+
+function isOnTop(of: string): string {
+  return `${of}.parent IS NULL AND (${of}.thread_key IS NULL OR ${isLatest(of)})`;
+}
+
+/** The session has no newer run with these labels. */
+function newestOfSession(labels: Labels): SqlCondition {
+  const own = Object.entries(labels).map(
+    (label): SqlCondition => ({ where: hasLabel('newer'), values: label }),
+  );
+  const where = [
+    'newer.session = runs.session AND (newer.created_at, newer.run_id) > (runs.created_at, runs.run_id)',
+    isOnTop('newer'),
+    ...own.map(condition => condition.where),
+  ];
+  return {
+    where: `(runs.session IS NULL OR NOT EXISTS (SELECT 1 FROM runs AS newer WHERE ${where.join(' AND ')}))`,
+    values: own.flatMap(condition => condition.values),
+  };
+}
+
+function hasLabel(of: string): string {
+  return `EXISTS (SELECT 1 FROM labels AS other WHERE other.run = ${of}.run AND other.name = ? AND other.value = ?)`;
 }
 
 function pathsOf(query: ListQuery): Path[] {
-  const { parent, thread, status, agent } = query;
+  const { parent, thread, agent, doubt } = query;
+  const status = query.status ?? (doubt === true ? 'waiting' : undefined);
   const id = typeof thread === 'string' ? thread : undefined;
   const key = threadKeyIn(query);
   const ofThread: Path[] =
@@ -294,8 +337,8 @@ function pathsOf(query: ListQuery): Path[] {
 }
 
 /** Counts through the indexes alone; reads no record. */
-function narrowest(sql: Statements, paths: readonly Path[]): Path {
-  const [first = BY_AGE, ...others] = paths;
+function narrowest(sql: Statements, paths: readonly Path[], widest: Path): Path {
+  const [first = widest, ...others] = paths;
   if (others.length === 0) return first;
   let best = { path: first, count: Number.POSITIVE_INFINITY };
   for (const path of paths) {
@@ -309,8 +352,5 @@ function narrowest(sql: Statements, paths: readonly Path[]): Path {
 
 function asCondition({ key, where, values }: Path): SqlCondition {
   if (key === 'runs') return { where, values };
-  return {
-    where: `EXISTS (SELECT 1 FROM labels AS other WHERE other.run = runs.run AND ${where.replaceAll('found.', 'other.')})`,
-    values,
-  };
+  return { where: hasLabel('runs'), values };
 }

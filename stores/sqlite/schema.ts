@@ -18,7 +18,8 @@ export function versionOf({ steps }: Schema): number {
  *
  * - `runs`: the record of each run. `seq` and `end_sum` are the number and the checksum of its journal's last entry,
  *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over.
- *   `thread_key` is `threadKeyOf` the run, and `place` its place in the thread. `redactions` counts the redactions. `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
+ *   `thread_key` is `threadKeyOf` the run, and `place` its place in the thread. `redactions` counts the redactions. `search` is the title as `foldText` returns it, and `progress` the JSON of a
+ *   `Progress`; the columns before it are parts of it (`figuresOf`), and `session` is the label of that name.
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
  * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
@@ -54,7 +55,17 @@ CREATE TABLE runs (
   thread TEXT,
   thread_key TEXT,
   place INTEGER,
+  session TEXT,
   status TEXT NOT NULL,
+  turns INTEGER NOT NULL,
+  tokens REAL NOT NULL,
+  cached REAL NOT NULL,
+  cached_of REAL NOT NULL,
+  cost REAL NOT NULL,
+  active_ms REAL NOT NULL,
+  doubted INTEGER NOT NULL,
+  model TEXT,
+  error_code TEXT,
   progress TEXT,
   created_at REAL NOT NULL,
   updated_at REAL NOT NULL,
@@ -69,6 +80,8 @@ CREATE TABLE runs (
   redactions INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX runs_by_age ON runs (created_at, run_id);
+CREATE INDEX runs_on_top ON runs (created_at, run_id) WHERE parent IS NULL;
+CREATE INDEX runs_by_session ON runs (session, created_at, run_id) WHERE session IS NOT NULL AND parent IS NULL;
 CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;

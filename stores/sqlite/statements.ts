@@ -25,10 +25,12 @@ const SQL = {
   endPart: 'RELEASE part',
   undoPart: 'ROLLBACK TO part',
   insertRun: `INSERT INTO runs (run_id, agent, agent_version, chart_version, chart_hash, title, search, parent,
-      parent_call, fork_of, fork_at, continues, thread, thread_key, place, status, progress, wake_at, created_at, updated_at, base,
+      parent_call, fork_of, fork_at, continues, thread, thread_key, place, session, status, turns, tokens,
+      cached, cached_of, cost, active_ms, doubted, model, error_code, progress, wake_at, created_at, updated_at, base,
       seq, epoch, end_sum)
     VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $title, $search, $parent,
-      $parent_call, $fork_of, $fork_at, $continues, $thread, $thread_key, $place, $status, $progress, $wake_at, $created_at,
+      $parent_call, $fork_of, $fork_at, $continues, $thread, $thread_key, $place, $session, $status, $turns, $tokens,
+      $cached, $cached_of, $cost, $active_ms, $doubted, $model, $error_code, $progress, $wake_at, $created_at,
       $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
   latest: `SELECT run_id, status, place FROM runs WHERE thread_key = ? AND place IS NOT NULL ORDER BY place DESC LIMIT 1`,
@@ -44,13 +46,14 @@ const SQL = {
   listener: 'SELECT cursor, owner, until FROM listeners WHERE name = ?',
   setListener: `INSERT INTO listeners (name, cursor, owner, until) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET cursor = excluded.cursor, owner = excluded.owner, until = excluded.until`,
-  advance: `UPDATE runs SET seq = ?, updated_at = ?, end_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
-  advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, end_sum = ?, progress = coalesce(?, progress), status = ?
-    WHERE run = ?`,
+  advance: 'UPDATE runs SET seq = ?, updated_at = ?, end_sum = ? WHERE run = ?',
+  setProgress: `UPDATE runs SET turns = $turns, tokens = $tokens, cached = $cached, cached_of = $cached_of, cost = $cost,
+    active_ms = $active_ms, doubted = $doubted, model = $model, error_code = $error_code, progress = $progress
+    WHERE run = $run`,
   setWakeAt: 'UPDATE runs SET wake_at = ? WHERE run = ?',
   wake: `UPDATE runs SET wake_at = min(ifnull(wake_at, ?), ?)
     WHERE run_id = ? AND status IN ('running', 'waiting')`,
-  setStanding: 'UPDATE runs SET progress = coalesce(?, progress), status = ? WHERE run = ?',
+  setStatus: 'UPDATE runs SET status = ? WHERE run = ?',
   setLease: `UPDATE runs SET epoch = ?, owner = ?, lease_until = ?, reserved_until = NULL,
     wake_at = CASE WHEN wake_at <= ? THEN NULL ELSE wake_at END WHERE run = ?`,
   renew: 'UPDATE runs SET lease_until = ? WHERE run_id = ? AND epoch = ? AND owner IS NOT NULL',

@@ -1,8 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { RunStatus, Store } from '../../protocol/store.ts';
-import { begin, receive, request, say, settleAll, withClock } from '../../stores/conformance/check.ts';
+import type { ListFilter, RunStatus, Store } from '../../protocol/store.ts';
+import {
+  begin,
+  makeProgress,
+  receive,
+  request,
+  say,
+  settleAll,
+  withClock,
+} from '../../stores/conformance/check.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { randomCases } from '../support/sample.ts';
@@ -28,6 +36,29 @@ const events = fc.array(
   { maxLength: 3 },
 );
 
+const title = fc.constantFrom('Order', 'order', 'Zoo', '\u{1f4e6} box', '\uff21');
+const labels = fc.record({ session: runId, user: owner }, { requiredKeys: [] });
+const filter: fc.Arbitrary<ListFilter> = fc.record(
+  {
+    status,
+    limit: seq,
+    labels,
+    skip: fc.integer({ min: 0, max: 2 }),
+    sort: fc.constantFrom('created', 'updated', 'title', 'agent', 'status', 'worked', 'cost', 'tokens'),
+    order: fc.constantFrom('asc', 'desc'),
+    folded: fc.constant(true),
+    latest: fc.constant(true),
+    parent: runId,
+    thread: fc.constant('t'),
+  },
+  { requiredKeys: [] },
+);
+const start = fc.record(
+  { title, labels, thread: fc.constant('t'), parent: runId.map(runId => ({ runId, callId: 'call' })) },
+  { requiredKeys: [] },
+);
+const progress = fc.record({ cost: now, tokens: now, activeMs: now }).map(told => makeProgress('some', told));
+
 const command: fc.Arbitrary<Command> = fc.oneof(
   fc
     .record({
@@ -36,20 +67,34 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       by: owner,
       claimed: fc.boolean(),
       older: fc.option(runId),
-      rest: fc.option(fc.record({ events, status }), { nil: undefined }),
+      start,
+      rest: fc.option(
+        fc.record(
+          { events, status, progress, place: fc.constant({ after: null }) },
+          { requiredKeys: ['events', 'status'] },
+        ),
+        { nil: undefined },
+      ),
     })
-    .map(({ id, at, by, claimed, older, rest }) => (store: Store) => {
-      const event = begin(id, { at, ...(older !== null && { continues: older }) });
+    .map(({ id, at, by, claimed, older, start, rest }) => (store: Store) => {
+      const event = begin(id, { at, ...start, ...(older !== null && { continues: older }) });
       return store.create(event, claimed ? request(by, { now: at }) : undefined, rest);
     }),
   {
     weight: 4,
     arbitrary: fc
-      .record({ id: runId, back: fc.constantFrom(0, 0, 0, 1), epoch: fc.option(epoch), events, status })
-      .map(({ id, back, epoch, events, status }) => async (store: Store) => {
+      .record({
+        id: runId,
+        back: fc.constantFrom(0, 0, 0, 1),
+        epoch: fc.option(epoch),
+        events,
+        status,
+        progress,
+      })
+      .map(({ id, back, epoch, events, status, progress }) => async (store: Store) => {
         const after = ((await store.get(id))?.seq ?? 0) - back;
         const guard = epoch === null ? { after, input: true as const } : { after, epoch };
-        return store.append(id, guard, events, { status });
+        return store.append(id, guard, events, { status, progress });
       }),
   },
   fc.record({ id: runId, by: owner, now, dead: fc.option(owner) }).map(
@@ -78,7 +123,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       (store: Store) =>
         store.read(id, after),
   ),
-  fc.record({ status, limit: seq }, { requiredKeys: [] }).map(filter => (store: Store) => store.list(filter)),
+  filter.map(filter => (store: Store) => store.list(filter)),
   runId.map(id => (store: Store) => store.chain(id)),
   fc.tuple(now, now).map(([now, reserveMs]) => async (store: Store) => {
     const taken = await store.takeWork?.({ agents: [{ name: 'refunds' }], limit: 9, now, reserveMs });

@@ -4,7 +4,7 @@ import { type Breakpoint, breakpointsSchema } from '../../../protocol/debugger/b
 import { itemSchema } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { isOutcome } from '../../../protocol/message.ts';
-import { listFilterSchema, MOST_LISTED } from '../../../protocol/store.ts';
+import { listFilterSchema, MOST_LISTED, MOST_SKIPPED } from '../../../protocol/store.ts';
 import { settingsSchema } from '../../../protocol/turn.ts';
 import { fields, optional } from '../../fields.ts';
 
@@ -194,8 +194,9 @@ export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);
 
 export const sessionBody = fields({ token: z.string().max(10_000) });
 
-const { status, agent, parent, text, order, cursor } = listFilterSchema.shape;
+const { status, agent, parent, text, sort, order, cursor } = listFilterSchema.shape;
 const time = optional(z.coerce.number(), 'ms since the epoch');
+const flag = z.literal('true').transform((): true => true);
 
 export const listQuery = fields({
   status,
@@ -204,9 +205,19 @@ export const listQuery = fields({
   thread: optional(z.string().max(256), 'The id of a thread: the runs of all threads with it.'),
   parent,
   text,
+  folded: optional(
+    flag,
+    'No runs of sub-agents, of each thread only the latest run, and of the runs with one `session` label only the newest.',
+  ),
+  doubt: optional(flag, 'Only runs that wait for the decision of a doubt.'),
   since: time,
   before: time,
+  sort,
   order,
+  skip: optional(
+    z.coerce.number().int().min(0).max(MOST_SKIPPED),
+    'How many runs to leave out before the first one. Not with a cursor.',
+  ),
   limit: z._default(z.coerce.number().int().min(1).max(MOST_LISTED), 50),
   cursor,
 });

@@ -58,6 +58,21 @@ describe('GET /runs', () => {
     expect(await titles(`?before=${Date.now() + 60_000}&limit=1`)).toEqual(['Hello, desk']);
   });
 
+  test('is sorted, skipped and folded as asked, and refuses what is out of bounds', async () => {
+    expect(await titles('?sort=title&order=asc')).toEqual([
+      'Hello, desk',
+      'Refund 7a',
+      'Refund 7b',
+      'Refund 8a',
+    ]);
+    expect(await titles('?skip=1&limit=2')).toEqual(['Refund 7b', 'Refund 8a']);
+    expect(await titles('?folded=true&sort=created')).toHaveLength(4);
+    expect(await titles('?doubt=true')).toEqual([]);
+    expect((await list('')).runs[0]?.model).toBe('scripted:script');
+    for (const query of ['?sort=size', '?skip=-1', '?skip=1.5', '?folded=yes', '?doubt=1'])
+      expect((await desk.send('GET', `/runs${query}`)).status).toBe(400);
+  });
+
   test('is paged, and the pages together are the whole list', async () => {
     const first = await list('?limit=3&label=tenant%3Da');
     expect(first).toMatchObject({ runs: [{}, {}] });

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { ListFilter, Progress, RunStatus, Store } from '../../protocol/store.ts';
+import { begin, type Checks, listIds, makeProgress, receive, rejectsWith } from './check.ts';
+
+type Found = { agent?: string; title?: string; status?: RunStatus; updated?: number } & Partial<Progress>;
+
+/** Runs that were created in this order, a second apart, with an append each. */
+async function beginRuns(store: Store, runs: Record<string, Found>): Promise<void> {
+  for (const [index, [runId, found]] of Object.entries(runs).entries()) {
+    const { agent = 'refunds', title = runId, status = 'finished', updated, ...progress } = found;
+    const at = 1000 + index * 1000;
+    await store.create(begin(runId, { at, agent: { name: agent }, title }));
+    const standing = { status, progress: makeProgress(status, progress) };
+    await store.append(runId, { after: 1, input: true }, [receive('x', updated ?? at)], standing);
+  }
+}
+
+async function allIds(store: Store, filter: ListFilter): Promise<string[]> {
+  const ids: string[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const { runs, next } = await store.list({ ...filter, ...omitUndefined({ cursor }) });
+    ids.push(...runs.map(({ runId }) => runId));
+    if (next === undefined) return ids;
+    cursor = next;
+  }
+}
+
+const SORTS: readonly (readonly [NonNullable<ListFilter['sort']>, string])[] = [
+  ['created', 'abcde'],
+  ['updated', 'edcba'],
+  ['title', 'bcdae'],
+  ['agent', 'abced'],
+  ['status', 'ebdac'],
+  ['worked', 'aecdb'],
+  ['cost', 'cadbe'],
+  ['tokens', 'debca'],
+];
+
+export const findChecks: Checks = {
+  'a list is sorted by what it names, then by creation, in both directions and over pages': async store => {
+    await beginRuns(store, {
+      a: { title: 'order', status: 'running', activeMs: 1, cost: 0.2, tokens: 50, updated: 9000 },
+      b: { title: 'ARCHIVE', status: 'failed', activeMs: 9, cost: 0.5, tokens: 20, updated: 8000 },
+      c: { title: 'archive', status: 'waiting', activeMs: 3, cost: 0.1, tokens: 30, updated: 7000 },
+      d: {
+        title: 'Boot',
+        agent: 'sales',
+        status: 'finished',
+        activeMs: 4,
+        cost: 0.3,
+        tokens: 7,
+        updated: 6000,
+      },
+      e: { title: '\u{1f4e6}', status: 'cancelled', activeMs: 2, cost: 1, tokens: 10, updated: 5000 },
+    });
+    for (const [sort, ids] of SORTS) {
+      assert.deepEqual(await listIds(store, { sort, order: 'asc' }), [...ids], sort);
+      assert.deepEqual(await listIds(store, { sort }), [...ids].reverse(), sort);
+      assert.deepEqual(await allIds(store, { sort, limit: 2 }), [...ids].reverse(), sort);
+      assert.deepEqual(await allIds(store, { sort, order: 'asc', limit: 1 }), [...ids], sort);
+    }
+  },
+  'runs without progress are sorted as if they had done nothing': async store => {
+    await store.create(begin('a'));
+    await beginRuns(store, { b: { cost: 1 } });
+    assert.deepEqual(await listIds(store, { sort: 'cost' }), ['b', 'a']);
+  },
+  'the cursor of a list with another sort is refused': async store => {
+    await beginRuns(store, { a: {}, b: {} });
+    const { next = '' } = await store.list({ sort: 'cost', limit: 1 });
+    assert.equal((await store.list({ sort: 'cost', cursor: next })).runs.length, 1);
+    await rejectsWith('input-invalid', store.list({ sort: 'tokens', cursor: next }));
+    await rejectsWith('input-invalid', store.list({ cursor: next }));
+  },
+  'a list skips as many runs as it is asked to, and its pages continue from there': async store => {
+    for (let at = 100; at < 120; at += 1) await store.create(begin(`run${at}`, { at }));
+    const all = await listIds(store, { limit: 100 });
+    assert.deepEqual(await listIds(store, { skip: 3, limit: 4 }), all.slice(3, 7));
+    assert.deepEqual(await listIds(store, { skip: 18, limit: 4, order: 'asc' }), ['run118', 'run119']);
+    assert.deepEqual(await listIds(store, { skip: 20 }), []);
+    assert.deepEqual(await listIds(store, { skip: 1_000_000, limit: 1 }), []);
+    const { next = '' } = await store.list({ skip: 5, limit: 5 });
+    assert.deepEqual(await listIds(store, { cursor: next, limit: 2 }), all.slice(10, 12));
+    await rejectsWith('input-invalid', store.list({ skip: 5, cursor: next }));
+    for (const skip of [-1, 0.5, 1_000_001, Number.NaN])
+      await rejectsWith('input-invalid', store.list({ skip }));
+    for (const other of [{ sort: 'size' }, { folded: false }, { doubt: false }])
+      await rejectsWith('input-invalid', store.list(other as object));
+  },
+  'a folded list has no runs of sub-agents, and of each thread only the latest run': async store => {
+    const place = (after: string | null) => ({ events: [], status: 'finished', place: { after } }) as const;
+    await store.create(begin('single', { at: 1000 }));
+    await store.create(begin('child', { at: 1100, parent: { runId: 'single', callId: 'call' } }));
+    await store.create(begin('first', { at: 1200, thread: 't' }), undefined, place(null));
+    await store.create(begin('second', { at: 1300, thread: 't' }), undefined, place('first'));
+    await store.create(begin('fork', { at: 1400, thread: 't', forkOf: { runId: 'first', at: 1 } }));
+    await store.create(begin('other', { at: 1150, thread: 'u' }), undefined, place(null));
+    assert.deepEqual(await listIds(store, { folded: true }), ['second', 'other', 'single']);
+    assert.deepEqual(await listIds(store, { folded: true, order: 'asc', skip: 1 }), ['other', 'second']);
+    assert.deepEqual(await allIds(store, { folded: true, limit: 1 }), ['second', 'other', 'single']);
+    assert.deepEqual(await listIds(store, { folded: true, thread: 't' }), ['second']);
+    assert.deepEqual(await listIds(store, { folded: true, status: 'running' }), ['single']);
+    assert.deepEqual(await listIds(store, { folded: true, latest: true }), ['second', 'other']);
+    assert.deepEqual(await listIds(store, { folded: true, parent: 'single' }), []);
+  },
+  'a folded list has of each session only the newest run with the labels of the filter': async store => {
+    const start = (runId: string, at: number, labels: Record<string, string>, more: object = {}) =>
+      store.create(begin(runId, { at, labels, ...more }));
+    await start('a', 1000, { session: 's', user: '7' });
+    await start('b', 2000, { session: 's', user: '8' });
+    await start('c', 3000, { session: 's', user: '7', team: 'x' });
+    await start('d', 4000, { session: 'other' });
+    await start('e', 5000, { user: '7' });
+    await start('f', 6000, { session: 's', user: '7' }, { parent: { runId: 'c', callId: 'call' } });
+    assert.deepEqual(await listIds(store, { folded: true }), ['e', 'd', 'c']);
+    assert.deepEqual(await listIds(store, { folded: true, labels: { user: '8' } }), ['b']);
+    assert.deepEqual(await listIds(store, { folded: true, labels: { user: '7' } }), ['e', 'c']);
+    assert.deepEqual(await listIds(store, { folded: true, labels: { session: 's' }, sort: 'title' }), ['c']);
+    assert.deepEqual(await listIds(store, { folded: true, before: 3000 }), []);
+  },
+  'a list has only the runs that wait for the decision of a doubt': async store => {
+    const waitsFor = (type: 'doubt' | 'approval') => [{ type, callId: 'c', name: 'refund' }];
+    await beginRuns(store, {
+      a: { status: 'waiting', waitsFor: waitsFor('doubt') },
+      b: { status: 'waiting', waitsFor: waitsFor('approval') },
+      c: { status: 'cancelled', waitsFor: waitsFor('doubt') },
+      d: { status: 'running' },
+    });
+    assert.deepEqual(await listIds(store, { doubt: true }), ['a']);
+    assert.deepEqual(await listIds(store, { doubt: true, status: 'waiting' }), ['a']);
+    assert.deepEqual(await listIds(store, { doubt: true, status: 'cancelled' }), []);
+  },
+  'a record names the model of its latest turn': async store => {
+    await beginRuns(store, { a: { model: 'openai:gpt "5"' } });
+    assert.equal((await store.get('a'))?.model, 'openai:gpt "5"');
+  },
+};
