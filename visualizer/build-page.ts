@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { structuralHash } from '../machines/structural-hash.ts';
 import { CHART_STYLE } from './chart-svg.ts';
-import { MARKDOWN_OPTIONS } from './page/render/markdown-options.ts';
 
 /** The files of the page as texts. */
 export type PageFiles = {
@@ -18,8 +17,6 @@ export type PageFiles = {
   /** All scripts as one classic script, for a document without a server. */
   offline: string;
 };
-
-const MARKED = new Map(Object.entries(MARKDOWN_OPTIONS).map(([name, value]) => [name, String(value)]));
 
 const STYLES = [
   'tokens',
@@ -39,6 +36,7 @@ const STYLES = [
 const ENTRY = 'page.js';
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
+const STATE_TREE = fileURLToPath(new URL('./state-tree.ts', import.meta.url));
 
 /** Bundles the page from its sources, without external resources. Uses esbuild. */
 export async function buildPage(): Promise<PageFiles> {
@@ -86,7 +84,7 @@ async function bundle(output: { format: 'esm' | 'iife'; splitting?: true }): Pro
     minify: true,
     platform: 'browser',
     target: 'es2023',
-    plugins: [lexerOnly, knownHash, compiledOnly],
+    plugins: REPLACED,
     jsx: 'automatic',
     jsxImportSource: 'preact',
     define: { 'process.env.NODE_ENV': '"production"' },
@@ -95,24 +93,6 @@ async function bundle(output: { format: 'esm' | 'iife'; splitting?: true }): Pro
   });
   return outputFiles;
 }
-
-/** `marked` is one module. The page draws its tokens: only the lexer is left, without what writes HTML. */
-const lexerOnly: Plugin = {
-  name: 'lexer-only',
-  setup({ onLoad }) {
-    onLoad({ filter: /[\\/]marked\.esm\.js$/ }, async ({ path }) => {
-      const text = await readFile(path, 'utf8');
-      const end = /;var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/.exec(text)?.index;
-      const name = /\b(\w+) as Lexer\b/.exec(text)?.[1];
-      if (end === undefined || name === undefined)
-        throw new Error(`Expected the lexer and the instance of marked in ${path}; its build has changed.`);
-      const lexer = text
-        .slice(0, end)
-        .replace(/this\.options\.(\w+)/g, (read, option) => MARKED.get(option) ?? read);
-      return { contents: `${lexer};export{${name} as Lexer}`, loader: 'js' };
-    });
-  },
-};
 
 /** The hash of the chart is a constant of the page, which needs no SHA-256 then. */
 const knownHash: Plugin = {
@@ -125,47 +105,16 @@ const knownHash: Plugin = {
   },
 };
 
-/** The page folds with the compiled chart. Of XState it needs the tree of states, not its actors and its own steps. */
-const compiledOnly: Plugin = {
-  name: 'compiled-only',
-  setup({ onLoad }) {
-    onLoad({ filter: /xstate[\\/]dist[\\/]\w+-\w+\.esm\.js$/ }, async ({ path }) => {
-      const text = await readFile(path, 'utf8');
-      const [module = ''] = basename(path).split('-');
-      return { contents: (LEFT_OUT[module] ?? []).reduce(leaveOut, text), loader: 'js' };
-    });
+/** The page folds with the compiled chart: of XState it needs the tree of states, without actors and steps. */
+const treeOnly: Plugin = {
+  name: 'tree-only',
+  setup({ onResolve }) {
+    onResolve({ filter: /^xstate$/ }, () => ({ path: STATE_TREE }));
   },
 };
 
-const functions = (names: string): string[] => names.split(/\s+/).map(name => `function ${name}(`);
-
-/** By module of XState, what only its own steps and actors need. */
-const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
-  raise: [
-    'class Actor {',
-    ...functions(`checkAnd createSystem evaluateGuard executeCancel executeRaise executeSpawn executeStop
-      getPersistedSnapshot macrostep matchesState resolveCancel resolveRaise resolveSpawn resolveStop`),
-  ],
-  StateMachine: `get definition, next, provide, transition, microstep, getTransitionData, start, get on,
-    _getPreInitialState, getInitialSnapshot, restoreSnapshot`
-    .split(/,\s+/)
-    .map(name => `  ${name}(`),
-  assign: functions('createSpawner resolveAssign'),
-  log: functions(`executeEmit executeLog executeSendTo resolveEmit resolveEnqueueActions resolveLog resolveSendTo
-    retryResolveSendTo`),
-};
-
-/** The module without a declaration: what uses it throws. */
-function leaveOut(text: string, declaration: string): string {
-  const indent = /^ */.exec(declaration)?.[0] ?? '';
-  const start = text.indexOf(`\n${declaration}`);
-  const end = text.indexOf(`\n${indent}}\n`, start);
-  if (start < 0 || end < 0)
-    throw new Error(`Expected "${declaration}" in a module of xstate; its build has changed.`);
-  const head = declaration.replace(/[({ ]{1,8}$/, '');
-  const body = head.startsWith('class ') ? '{}' : "() { throw Error('The page has no actors of XState.'); }";
-  return `${text.slice(0, start)}\n${head} ${body}\n${text.slice(end + indent.length + 3)}`;
-}
+/** What replaces modules of the checkout in the page. */
+export const REPLACED: Plugin[] = [knownHash, treeOnly];
 
 async function readStyle(): Promise<string> {
   const sheets = await Promise.all(STYLES.map(name => readFile(`${PAGE}styles/${name}.css`, 'utf8')));

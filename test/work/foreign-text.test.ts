@@ -39,6 +39,7 @@ import { keepLast } from '../../text/trim-transcript.ts';
 import { describeHttpFailure } from '../../tools/mcp/http-server.ts';
 import { readResult } from '../../tools/mcp/read-result.ts';
 import { maskSecrets } from '../../tools/mcp/redact-secrets.ts';
+import { readMarkdown } from '../../visualizer/page/render/read-markdown.ts';
 import { makeNote, NEW_REFUND } from '../support/regress/played-runs.ts';
 import { randomCases, sampled } from '../support/sample.ts';
 import { countWork } from '../support/work/count-work.ts';
@@ -128,6 +129,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   'a report in JUnit': text => formatJUnit(reportOf(text), text),
   'Markdown blocks': text => readBlocks(text),
   'Markdown code': text => codeSpan(text),
+  'Markdown on the page': text => readMarkdown(text),
 };
 
 function reportOf(text: string): RegressReport {

@@ -1,135 +1,94 @@
-import { Lexer, type Token, type Tokens } from 'marked';
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { showSafe, takeCharacters } from '../render/format.ts';
-import { MARKDOWN_OPTIONS } from '../render/markdown-options.ts';
-import { LongText, MoreButton } from './text.tsx';
+import type { Inline } from '../render/read-inline.ts';
+import { type Block, readMarkdown } from '../render/read-markdown.ts';
+import { MoreButton } from './text.tsx';
 
 const FIRST = 20_000;
 const MORE = 60_000;
-/** Deeper lists and quotes are shown as text. */
-const DEEPEST = 8;
 
-/** A text from outside as Markdown, made of elements: markup in it stays text, and images become links' texts. */
+/** A text from outside as Markdown, made of elements: markup in it stays text, and images become links. */
 export function Markdown({ text }: { text: string }) {
   const [length, setLength] = useState(FIRST);
   const shown = takeCharacters(text, length);
-  const tokens = useMemo(() => readTokens(shown), [shown]);
-  if (tokens === null) return <LongText text={text} kind="prose" />;
+  const blocks = useMemo(() => readMarkdown(showSafe(shown)).map(drawBlock), [shown]);
   return (
     <div class="long prose">
       <div class="text markdown" dir="auto">
-        <Blocks tokens={tokens} depth={0} />
+        {blocks}
       </div>
       <MoreButton left={text.length - shown.length} onMore={() => setLength(shown.length + MORE)} />
     </div>
   );
 }
 
-/** What Markdown gives a meaning, in a text without line breaks; most short texts have none of it. */
-const MARKED = /[\n\r\t\\`*_~[\]<>#|&=@]|:\/\/|www\.|^ |^[-+] |^\d+[.)] |---/;
-
-/** Returns `null` if the text cannot be read as Markdown. */
-function readTokens(text: string): Token[] | null {
-  const safe = showSafe(text);
-  if (!MARKED.test(safe)) return [{ type: 'text', raw: safe, text: safe }];
-  try {
-    return new Lexer(MARKDOWN_OPTIONS).lex(safe);
-  } catch {
-    return null;
-  }
-}
-
-function Blocks({ tokens, depth }: { tokens: readonly Token[]; depth: number }) {
-  return <>{tokens.map((token, index) => drawBlock(token, index, depth))}</>;
-}
-
-function drawBlock(token: Token, key: number, depth: number): ComponentChildren {
-  if (depth > DEEPEST) return <p key={key}>{token.raw}</p>;
-  switch (token.type) {
-    case 'space':
-    case 'def':
-      return null;
+function drawBlock(block: Block, key: number): ComponentChildren {
+  switch (block.kind) {
     case 'heading':
-      return h('p', { key, class: `heading level-${token.depth}` }, drawInline(token.tokens, depth));
-    case 'code':
-      return h('pre', { key }, <code>{token.text}</code>);
-    case 'blockquote':
-      return h('blockquote', { key }, <Blocks tokens={token.tokens ?? []} depth={depth + 1} />);
-    case 'list':
-      return drawList(token as Tokens.List, key, depth);
-    case 'table':
-      return drawTable(token as Tokens.Table, key, depth);
-    case 'hr':
-      return <hr key={key} />;
+      return h('p', { key, class: `heading level-${block.level}` }, drawInline(block.of));
     case 'paragraph':
-    case 'text':
-      return <p key={key}>{drawInline(token.tokens ?? [token], depth)}</p>;
-    default:
-      return <p key={key}>{token.raw}</p>;
+      return <p key={key}>{drawInline(block.of)}</p>;
+    case 'code':
+      return h('pre', { key, title: block.info }, <code>{block.text}</code>);
+    case 'quote':
+      return h('blockquote', { key }, block.of.map(drawBlock));
+    case 'list':
+      return drawList(block, key);
+    case 'table':
+      return drawTable(block, key);
+    case 'rule':
+      return <hr key={key} />;
   }
 }
 
-function drawList({ ordered, start, items }: Tokens.List, key: number, depth: number) {
-  const rows = items.map(({ tokens, task, checked }, index) => (
+function drawList({ start, isLoose, items }: Extract<Block, { kind: 'list' }>, key: number) {
+  const rows = items.map(({ checked, of }, index) => (
     <li key={index}>
-      {task && (checked === true ? '☑ ' : '☐ ')}
-      {tokens.map((token, place) =>
-        token.type === 'text'
-          ? drawInline(token.tokens ?? [token], depth + 1)
-          : drawBlock(token, place, depth + 1),
+      {checked !== null && (checked ? '☑ ' : '☐ ')}
+      {of.map((block, place) =>
+        block.kind === 'paragraph' && !isLoose ? drawInline(block.of) : drawBlock(block, place),
       )}
     </li>
   ));
-  return ordered ? h('ol', { key, start: start === '' ? 1 : start }, rows) : <ul key={key}>{rows}</ul>;
+  return start === null ? <ul key={key}>{rows}</ul> : h('ol', { key, start }, rows);
 }
 
-function drawTable({ header, rows }: Tokens.Table, key: number, depth: number) {
-  const drawRow = (tag: 'th' | 'td', cells: readonly Tokens.TableCell[], place = 0) => (
-    <tr key={place}>{cells.map(({ tokens }, index) => h(tag, { key: index }, drawInline(tokens, depth)))}</tr>
+function drawTable({ head, rows }: Extract<Block, { kind: 'table' }>, key: number) {
+  const drawRow = (tag: 'th' | 'td', cells: readonly Inline[][], place = 0) => (
+    <tr key={place}>{cells.map((cell, index) => h(tag, { key: index }, drawInline(cell)))}</tr>
   );
   return (
     <div key={key} class="table">
       <table>
-        <thead>{drawRow('th', header)}</thead>
+        <thead>{drawRow('th', head)}</thead>
         <tbody>{rows.map((cells, index) => drawRow('td', cells, index))}</tbody>
       </table>
     </div>
   );
 }
 
-function drawInline(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
-  if (tokens === undefined || depth > DEEPEST) return tokens?.map(({ raw }) => raw).join('');
-  return tokens.map((token, key) => {
-    const inner = (): ComponentChildren =>
-      drawInline('tokens' in token ? token.tokens : undefined, depth + 1);
-    switch (token.type) {
-      case 'strong':
-      case 'em':
-      case 'del':
-        return h(token.type, { key }, inner());
-      case 'codespan':
-        return <code key={key}>{token.text}</code>;
-      case 'br':
+function drawInline(parts: readonly Inline[]): ComponentChildren[] {
+  return parts.map((part, key) => {
+    if (typeof part === 'string') return part;
+    switch (part.kind) {
+      case 'code':
+        return <code key={key}>{part.text}</code>;
+      case 'break':
         return <br key={key} />;
-      case 'escape':
-        return token.text;
       case 'link':
-        return drawLink(token as Tokens.Link, key, inner);
-      case 'text':
-        return token.tokens === undefined ? token.raw : inner();
+        return drawLink(part.href, part.of, key);
       default:
-        return token.raw;
+        return h(part.kind, { key }, drawInline(part.of));
     }
   });
 }
 
 /** Links lead only to web pages, show their target, and send no referrer. */
-function drawLink({ href, raw }: Tokens.Link, key: number, inner: () => ComponentChildren) {
-  if (!/^https?:\/\//i.test(href)) return raw;
+function drawLink(href: string, of: readonly Inline[], key: number) {
   return (
     <a key={key} href={href} target="_blank" rel="noreferrer noopener nofollow" title={href}>
-      {inner()}
+      {of.length === 0 ? href : drawInline(of)}
     </a>
   );
 }

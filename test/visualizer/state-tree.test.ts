@@ -1,0 +1,79 @@
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { agentMachine } from '../../machines/agent.ts';
+import type { RunEvent } from '../../protocol/event.ts';
+import { REPLACED } from '../../visualizer/build-page.ts';
+import { readChart } from '../../visualizer/chart-graph.ts';
+import { Folded } from '../../visualizer/page/model/journal-fold.ts';
+import { readGolden } from '../golden/golden-journal.ts';
+
+const JOURNALS = [...readGolden('edges'), ...readGolden('runs')].map(
+  ([name, { entries }]) => [name, entries.map(({ event }) => event as RunEvent)] as const,
+);
+
+type Bundled = { Folded: typeof Folded; readChart: typeof readChart; agentMachine: typeof agentMachine };
+
+/** The modules as the page has them: without XState. */
+async function bundle(): Promise<Bundled> {
+  const contents = `export { Folded } from './visualizer/page/model/journal-fold.ts';
+    export { readChart } from './visualizer/chart-graph.ts';
+    export { agentMachine } from './machines/agent.ts';`;
+  const { outputFiles, metafile } = await build({
+    stdin: { contents, resolveDir: fileURLToPath(new URL('../../', import.meta.url)) },
+    bundle: true,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    plugins: REPLACED,
+  });
+  expect(Object.keys(metafile.inputs).filter(name => name.includes('node_modules'))).toEqual([]);
+  const text = outputFiles[0]?.text ?? '';
+  return await import(`data:text/javascript;base64,${Buffer.from(text).toString('base64')}`);
+}
+
+const shapeOf = ({ seq, state, taken, problem, path }: Folded) => ({
+  seq,
+  taken,
+  problem,
+  path,
+  value: state?.value,
+  status: state?.status,
+  context: state?.context,
+  output: state?.output,
+  children: Object.keys(state?.children ?? {}),
+  isAtRest: state?.hasTag('rest'),
+  nodes: state?._nodes.map(({ id }) => id),
+});
+
+describe('the tree of states that the page has in the place of XState', () => {
+  let page: Bundled;
+
+  beforeAll(async () => {
+    page = await bundle();
+  });
+
+  test('is the chart that XState reads, with the same states and edges in the same order', () => {
+    expect(page.readChart()).toEqual(readChart());
+    const [ours, theirs] = [page.agentMachine.root, agentMachine.root].map(root => root.machine.config);
+    expect(JSON.stringify(ours)).toBe(JSON.stringify(theirs));
+  });
+
+  test('folds every golden journal as the server does, entry by entry', () => {
+    expect(JOURNALS.length).toBeGreaterThan(50);
+    for (const [name, events] of JOURNALS) {
+      let [ours, theirs] = [page.Folded.start, Folded.start];
+      for (const [index, event] of events.entries()) {
+        ours = ours.take(index + 1, event);
+        theirs = theirs.take(index + 1, event);
+        expect(shapeOf(ours), `${name}, entry ${index + 1}`).toEqual(shapeOf(theirs));
+      }
+      expect(theirs.problem).toBeNull();
+    }
+  });
+
+  test('refuses to run an actor', async () => {
+    const { createActor } = await import('../../visualizer/state-tree.ts');
+    expect(() => createActor()).toThrow('no actors');
+  });
+});
