@@ -1,6 +1,6 @@
 import { createInterface, type Interface } from 'node:readline/promises';
 import { systemHost } from '../engine/host/host.ts';
-import type { Open, Settled } from '../engine/log/settled.ts';
+import type { Open } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { JsonObject, JsonValue } from '../protocol/json.ts';
@@ -11,21 +11,20 @@ import { type Output, yellow } from './render/output.ts';
 import { HEADINGS, showOpen } from './render/show-open.ts';
 
 type Asking = { run: Run; output: Output; sender: Sender; after: number };
-type Waiting = Extract<Settled, { status: 'waiting' }>;
 
 /**
- * Asks on the terminal about every open call, then submits the answers. Returns whether the run resumes:
+ * Asks on the terminal about every open call of `waiting`, then submits the answers. Returns whether the run resumes:
  * because an answer was given here, or because new entries after `after` show that another client made one,
  * which ends the questions. `q`, Ctrl-C and the end of input leave the remaining calls open.
  */
 export async function askForDecisions(
   { run, output, sender, after }: Asking,
-  settled: Waiting,
+  waiting: readonly Open[],
 ): Promise<boolean> {
   const terminal = new Questions(output);
   const elsewhere = watchForEntries(run, after, () => terminal.stop());
-  const calls = settled.open.filter(({ kind }) => kind !== 'pause');
-  const asked = calls.length > 0 ? calls : settled.open.slice(0, 1);
+  const calls = waiting.filter(({ kind }) => kind !== 'pause');
+  const asked = calls.length > 0 ? calls : waiting.slice(0, 1);
   const commands: AnswerCommand[] = [];
   try {
     for (const open of asked) commands.push({ ...commandFor(open, await ask(terminal, open)), ...sender });

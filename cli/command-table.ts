@@ -371,6 +371,17 @@ export const COMMANDS = {
     '--result <call>': 'print the full result of this call as JSON instead',
     '--agent <module>': 'agent module to compare the run with: lists version differences',
   },
+  watch: {
+    summary: 'show runs and inbox live, and decide',
+    description:
+      'Show the runs and what waits for a decision, live, on the whole terminal. `a` twice, or `a` and Enter, approves; `r` rejects with a reason; `e` asks for answers and results; Enter opens, `/` filters, `q` quits. A run that is decided here and that no other process drives is resumed. Without a terminal, or with --json, print a line for each change until it is stopped, and read no keys.',
+    ...STORE,
+    '--label <name=value>': labels('only runs with this label; repeatable'),
+    '--agent <module>': `for the runs that are resumed here: ${AGENT} (default: the one that started the run)`,
+    '--no-drive': 'leave the runs to other processes: decide, and resume none',
+    '--by <name>': BY,
+    '--group <name>': many(GROUP),
+  },
   threads: {
     summary: 'list conversations',
     description:

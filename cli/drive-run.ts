@@ -137,7 +137,7 @@ async function decide(
 ): Promise<boolean> {
   const { run, output, sender, options } = drive;
   if (options.yes !== true || settled.approvals.length === 0) {
-    return output.canAsk && (await askForDecisions({ run, output, sender, after }, settled));
+    return output.canAsk && (await askForDecisions({ run, output, sender, after }, settled.open));
   }
   let accepted = false;
   for (const call of settled.approvals) {

@@ -70,6 +70,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
   add('edit', async () => (await import('./commands/edit.ts')).edit);
   add('cancel', async () => (await import('./commands/change.ts')).cancel);
   add('runs', async () => (await import('./commands/runs.ts')).runs);
+  add('watch', async () => (await import('./commands/watch.ts')).watch);
   add('show', async () => (await import('./commands/show.ts')).show);
   add('threads', async () => (await import('./commands/threads.ts')).threads);
   add('thread', async () => (await import('./commands/threads.ts')).showThread);
@@ -134,6 +135,7 @@ Example:
   $ agentchart run --agent refund.ts "Refund order A-1001"    # a call needs approval: exits with 3
   $ agentchart show run_1f                                    # state, conversation, open calls
   $ agentchart approve run_1f call_7 --digest 5c…             # approve the call and drive the run
+  $ agentchart watch                                          # runs and inbox, live, with two presses to decide
   $ agentchart resume run_1f                                  # resume a run whose process was killed
   $ agentchart serve --agent refund.ts                        # the same in a browser and over HTTP
   $ agentchart mcp --agent refund.ts                          # the agent as a tool of MCP clients

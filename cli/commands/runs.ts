@@ -108,7 +108,8 @@ function fitTo(natural: readonly number[], columns: number, narrowestId: number)
   return widths;
 }
 
-function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
+/** What a waiting run waits for: `approval of refund and 2 more`. */
+export function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
   if (status !== 'waiting') return '';
   const [first, ...others] = waitsFor;
   // Without progress in its record, a run has its status as its state until its next append.

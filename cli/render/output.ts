@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { formatSafeJson, showSafely } from './format.ts';
 
-export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
+export type Style = 'bold' | 'dim' | 'inverse' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Segment = string | { style: Style; text: string };
 
 const inStyle = (style: Style) => (text: string) => ({ style, text });
@@ -41,7 +41,7 @@ export class Output {
     this.#people = json ? process.stderr : process.stdout;
     this.isLive = !json && process.stdout.isTTY === true;
     this.canAsk = this.isLive && process.stdin.isTTY === true;
-    this.#colors = this.#people.isTTY === true && (process.env.NO_COLOR ?? '') === '';
+    this.#colors = hasColors(this.#people);
     for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe);
     this.#write = process.stdout.write.bind(process.stdout);
     if (json) divertStdout();
@@ -92,10 +92,20 @@ export class Output {
   }
 
   #render(segment: Segment): string {
-    if (typeof segment === 'string') return showSafely(segment);
-    const text = showSafely(segment.text);
-    return this.#colors ? styleText(segment.style, text, { validateStream: false }) : text;
+    return renderSegment(segment, this.#colors);
   }
+}
+
+/** The text of a segment, safe for a terminal (O2), in its style if `colors` is set. */
+export function renderSegment(segment: Segment, colors: boolean): string {
+  if (typeof segment === 'string') return showSafely(segment);
+  const text = showSafely(segment.text);
+  return colors ? styleText(segment.style, text, { validateStream: false }) : text;
+}
+
+/** Whether a stream shows colors: it is a terminal, and `NO_COLOR` is not set. */
+export function hasColors(stream: Pick<NodeJS.WriteStream, 'isTTY'>): boolean {
+  return stream.isTTY === true && (process.env.NO_COLOR ?? '') === '';
 }
 
 /** Redirects all other writes to stdout, including `console.log`, to stderr. */

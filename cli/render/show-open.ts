@@ -12,7 +12,7 @@ import { cyan, dim, type Output, red, type Style, yellow } from './output.ts';
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
 /** Prints a call or a review with all facts that a decision needs. The input or the answer is printed in full. */
-export function showOpen(output: Output, open: OpenItem, heading: string, now: number): void {
+export function showOpen(output: Pick<Output, 'line'>, open: OpenItem, heading: string, now: number): void {
   const fact = (label: string, text: string) => output.line(dim(`  ${label.padEnd(12)}`), text);
   const isReview = open.kind === 'review';
   output.line(yellow(isReview ? 'the answer' : open.name), ` ${heading}`);

@@ -1,31 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from '../../support/cli/desk.ts';
+import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts';
+import { HAS_TERMINAL, onTerminal } from '../../support/cli/terminal.ts';
 import { until } from '../../support/server/runs-app.ts';
 
 const done = { text: 'All done.' };
 const ESCAPE = '\u001b';
-
-/** A pseudo-terminal needs `script` of util-linux; -e makes it pass on a command's exit code. */
-const HAS_TERMINAL = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
-
-function onTerminal(
-  desk: Desk,
-  args: readonly string[],
-  environment: Record<string, string> = {},
-  columns = 80,
-): Started {
-  const command = [process.execPath, MAIN, ...args].map(word => `'${word}'`).join(' ');
-  const line = `stty cols ${columns}; ${command}`;
-  return new Started('script', ['-qec', line, '/dev/null'], desk.folder, {
-    PATH: process.env.PATH,
-    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-    HOME: desk.folder,
-    TERM: 'xterm',
-    ...desk.model,
-    ...environment,
-  });
-}
 
 describe.skipIf(!HAS_TERMINAL)(
   'on a terminal (skipped without `script` of util-linux)',
@@ -89,7 +68,7 @@ describe.skipIf(!HAS_TERMINAL)(
       const desk = new Desk([calling(REFUND), done]);
       const { runId } = await desk.begin('--title', title);
       const list = async (...more: string[]) => {
-        const { stdout } = await onTerminal(desk, ['runs', ...more], { NO_COLOR: '1' }, columns).ended;
+        const { stdout } = await onTerminal(desk, ['runs', ...more], { NO_COLOR: '1' }, { columns }).ended;
         return stdout.trimEnd().split('\r\n');
       };
       const fitted = await list();

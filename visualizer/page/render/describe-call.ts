@@ -14,6 +14,22 @@ export function describeShownCall(name: string, input: JsonValue): string {
   return `${tool}${describeAmount(input) ?? listInputs(input)}`;
 }
 
+/** The values of the first inputs, which tell calls of one tool apart: `$42.00 · B-2 · parcel 2 of 6`. */
+export function describeInputs(input: JsonValue): string {
+  if (!isJsonObject(input)) return formatPreview(input, LONGEST);
+  const members = Object.entries(input);
+  const shown = members.slice(0, MOST_INPUTS).map(([name, value]) => {
+    const amount =
+      AMOUNT.test(name) && Number.isSafeInteger(value)
+        ? formatAmount(Number(value) / 100, input.currency)
+        : undefined;
+    if (amount !== undefined || typeof value === 'string')
+      return amount ?? formatLine(String(value), LONGEST);
+    return `${formatLine(name, LONGEST)} ${formatPreview(value, LONGEST)}`;
+  });
+  return [...shown, ...(members.length > MOST_INPUTS ? ['…'] : [])].join(' · ');
+}
+
 function describeAmount(input: JsonObject): string | undefined {
   const amounts = Object.keys(input).filter(name => AMOUNT.test(name));
   const ids = Object.keys(input).filter(name => ID.test(name));
