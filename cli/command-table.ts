@@ -348,6 +348,7 @@ export const COMMANDS = {
       LIST_SORTS,
       'what to sort by, highest or newest first: created (default), updated, title, agent, status, worked (time), cost or tokens',
     ),
+    '--totals': 'add what the runs that match have spent together',
     '--folded': 'no runs of sub-agents, and of each thread or session only the newest run',
     '--limit <number>': preset(
       '50',

@@ -3,6 +3,7 @@ import { EngineError } from './error.ts';
 import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import { isJsonObject, type JsonValue } from './json.ts';
 import { type Labels, labelsSchema, threadSchema } from './listing/label.ts';
+import type { Totals, TotalsFilter, TotalsQuery } from './listing/totals.ts';
 import { lazyObject, lazySchema } from './schemas/lazy-schema.ts';
 
 /** The driver that holds a lease. */
@@ -565,6 +566,11 @@ export interface Store {
    * neither repeat nor hide another run. Rejects with `input-invalid` for an invalid filter or another filter's cursor.
    */
   list(filter?: ListFilter): Promise<RunList>;
+  /**
+   * Adds up the runs that match the filter, without reading journals: one row for each group, or one in all. Rejects with
+   * `input-invalid`, also for a filter that names the order or a page of a list.
+   */
+  totals(filter?: TotalsFilter, query?: TotalsQuery): Promise<Totals>;
   /**
    * Stores a result that is too large for the journal, under its digest; the same digest again changes nothing. `text`
    * is well-formed Unicode. A run created with `forkOf` keeps the blobs of that run, even if that run is deleted. With

@@ -20,6 +20,7 @@ import {
 } from './runs/reading/journal-routes.ts';
 import { notesQuery, notesSchema } from './runs/reading/read-notes.ts';
 import { threadQuery, threadsQuery, threadsSchema, threadViewSchema } from './runs/reading/read-threads.ts';
+import { totalsQuery, totalsSchema } from './runs/reading/read-totals.ts';
 import { regressionsQuery, regressionsSchema } from './runs/regressions/read-regressions.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
@@ -233,6 +234,13 @@ export const RUNS_ROUTES = {
       'Delete a thread: all its runs, with their forks and sub-agents, and what continues them. What is driven is cancelled first.',
     query: threadQuery,
     answer: deletedSchema,
+  },
+  'GET /totals': {
+    summary:
+      'Add up the runs of a filter: how many, and what they spent, by status, agent, model, error, label and time.',
+    query: totalsQuery,
+    tagged: true,
+    answer: totalsSchema,
   },
   'GET /inbox': {
     summary: 'List every open decision and doubt of all runs: each once, with the topmost run of its family.',

@@ -13,7 +13,7 @@ import {
   sharedFeedChecks,
   watchChecks,
 } from './conformance/feed-checks.ts';
-import { findChecks } from './conformance/find-checks.ts';
+import { findChecks, totalsChecks } from './conformance/find-checks.ts';
 import {
   claimChecks,
   journalChecks,
@@ -46,7 +46,16 @@ export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
   refuseUnknownOptions('storeChecks', tested, NAMES, 'input-invalid');
   const { reopen, openAgain, disconnect } = tested;
   const always = [
-    ...[journalChecks, claimChecks, contentChecks, lookupChecks, listChecks, findChecks, blobChecks],
+    ...[
+      journalChecks,
+      claimChecks,
+      contentChecks,
+      lookupChecks,
+      listChecks,
+      findChecks,
+      totalsChecks,
+      blobChecks,
+    ],
     ...[deltaChecks, feedChecks, removalChecks, redactionChecks, pruneChecks, workChecks, threadChecks],
   ];
   const lasting = [

@@ -105,7 +105,7 @@ function choose<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns
 }
 
 /** Returns the runs that match the query, in any order, whatever its cursor. */
-function match<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
+export function match<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
   const { status, agent, labels, thread, latest, folded, doubt, parent, text, since, before } = query;
   const { recordOf, progressOf } = read;
   const left = folded === true ? foldRuns(items, labels, read) : items;
@@ -176,7 +176,7 @@ function compareValues(one: SortValue, other: SortValue): number {
 }
 
 /** Compares by code points, as databases compare UTF-8; in UTF-16, surrogates come before U+E000. */
-function comparePoints(one: string, other: string): number {
+export function comparePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let index = 0; index < length; index += 1) {
     const [left, right] = [one.charCodeAt(index), other.charCodeAt(index)];

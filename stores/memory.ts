@@ -54,6 +54,7 @@ import {
   threadKeyOf,
   unknownProgress,
 } from './run-record.ts';
+import { addUp, readTotalsQuery } from './totals.ts';
 import { Watchers } from './watchers.ts';
 
 /**
@@ -302,6 +303,10 @@ export function memory(): Store {
       const among = key === undefined ? [...open().values()] : (lines.get(key) ?? []).slice(-1);
       const { page, next } = choosePage(among, query, LISTED);
       return { runs: page.map(describe), ...omitUndefined({ next }) };
+    },
+
+    async totals(filter = {}, query = {}) {
+      return addUp([...open().values()], readTotalsQuery(filter, query), LISTED);
     },
 
     async putBlob(runId, digest, text, redactions) {

@@ -25,6 +25,7 @@ import {
   readSnapshot,
   recordOfRow,
   saveSnapshotAs,
+  sumRuns,
   takeRuns,
   writeBlob,
 } from './postgres/runs.ts';
@@ -40,6 +41,7 @@ import {
   threadKeyOf,
 } from './run-record.ts';
 import { escapeText, type Transaction, toLease, toLinks, toRecord, toRunList } from './sql/rows.ts';
+import { readTotalsQuery, toTotals } from './totals.ts';
 import { Watchers } from './watchers.ts';
 
 export type PostgresOptions = {
@@ -239,6 +241,10 @@ function makeStore(database: Database, now: () => number): Store {
     async list(filter = {}) {
       const wanted = readListFilter(filter);
       return toRunList(await findRuns(query, wanted, now()), wanted, filter);
+    },
+
+    async totals(filter = {}, wanted = {}) {
+      return toTotals(await sumRuns(query, readTotalsQuery(filter, wanted)));
     },
 
     async assertRoom() {

@@ -46,10 +46,12 @@ import {
   readChain,
   readStoredSnapshot,
   removeRuns,
+  sumRuns,
   writeBlobRow,
   writeSnapshot,
 } from './sqlite/runs.ts';
 import type { Statements } from './sqlite/statements.ts';
+import { readTotalsQuery, toTotals } from './totals.ts';
 import { Watchers } from './watchers.ts';
 
 export type SqliteOptions = {
@@ -213,6 +215,11 @@ function makeStore(connection: Connection): Store {
     async list(filter = {}) {
       const query = readListFilter(filter);
       return toRunList(await connection.query(sql => findRunRows(sql, query)), query, filter);
+    },
+
+    async totals(filter = {}, wanted = {}) {
+      const query = readTotalsQuery(filter, wanted);
+      return toTotals(await connection.query(sql => sumRuns(sql, query)));
     },
 
     putBlob: (runId, digest, text, redactions) =>

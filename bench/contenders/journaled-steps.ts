@@ -122,6 +122,7 @@ function bindAll(store: Store): Store {
     loadSnapshot: store.loadSnapshot.bind(store),
     get: store.get.bind(store),
     list: store.list.bind(store),
+    totals: store.totals.bind(store),
     putBlob: store.putBlob.bind(store),
     readBlob: store.readBlob.bind(store),
     chain: store.chain.bind(store),

@@ -1,6 +1,7 @@
 import { systemHost } from '../../engine/host/host.ts';
 import { type EngineError, invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import type { Totals } from '../../protocol/listing/totals.ts';
 import type { RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -18,6 +19,7 @@ export const runs: Action<'runs'> = async options => {
   const output = new Output({ json });
   const damaged: EngineError[] = [];
   const filter = omitUndefined({ status: statusOf(options), labels, agent, text, since, before, cursor });
+  const filtered = { ...filter, ...omitUndefined({ folded }) };
   const how = omitUndefined({ sort, folded });
   const file = storeFile(db);
   const none: RunList = { runs: [] };
@@ -27,11 +29,22 @@ export const runs: Action<'runs'> = async options => {
   else if (page.runs.length > 0) showTable(output, page.runs, wide);
   else if (damaged.length === 0)
     output.line(`No runs in ${formatStore(file)}${Object.keys(filter).length === 0 ? '' : ' match'}.`);
+  if (options.totals === true && hasStore(file))
+    showTotals(output, await withStore(file, store => store.totals(filtered)));
   if (page.next !== undefined)
     output.problem(`There are more runs: repeat the command with --cursor ${page.next}`);
   for (const { message } of damaged) output.problem(message);
   return damaged.length === 0 ? EXIT.done : EXIT.failed;
 };
+
+function showTotals(output: Output, { rows: [row] }: Totals): void {
+  if (row === undefined) return;
+  const { runs, turns, tokens, cost, activeMs, doubts } = row;
+  if (output.json) return output.data({ totals: row });
+  const counts = [`${runs} runs`, `${turns} turns`, `${tokens} tokens`, `$${cost.toFixed(2)}`];
+  const inDoubt = doubts === 0 ? [] : [`${doubts} in doubt`];
+  output.line([...counts, `${Math.round(activeMs / 1000)} s of work`, ...inDoubt].join(', '));
+}
 
 function statusOf({ status, waiting }: GivenTo<'runs'>): RunStatus | undefined {
   if (waiting !== true) return status;

@@ -4,6 +4,7 @@ import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
+import type { Totals, TotalsFilter, TotalsQuery } from '../../protocol/listing/totals.ts';
 import {
   type AdoptedRun,
   type AppendGuard,
@@ -55,6 +56,7 @@ import {
   threadKeyOf,
   unknownProgress,
 } from '../../stores/run-record.ts';
+import { addUp, readTotalsQuery } from '../../stores/totals.ts';
 import type { RestateCalls } from './ingress.ts';
 import { type KeptEntry, type ReadAnswer, RUN_OBJECT, type RunMeta } from './requests.ts';
 import { restateDeltas } from './text-object.ts';
@@ -235,6 +237,11 @@ export class RestateStore implements Store {
     const query = readListFilter(filter);
     const { page, next } = choosePage((await readMetas(this.#calls)).map(describe), query, LISTED);
     return { runs: page, ...omitUndefined({ next }) };
+  }
+
+  async totals(filter: TotalsFilter = {}, query: TotalsQuery = {}): Promise<Totals> {
+    const wanted = readTotalsQuery(filter, query);
+    return addUp((await readMetas(this.#calls)).map(describe), wanted, LISTED);
   }
 
   async count() {

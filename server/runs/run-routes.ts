@@ -25,6 +25,7 @@ import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
 import { sendNotes } from './reading/read-notes.ts';
 import { answerThread, deleteThread, listThreads } from './reading/read-threads.ts';
+import { readTotals } from './reading/read-totals.ts';
 import { readRegressions } from './regressions/read-regressions.ts';
 import { type RouteParts, type RunRequest, viewHeld, viewStored } from './route-parts.ts';
 import { findRecord, whileHeld } from './run-registry.ts';
@@ -105,6 +106,7 @@ export function runsHandlers(
     'GET /threads': (c, { query }) => listThreads(c, query, parts),
     'GET /threads/:id': (c, { params, query }) => answerThread(c, params.id, query, parts),
     'DELETE /threads/:id': (c, { params, query }) => deleteThread(c, params.id, query, parts),
+    'GET /totals': (c, { query }) => readTotals(c, query, store),
     'GET /inbox': (c, { query }) => readInbox(c, query, parts.inbox),
     'GET /notes': (c, { query }) => sendNotes(c, store, query),
     'GET /regressions': (c, { query }) => readRegressions(c, query, parts.regressions),

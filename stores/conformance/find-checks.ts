@@ -136,3 +136,80 @@ export const findChecks: Checks = {
     assert.equal((await store.get('a'))?.model, 'openai:gpt "5"');
   },
 };
+
+export const totalsChecks: Checks = {
+  'totals add up the runs of a filter, in one row or by what is asked': async store => {
+    await beginRuns(store, {
+      a: { model: 'one:"m"', tokens: 10, cost: 0.5, activeMs: 5, turns: 2, cached: { tokens: 4, of: 8 } },
+      b: { model: 'one:"m"', tokens: 20, cost: 0.25, activeMs: 7, turns: 1, cached: { tokens: 1, of: 2 } },
+      c: { agent: 'sales', status: 'failed', errorCode: 'limit', tokens: 5, cost: 1, activeMs: 1, turns: 1 },
+    });
+    await store.create(begin('d', { at: 9000, labels: { team: 'x' } }));
+    const none = { turns: 0, tokens: 0, cached: 0, cachedOf: 0, cost: 0, activeMs: 0, doubts: 0 };
+    const first = { turns: 3, tokens: 30, cached: 5, cachedOf: 10, cost: 0.75, activeMs: 12, doubts: 0 };
+    const sales = { ...none, runs: 1, turns: 1, tokens: 5, cost: 1, activeMs: 1 };
+    assert.deepEqual(await store.totals(), {
+      rows: [{ ...first, runs: 4, turns: 4, tokens: 35, cost: 1.75, activeMs: 13 }],
+    });
+    assert.deepEqual(await store.totals({ agent: 'nobody' }), { rows: [{ ...none, runs: 0 }] });
+    assert.deepEqual(await store.totals({ agent: 'nobody' }, { by: ['status'] }), { rows: [] });
+    assert.deepEqual(await store.totals({}, { by: ['agent', 'status'] }), {
+      rows: [
+        { agent: 'refunds', status: 'finished', runs: 2, ...first },
+        { agent: 'refunds', status: 'running', runs: 1, ...none },
+        { agent: 'sales', status: 'failed', ...sales },
+      ],
+    });
+    assert.deepEqual(await store.totals({ agent: 'refunds' }, { by: ['model'] }), {
+      rows: [
+        { runs: 1, ...none },
+        { model: 'one:"m"', runs: 2, ...first },
+      ],
+    });
+    assert.deepEqual((await store.totals({ before: 9000 }, { by: ['errorCode'] })).rows.at(-1), {
+      errorCode: 'limit',
+      ...sales,
+    });
+    assert.deepEqual((await store.totals({ since: 9000 }, { by: [{ label: 'team' }] })).rows, [
+      { label: 'x', runs: 1, ...none },
+    ]);
+    assert.deepEqual((await store.totals({ labels: { team: 'x' } })).rows[0]?.runs, 1);
+  },
+  'totals are grouped by the time of creation, the newest first': async store => {
+    await beginRuns(store, { a: {}, b: {}, c: { agent: 'sales' } });
+    const { rows } = await store.totals({}, { by: ['agent'], every: 2000 });
+    assert.deepEqual(
+      rows.map(({ at, agent, runs }) => [at, agent, runs]),
+      [
+        [2000, 'refunds', 1],
+        [2000, 'sales', 1],
+        [0, 'refunds', 1],
+      ],
+    );
+  },
+  'totals count the runs that wait for the decision of a doubt': async store => {
+    const waitsFor: Progress['waitsFor'] = [{ type: 'doubt', callId: 'c', name: 'refund' }];
+    await beginRuns(store, { a: { status: 'waiting', waitsFor }, b: { status: 'failed', waitsFor } });
+    assert.equal((await store.totals()).rows[0]?.doubts, 1);
+  },
+  'totals of a folded list count what it lists': async store => {
+    await store.create(begin('a'));
+    await store.create(begin('b', { parent: { runId: 'a', callId: 'call' } }));
+    assert.equal((await store.totals({ folded: true })).rows[0]?.runs, 1);
+  },
+  'totals by what is unknown, or of a page, are refused': async store => {
+    const wrong: [object, object][] = [
+      [{ limit: 5 }, {}],
+      [{ sort: 'cost' }, {}],
+      [{ status: 'dancing' }, {}],
+      [{}, { by: ['colour'] }],
+      [{}, { by: ['agent', 'agent'] }],
+      [{}, { by: [{ label: 'a' }, { label: 'b' }] }],
+      [{}, { by: [{ label: '' }] }],
+      [{}, { every: 999 }],
+      [{}, { every: 1000.5 }],
+      [{}, { colour: 1 }],
+    ];
+    for (const [filter, query] of wrong) await rejectsWith('input-invalid', store.totals(filter, query));
+  },
+};

@@ -1,5 +1,6 @@
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
+import { MOST_TOTALS, type TotalsRow } from '../../protocol/listing/totals.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
 import { type ListQuery, threadKeyIn } from '../list-query.ts';
 import { AWAITING, type Kinship, type Waiting } from '../plan-deletion.ts';
@@ -22,6 +23,8 @@ import {
   toWaiting,
   unescapeText,
 } from '../sql/rows.ts';
+import { sumSql, toTotalsRow } from '../sql/totals.ts';
+import type { SumQuery } from '../totals.ts';
 
 /** Returns the place of a run; `lock` keeps it until the transaction ends. `now`: the server's time. Throws `run-unknown`. */
 export async function locateRun(query: Transaction, runId: string, lock = '') {
@@ -46,7 +49,46 @@ export function recordOfRow(now: string): string {
 }
 
 export async function findRuns(query: Transaction, wanted: ListQuery, now: number): Promise<Row[]> {
-  const { status, agent, parent, thread: named, labels, sort, order, skip, limit } = wanted;
+  const { sort, order, skip, limit } = wanted;
+  const sorted = `r.${SORT_COLUMNS[sort]}${sort === 'status' ? ' COLLATE "C"' : ''}`;
+  const { where, values } = conditionsOf(wanted, sorted);
+  const direction = order === 'asc' ? 'ASC' : 'DESC';
+  const text = numbered(
+    3,
+    `SELECT ${recordOfRow('$1')}, ${sorted} AS sorted_by FROM @runs r WHERE ${where}
+     ORDER BY ${sort === 'created' ? '' : `${sorted} ${direction}, `}r.created_at ${direction}, r.run_id ${direction}
+     LIMIT $2 OFFSET $3`,
+  );
+  return await query(text, now, limit + 1, skip, ...values);
+}
+
+/** The rows of totals, up to one more than fit. */
+export async function sumRuns(query: Transaction, wanted: SumQuery): Promise<TotalsRow[]> {
+  const { list, groups } = wanted;
+  const { where, values } = conditionsOf(list, '');
+  const sums = sumSql(wanted, {
+    runs: 'r',
+    step: 'floor(r.created_at / ?::float8) * ?::float8',
+    label: 'r.labels ->> ?::text',
+    text: ' COLLATE "C"',
+  });
+  const text = numbered(
+    0,
+    `SELECT ${sums.columns} FROM @runs r WHERE ${where} ${sums.end} LIMIT ${MOST_TOTALS + 1}`,
+  );
+  const rows = await query(text, ...sums.values, ...values);
+  return rows.map(row => toTotalsRow(groups, row));
+}
+
+/** SQL with its parameters by number, after `last` ones. */
+function numbered(last: number, text: string): string {
+  let number = last;
+  return text.replaceAll('?', () => `$${++number}`);
+}
+
+/** The runs of a list, in whatever order. */
+function conditionsOf(wanted: ListQuery, sorted: string): SqlCondition {
+  const { status, agent, parent, thread: named, labels } = wanted;
   const thread = typeof named === 'string' ? named : undefined;
   const key = threadKeyIn(wanted);
   const conditions = Object.entries(omitUndefined({ status, agent, parent, thread })).map(
@@ -60,18 +102,11 @@ export async function findRuns(query: Transaction, wanted: ListQuery, now: numbe
   if (Object.keys(labels).length > 0)
     conditions.push({ where: 'r.labels @> ?::jsonb', values: [JSON.stringify(labels)] });
   if (wanted.folded === true) conditions.push({ where: isOnTop('r'), values: [] }, newestOfSession(labels));
-  const sorted = `r.${SORT_COLUMNS[sort]}${sort === 'status' ? ' COLLATE "C"' : ''}`;
   conditions.push(...rangesOf(wanted, 'r', { runs: 'r', found: 'position(? IN r.search)', sorted }));
-  const values = conditions.flatMap(condition => condition.values);
-  let last = 3;
-  const where = conditions.map(condition => condition.where.replaceAll('?', () => `$${++last}`));
-  const direction = order === 'asc' ? 'ASC' : 'DESC';
-  return await query(
-    `SELECT ${recordOfRow('$1')}, ${sorted} AS sorted_by FROM @runs r WHERE ${where.join(' AND ') || 'TRUE'}
-     ORDER BY ${sort === 'created' ? '' : `${sorted} ${direction}, `}r.created_at ${direction}, r.run_id ${direction}
-     LIMIT $2 OFFSET $3`,
-    ...[now, limit + 1, skip, ...values],
-  );
+  return {
+    where: conditions.map(condition => condition.where).join(' AND ') || 'TRUE',
+    values: conditions.flatMap(condition => condition.values),
+  };
 }
 
 function isLatest(of: string, key = `${of}.thread_key`): string {

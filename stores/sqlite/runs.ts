@@ -2,6 +2,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
+import { MOST_TOTALS, type TotalsRow } from '../../protocol/listing/totals.ts';
 import type {
   RunLink,
   RunRecord,
@@ -42,6 +43,8 @@ import {
   toWaiting,
   unescapeText,
 } from '../sql/rows.ts';
+import { sumSql, toTotalsRow } from '../sql/totals.ts';
+import type { SumQuery } from '../totals.ts';
 import { RECORD, type Statements } from './statements.ts';
 
 /** Where a journal ends. `sum`: the checksum of its last entry. `hasRowsPastEnd`: rows follow the recorded end. */
@@ -229,6 +232,7 @@ export function chooseWork(sql: Statements, candidates: readonly Row[], request:
 type Path = SqlCondition & { from: string; join: string; key: 'runs' | 'found' };
 
 const ALL: Path = { from: 'runs', join: '', key: 'runs', where: 'TRUE', values: [] };
+const SCAN: Path = { ...ALL, from: 'runs NOT INDEXED' };
 const BY_AGE: Path = { ...ALL, from: 'runs INDEXED BY runs_by_age' };
 const ON_TOP: Path = { ...ALL, from: 'runs INDEXED BY runs_on_top', where: 'runs.parent IS NULL' };
 
@@ -256,6 +260,34 @@ export function findRunRows(sql: Statements, query: ListQuery): Row[] {
        CROSS JOIN runs ON runs.run = chosen.run ${by('runs', 'chosen.sorted_by')}`,
     )
     .all(...values, limit + 1, skip);
+}
+
+/** The rows of totals, up to one more than fit. A scan reads no index, because it needs the records. */
+export function sumRuns(sql: Statements, query: SumQuery): TotalsRow[] {
+  const { list, groups } = query;
+  const paths = [...pathsOf(list), ...agePath(list)];
+  const path = narrowest(sql, paths, SCAN, { isCounted: true });
+  const others = paths.filter(other => other !== path).map(asCondition);
+  const ranges = rangesOf(list, path.key, { runs: 'runs', found: 'instr(runs.search, ?)', sorted: '' });
+  const conditions = [path, ...others, ...foldsOf(list), ...ranges];
+  const where = conditions.map(condition => condition.where).join(' AND ');
+  const { columns, values, end } = sumSql(query, {
+    runs: 'runs',
+    step: 'CAST(runs.created_at / ? AS INTEGER) * ?',
+    label: 'SELECT value FROM labels AS named WHERE named.run = runs.run AND named.name = ?',
+    text: '',
+  });
+  return sql
+    .prepare(
+      `SELECT ${columns} FROM ${path.from} ${path.join} WHERE ${where} ${end} LIMIT ${MOST_TOTALS + 1}`,
+    )
+    .all(...values, ...conditions.flatMap(condition => condition.values))
+    .map(row => toTotalsRow(groups, row));
+}
+
+/** The runs since a time: few of all, if it is late. */
+function agePath({ since }: ListQuery): Path[] {
+  return since === undefined ? [] : [{ ...BY_AGE, where: 'runs.created_at >= ?', values: [since] }];
 }
 
 function widestOf({ sort, folded }: ListQuery): Path {
@@ -337,10 +369,15 @@ function pathsOf(query: ListQuery): Path[] {
 }
 
 /** Counts through the indexes alone; reads no record. */
-function narrowest(sql: Statements, paths: readonly Path[], widest: Path): Path {
+function narrowest(
+  sql: Statements,
+  paths: readonly Path[],
+  widest: Path,
+  { isCounted = false }: { isCounted?: boolean } = {},
+): Path {
   const [first = widest, ...others] = paths;
-  if (others.length === 0) return first;
-  let best = { path: first, count: Number.POSITIVE_INFINITY };
+  if (others.length === 0 && !isCounted) return first;
+  let best = { path: isCounted ? widest : first, count: isCounted ? MOST_COUNTED : Number.POSITIVE_INFINITY };
   for (const path of paths) {
     const { from, where, values } = path;
     const counted = `SELECT count(*) AS count FROM (SELECT 1 FROM ${from} WHERE ${where} LIMIT ${MOST_COUNTED})`;

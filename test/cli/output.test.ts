@@ -29,6 +29,18 @@ describe.concurrent('when stdout is not a terminal', () => {
     expect(stdout.split('Done.')).toHaveLength(2);
   });
 
+  test('a list of runs is sorted as asked, and has what they spent together', async () => {
+    const desk = new Desk([calling(['lookup', { orderId: 'A-1' }]), done]);
+    await desk.run(['run', '--agent', AGENT, '--title', 'Zoo', 'go'], desk.model);
+    await desk.run(['run', '--agent', AGENT, '--title', 'apes', 'go'], desk.model);
+    const listed = await desk.run(['runs', '--sort', 'title', '--folded', '--totals']);
+    const [, first, second, totals] = listed.stdout.trimEnd().split('\n');
+    expect([first, second]).toEqual([expect.stringContaining('Zoo'), expect.stringContaining('apes')]);
+    expect(totals).toMatch(/^2 runs, 4 turns, \d+ tokens, \$0\.00, \d+ s of work$/);
+    const lines = (await desk.run(['runs', '--json', '--totals'])).stdout.trimEnd().split('\n');
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ totals: { runs: 2, turns: 4, doubts: 0 } });
+  });
+
   test('a run without streaming prints the same lines', async () => {
     const desk = new Desk([calling(['lookup', { orderId: 'A-1' }]), done]);
     const [streamed, whole] = await Promise.all([

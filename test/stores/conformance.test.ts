@@ -19,6 +19,7 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     loadSnapshot: (...args) => store.loadSnapshot(...args),
     get: (...args) => store.get(...args),
     list: (...args) => store.list(...args),
+    totals: (...args) => store.totals(...args),
     putBlob: (...args) => store.putBlob(...args),
     readBlob: (...args) => store.readBlob(...args),
     chain: (...args) => store.chain(...args),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JsonValue } from '../../protocol/json.ts';
+import type { TotalsQuery } from '../../protocol/listing/totals.ts';
 import type { ListFilter, RunStatus, Store } from '../../protocol/store.ts';
 import {
   begin,
@@ -57,7 +58,19 @@ const start = fc.record(
   { title, labels, thread: fc.constant('t'), parent: runId.map(runId => ({ runId, callId: 'call' })) },
   { requiredKeys: [] },
 );
-const progress = fc.record({ cost: now, tokens: now, activeMs: now }).map(told => makeProgress('some', told));
+const progress = fc
+  .record({ cost: now, tokens: now, activeMs: now, model: fc.constantFrom('a:b', 'a:"c') })
+  .map(told => makeProgress('some', told));
+
+const totalsQuery: fc.Arbitrary<TotalsQuery> = fc.record(
+  {
+    by: fc.uniqueArray(
+      fc.constantFrom('status' as const, 'agent' as const, 'model' as const, { label: 'user' }),
+    ),
+    every: fc.constant(1000),
+  },
+  { requiredKeys: [] },
+);
 
 const command: fc.Arbitrary<Command> = fc.oneof(
   fc
@@ -124,6 +137,11 @@ const command: fc.Arbitrary<Command> = fc.oneof(
         store.read(id, after),
   ),
   filter.map(filter => (store: Store) => store.list(filter)),
+  fc.tuple(filter, totalsQuery).map(
+    ([{ limit, skip, sort, order, ...filter }, query]) =>
+      (store: Store) =>
+        store.totals(filter, query),
+  ),
   runId.map(id => (store: Store) => store.chain(id)),
   fc.tuple(now, now).map(([now, reserveMs]) => async (store: Store) => {
     const taken = await store.takeWork?.({ agents: [{ name: 'refunds' }], limit: 9, now, reserveMs });

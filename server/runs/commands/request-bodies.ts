@@ -198,7 +198,8 @@ const { status, agent, parent, text, sort, order, cursor } = listFilterSchema.sh
 const time = optional(z.coerce.number(), 'ms since the epoch');
 const flag = z.literal('true').transform((): true => true);
 
-export const listQuery = fields({
+/** Which runs a request is about; `label` is read by `parseLabels`. */
+export const filterFields = {
   status,
   agent,
   label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The run has all of these labels.'),
@@ -212,6 +213,10 @@ export const listQuery = fields({
   doubt: optional(flag, 'Only runs that wait for the decision of a doubt.'),
   since: time,
   before: time,
+};
+
+export const listQuery = fields({
+  ...filterFields,
   sort,
   order,
   skip: optional(

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import type { Totals } from '../../../protocol/listing/totals.ts';
 import type { RunSummary } from '../../../protocol/run-view.ts';
 import { DONE, errorOf, makeApp, REFUND, type TestApp } from '../../support/server/runs-app.ts';
 
@@ -71,6 +72,19 @@ describe('GET /runs', () => {
     expect((await list('')).runs[0]?.model).toBe('scripted:script');
     for (const query of ['?sort=size', '?skip=-1', '?skip=1.5', '?folded=yes', '?doubt=1'])
       expect((await desk.send('GET', `/runs${query}`)).status).toBe(400);
+  });
+
+  test('has totals by what is asked, of the runs that the caller sees', async () => {
+    const totals = async (query: string) =>
+      ((await (await desk.send('GET', `/totals${query}`)).json()) as Totals).rows;
+    expect(await totals('')).toMatchObject([{ runs: 4, turns: 4, doubts: 0 }]);
+    expect(await totals('?by=label:user&by=status&label=tenant%3Da')).toMatchObject([
+      { label: '7', status: 'waiting', runs: 1 },
+      { label: '8', status: 'waiting', runs: 1 },
+    ]);
+    expect(await totals('?by=model&every=86400000')).toMatchObject([{ model: 'scripted:script', runs: 4 }]);
+    for (const query of ['?by=colour', '?by=label:', '?every=5', '?limit=5', '?by=status&by=status'])
+      expect((await desk.send('GET', `/totals${query}`)).status).toBe(400);
   });
 
   test('is paged, and the pages together are the whole list', async () => {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Totals } from '../../../protocol/listing/totals.ts';
 import { makeApp } from '../../support/server/runs-app.ts';
 
 it('a token with labels reads and decides only runs that have them; a token without sees all', async () => {
@@ -14,6 +15,12 @@ it('a token with labels reads and decides only runs that have them; a token with
   const status = async (name: keyof typeof tokens) =>
     (await server.send('GET', `/runs/${runId}`, undefined, as(name))).status;
   expect([await status('ann'), await status('bert'), await status('boss')]).toEqual([200, 404, 200]);
+  const sums = async (name: keyof typeof tokens) =>
+    (await (
+      await server.send('GET', '/totals?by=agent&by=label:tenant', undefined, as(name))
+    ).json()) as Totals;
+  expect((await sums('ann')).rows).toMatchObject([{ label: 'a', runs: 1 }]);
+  expect((await sums('bert')).rows).toEqual([]);
   const refused = await server.send('POST', `/runs/${runId}/reject`, { callId: 'c' }, as('bert'));
   expect(refused.status).toBe(404);
 });

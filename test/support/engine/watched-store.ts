@@ -72,6 +72,7 @@ export function watchStore(store: Store, watch: Watch): Store {
     },
     get: runId => store.get(runId),
     list: filter => store.list(filter),
+    totals: (...args) => store.totals(...args),
     chain: runId => store.chain(runId),
     delete: (...args) => store.delete(...args),
     prune: options => store.prune(options),

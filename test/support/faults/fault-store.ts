@@ -111,6 +111,7 @@ export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
     putBlob: (...args) => call('putBlob', () => inner.putBlob(...args)),
     readBlob: (...args) => call('readBlob', () => inner.readBlob(...args)),
     list: filter => call('list', () => inner.list(filter)),
+    totals: (...args) => inner.totals(...args),
     chain: runId => call('chain', () => inner.chain(runId)),
     delete: (...args) => call('delete', () => inner.delete(...args)),
     prune: options => call('prune', () => inner.prune(options)),
