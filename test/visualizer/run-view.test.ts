@@ -255,8 +255,8 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
   inAll('equal failures of a turn are one, in the words of the provider', async () => {
     const page = await visit(await rest('failing'));
     await page.getByText('3 attempts (1 to 3)').waitFor();
-    expect(await page.locator('.failure .long.prose').innerText()).toBe('529 Try later');
-    expect(await page.locator('.block.failure').count()).toBe(1);
+    expect(await page.locator('.error-block .long.prose').innerText()).toBe('529 Try later');
+    expect(await page.locator('.error-block').count()).toBe(1);
   });
 
   inAll('a draft outlives a reload', async () => {

@@ -48,7 +48,7 @@ type Content =
   /** The answer of another agent, to which the conversation was handed: from its run. */
   | { kind: 'taken'; agent: string; text: string; runId: string }
   | { kind: 'reasoning'; text: string }
-  | { kind: 'aside'; title: string; text: string }
+  | { kind: 'aside'; title: string; text: string; isError?: true }
   | { kind: 'edit'; title: string; before: string; after: string }
   | { kind: 'call'; record: CallRecord }
   /** The same failure of one or more attempts. */
@@ -87,6 +87,8 @@ export class RunStory {
   readonly blocks: Block[] = [];
   readonly rows: (BreakRecord | TurnRecord | CompactionRecord | CallRecord)[] = [];
   readonly calls = new Map<string, CallRecord>();
+  /** The entries at which something went wrong, in order: see `isError`. */
+  readonly errors: number[] = [];
   readonly #breakCosts = new BreakCosts();
   #crash: Extract<Content, { kind: 'crash' }> | undefined;
 
@@ -107,6 +109,7 @@ export class RunStory {
     if (after === null) return [];
     const told = teller.takeEntry(event, seq, { before, after });
     for (const one of told) this.#write(one, before ?? after, after);
+    if (told.some(isError)) this.errors.push(seq);
     return told;
   }
 
@@ -130,7 +133,7 @@ export class RunStory {
       case 'answer.taken':
         return this.#addTaken(told, after.context);
       case 'answer.blocked':
-        return this.#addAside(told, 'The answer was blocked', told.reason);
+        return this.#addAside(told, 'The answer was blocked', told.reason, true);
       case 'call.asked':
         return this.#addToCall(told.open.callId, told);
       case 'call.decided':
@@ -187,8 +190,8 @@ export class RunStory {
     this.#addAside(note, title, formatOutput({ type: 'content', parts }));
   }
 
-  #addAside(from: From, title: string, text: string): void {
-    this.#push(from, { kind: 'aside', title, text });
+  #addAside(from: From, title: string, text: string, isError = false): void {
+    this.#push(from, { kind: 'aside', title, text, ...(isError && { isError }) });
   }
 
   #addToCall(callId: string, told: CallEvent): void {
@@ -230,7 +233,7 @@ export class RunStory {
     const { tokens } = before.compaction;
     this.rows.push({ seq: from.seq, cost: after.cost - before.cost, tokens, compaction: event });
     if (event.type === 'compaction.failed')
-      return this.#addAside(from, 'The transcript could not be compacted', event.error.message);
+      return this.#addAside(from, 'The transcript could not be compacted', event.error.message, true);
     this.#addAside(
       from,
       `Transcript compacted: a summary replaces ${describeReplaced(event)} for the model`,
@@ -307,6 +310,27 @@ export class RunStory {
       case 'provider_item':
         if (isReply) aside(`Provider item ${item.kind}`, '');
     }
+  }
+}
+
+/** Failed turns, calls and compactions, rejections, doubts, blocked answers, and processes that died. */
+function isError(told: StoryEvent): boolean {
+  switch (told.type) {
+    case 'turn.failed':
+    case 'answer.blocked':
+      return true;
+    case 'call.asked':
+      return told.open.kind === 'doubt';
+    case 'call.settled':
+      return told.isError && told.by !== 'edit' && told.by !== 'overtaken';
+    case 'note': {
+      const { event } = told;
+      return (
+        event.type === 'compaction.failed' || (event.type === 'run.claimed' && event.replaces !== undefined)
+      );
+    }
+    default:
+      return false;
   }
 }
 

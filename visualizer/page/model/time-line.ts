@@ -1,4 +1,4 @@
-/** The activity between two entries. `dead`: no process held the run. */
+/** The activity between two entries. `dead`: no process held the run; `copied`: another run did it, and this is its fork. */
 export type ActivityKind = (typeof ACTIVITY_NAMES)[number][0] | 'none';
 
 export const ACTIVITY_NAMES = [
@@ -10,6 +10,7 @@ export const ACTIVITY_NAMES = [
   ['doubt', 'in doubt'],
   ['paused', 'paused'],
   ['dead', 'no process'],
+  ['copied', 'before the fork'],
 ] as const;
 
 /** An entry on the time line. `kind` is the activity from this entry to the next. */
@@ -39,6 +40,8 @@ export type Span = { kind: ActivityKind; from: number; to: number };
 
 /** The width of a collapsed rest, as a fraction of all active time. */
 const REST = 0.04;
+/** The width of what a fork copied, as a fraction of the rest. */
+const COPIED = 0.08;
 const RESTS: ReadonlySet<ActivityKind> = new Set(['wait', 'person', 'doubt', 'paused', 'dead']);
 
 export class TimeLine {
@@ -47,10 +50,13 @@ export class TimeLine {
   readonly spans: Span[] = [];
   readonly restMs: number;
 
-  constructor(activities: readonly Activity[]) {
+  /** Entries up to `copied` are those of the run that this is a fork of. */
+  constructor(activities: readonly Activity[], copied = 0) {
     this.#activities = activities.slice();
+    const copies = activities.findIndex(({ seq }) => seq > copied);
     let [active, rest] = [0, 0];
     const lengths = activities.map((activity, index) => {
+      if (index < copies) return 0;
       const length = Math.max(0, (activities[index + 1]?.at ?? activity.at) - activity.at);
       if (RESTS.has(activity.kind)) rest += length;
       else active += length;
@@ -59,18 +65,25 @@ export class TimeLine {
     this.restMs = rest;
     const least = Math.max(active, 1) / Math.max(1, activities.length) / 4;
     const weights = activities.map(({ kind }, index) => {
+      if (index < copies) return 0;
       const length = lengths[index] ?? 0;
       if (index === activities.length - 1) return 0;
       if (!RESTS.has(kind)) return Math.max(least, length);
       return length === 0 ? least : Math.max(least, Math.min(length, Math.max(active, 1) * REST));
     });
+    const own = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+    weights.fill((own * COPIED) / copies, 0, Math.max(0, copies));
     const whole = weights.reduce((sum, weight) => sum + weight, 0) || 1;
     this.#places = new Float64Array(activities.length);
     let place = 0;
     activities.forEach(({ kind }, index) => {
       this.#places[index] = place / whole;
       place += weights[index] ?? 0;
-      this.#addSpan({ kind, from: this.#places[index] ?? 0, to: place / whole });
+      this.#addSpan({
+        kind: index < copies ? 'copied' : kind,
+        from: this.#places[index] ?? 0,
+        to: place / whole,
+      });
     });
   }
 

@@ -8,8 +8,13 @@ import type { PageSource } from '../data/source.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { TimeLine } from '../model/time-line.ts';
 
-export const TABS = ['conversation', 'waterfall', 'journal', 'tree', 'ahead'] as const;
+export const TABS = ['conversation', 'waterfall', 'journal', 'tree', 'ahead', 'chart'] as const;
 export type Tab = (typeof TABS)[number];
+
+const narrow = matchMedia('(width < 720px)');
+/** Whether the window has room for one pane. The chart is a tab then. */
+export const isNarrow = signal(narrow.matches);
+narrow.addEventListener('change', () => (isNarrow.value = narrow.matches));
 
 export class Desk {
   readonly model: RunModel;
@@ -22,7 +27,14 @@ export class Desk {
   readonly playing = signal(false);
   /** What the breakpoint editor starts with; `null` if it is closed. */
   readonly breaking = signal<Omit<Breakpoint, 'id'> | null>(null);
-  readonly timeLine = computed(() => new TimeLine(this.model.story.activities));
+  /** Whether the form that forks the run at the cursor is open. */
+  readonly forking = signal(false);
+  /** The text that is searched in the run; `null` if nobody searches. */
+  readonly finding = signal<string | null>(null);
+  /** The entries that have it, in order. */
+  readonly hits = signal<readonly number[]>([]);
+  readonly #copied = computed(() => this.model.view.value?.forkOf?.at ?? 0);
+  readonly timeLine = computed(() => new TimeLine(this.model.story.activities, this.#copied.value));
   readonly #look: () => void;
 
   constructor(model: RunModel, source: PageSource, tab: Tab, look: () => void) {
@@ -34,6 +46,21 @@ export class Desk {
 
   get isSteered(): boolean {
     return this.source.live && mayOperate() && !this.model.ended.value;
+  }
+
+  /** Moves the cursor. At the last entry it follows the run. */
+  goTo(seq: number): void {
+    const { model, playing } = this;
+    playing.value = false;
+    model.choose(seq >= model.last.peek() ? null : seq);
+  }
+
+  /** Moves the cursor to the next of `places`, or the one before with `by` -1; from the last to the first. */
+  goAlong(places: readonly number[], by: number): void {
+    const at = this.model.at.peek();
+    const next = by > 0 ? places.find(seq => seq > at) : places.findLast(seq => seq < at);
+    const found = next ?? places.at(by > 0 ? 0 : -1);
+    if (found !== undefined) this.goTo(found);
   }
 
   /** Submits a command to this run or one of its sub-agents'. Resolves to a problem for the person, or `null`. */

@@ -140,7 +140,7 @@ function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();
   const copied = useSignal(false);
   const mayFork = desk.source.live && mayOperate();
-  const isForking = useSignal(false);
+  const isForking = desk.forking;
   const buttons = useRef<HTMLDivElement>(null);
   const leave = (): void => {
     isForking.value = false;
@@ -167,7 +167,7 @@ function EntryActions({ event }: { event: StreamedEvent }) {
   );
   return (
     <>
-      {mayFork && isForking.value && <ForkPanel at={event.seq} onLeave={leave} />}
+      {mayFork && isForking.value && <ForkPanel key={event.seq} at={event.seq} onLeave={leave} />}
       <div class="buttons entry-actions" ref={buttons}>
         {actions.map(([key, , label, act]) => (
           <ActionButton key={key} label={label} act={act} keys={key} />

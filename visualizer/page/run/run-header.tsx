@@ -18,6 +18,7 @@ import { Button, StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
+import { ErrorBlock } from './errors/error-block.tsx';
 import { heldAt } from './steering/breakpoints.ts';
 
 export function RunHeader() {
@@ -35,8 +36,14 @@ export function RunHeader() {
         <h1 tabIndex={-1}>
           <Safe text={view?.title || model.runId} class={view === null ? 'mono' : ''} />
         </h1>
-        {view && <Safe text={speakersIn(view)} class="agent" />}
         {view && <StatusBadge status={view.status} />}
+        <span
+          class="now"
+          aria-hidden="true"
+        >{`${formatNumber(model.at.value)} / ${formatNumber(model.last.value)}`}</span>
+      </div>
+      <div class="fact-line">
+        {view && <Safe text={speakersIn(view)} class="agent" />}
         <p class="facts">{view && describeSpent(view, timeLine.value.restMs)}</p>
         <span class="space" />
         {source.live && mayOperate() && <Buttons />}
@@ -94,7 +101,7 @@ function Lineage({ view }: { view: RunView }) {
       <span>started {formatDay(createdAt)}</span>
       {forkOf && (
         <span>
-          fork of {link(forkOf.runId, forkOf.at)} at entry {forkOf.at}
+          forked from {link(forkOf.runId, forkOf.at)} at entry {forkOf.at}
           {source.live && (
             <>
               {' ('}
@@ -142,23 +149,27 @@ const PICTURES = [
 const MOST_LINKS = 4;
 
 function Notices({ view }: { view: RunView }) {
-  const { source } = useDesk();
+  const { source, model } = useDesk();
   const mayContinue = source.live && mayOperate();
   return (
     <>
-      {statusNotices(view, mayContinue).map(({ tone, title, text, runs = [] }) => (
-        <div key={`${title} ${text}`} class={`notice ${tone}`}>
-          <strong>{showSafe(title)}</strong>
-          {text !== '' && <Safe text={` ${text}`} />}
-          {source.live &&
-            runs.slice(0, MOST_LINKS).map((run, place) => (
-              <a key={run} href={runPath(run)}>
-                {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
-              </a>
-            ))}
-          {runs.length > MOST_LINKS ? ` and ${runs.length - MOST_LINKS} more in the tree` : ''}
-        </div>
-      ))}
+      {statusNotices(view, mayContinue).map(({ tone, title, text, runs = [] }) =>
+        tone === 'fails' && view.status === 'failed' ? (
+          <ErrorBlock key={title} title={title} advice={text} seq={model.story.errors.at(-1) ?? view.seq} />
+        ) : (
+          <div key={`${title} ${text}`} class={`notice ${tone}`}>
+            <strong>{showSafe(title)}</strong>
+            {text !== '' && <Safe text={` ${text}`} />}
+            {source.live &&
+              runs.slice(0, MOST_LINKS).map((run, place) => (
+                <a key={run} href={runPath(run)}>
+                  {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
+                </a>
+              ))}
+            {runs.length > MOST_LINKS ? ` and ${runs.length - MOST_LINKS} more in the tree` : ''}
+          </div>
+        ),
+      )}
     </>
   );
 }

@@ -8,15 +8,13 @@ import { followShownRun } from '../data/follow-run.ts';
 import type { PageSource } from '../data/source.ts';
 import { RunModel } from '../model/run-model.ts';
 import { showSafe } from '../render/format.ts';
-import { ChartPane } from './chart/chart-pane.tsx';
 import { DecisionBar } from './decisions/decision-bar.tsx';
 import { ActContext } from './decisions/open-decisions.tsx';
-import { Desk, DeskContext, TABS } from './desk.ts';
+import { Desk, DeskContext, isNarrow, TABS } from './desk.ts';
 import { Inspector } from './inspector.tsx';
 import { RunHeader } from './run-header.tsx';
-import { StatePane } from './state-pane.tsx';
 import { Strip } from './strip.tsx';
-import { Tabs } from './tabs.tsx';
+import { ChartAndState, Tabs } from './tabs.tsx';
 
 export function RunPane({ source, runId }: { source: PageSource; runId: string }) {
   const missing = useSignal(false);
@@ -50,10 +48,11 @@ export function RunPane({ source, runId }: { source: PageSource; runId: string }
           <RunHeader />
           <Strip />
           <main class="panes">
-            <div class="left">
-              <ChartPane />
-              <StatePane />
-            </div>
+            {!isNarrow.value && (
+              <div class="left">
+                <ChartAndState />
+              </div>
+            )}
             <Tabs />
             <Inspector />
           </main>

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import type { CallEvent } from '../model/call-facts.ts';
@@ -5,7 +6,9 @@ import type { RunStory } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
 import { formatNumber, formatTimeOfDay } from '../render/format.ts';
 import { Button, Icon } from '../ui/button.tsx';
+import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
+import { FindBar } from './finding/find-bar.tsx';
 
 const WIDTH = 10_000;
 const PLAY_MS = 350;
@@ -13,14 +16,15 @@ const PAGE = 20;
 
 export function Strip() {
   const desk = useDesk();
-  const { model, playing } = desk;
+  const { model, playing, finding } = desk;
   const at = model.at.value;
   const last = model.last.value;
-  const move = (by: number): void => {
-    playing.value = false;
-    chooseOrFollow(model.at.peek() + by);
+  const goTo = (seq: number): void => desk.goTo(seq);
+  const move = (by: number): void => goTo(model.at.peek() + by);
+  const find = (): void => {
+    finding.value ??= '';
+    document.querySelector<HTMLElement>('.find input')?.focus();
   };
-  const chooseOrFollow = (seq: number): void => model.choose(seq >= model.last.peek() ? null : seq);
   const togglePlay = (): void => {
     if (!playing.peek() && model.at.peek() === model.last.peek()) model.choose(1);
     playing.value = !playing.peek();
@@ -29,15 +33,20 @@ export function Strip() {
   useShortcuts('Cursor', [
     { keys: ['ArrowLeft', 'h'], does: 'previous entry', repeats: true, run: () => move(-1) },
     { keys: ['ArrowRight', 'l'], does: 'next entry', repeats: true, run: () => move(1) },
-    { keys: ['Home'], does: 'first entry', run: () => chooseOrFollow(1) },
+    { keys: ['Home'], does: 'first entry', run: () => goTo(1) },
     { keys: ['End'], does: 'last entry, and follow the run', run: () => model.choose(null) },
     { keys: ['PageUp'], does: `${PAGE} entries back`, repeats: true, run: () => move(-PAGE) },
     { keys: ['PageDown'], does: `${PAGE} entries on`, repeats: true, run: () => move(PAGE) },
     { keys: ['p'], does: 'play or stop', run: togglePlay },
   ]);
+  useShortcuts('Find', [
+    { keys: ['/'], does: 'find in the journal and the conversation', run: find },
+    { keys: ['n'], does: 'next error', repeats: true, run: () => desk.goAlong(model.story.errors, 1) },
+    { keys: ['N'], does: 'previous error', repeats: true, run: () => desk.goAlong(model.story.errors, -1) },
+  ]);
   const playOrStop = playing.value ? (['Stop playing', 'stop'] as const) : (['Play', 'play'] as const);
   const buttons = [
-    ['First entry', 'first', () => chooseOrFollow(1)],
+    ['First entry', 'first', () => goTo(1)],
     ['Previous entry', 'back', () => move(-1)],
     [...playOrStop, togglePlay],
     ['Next entry', 'next', () => move(1)],
@@ -51,7 +60,7 @@ export function Strip() {
           <Button key={place} aria-label={label} label={<Icon name={icon} />} onClick={act} />
         ))}
       </div>
-      <Track onChoose={chooseOrFollow} />
+      <Track onChoose={goTo} />
       <p class="place">
         <output>
           entry {formatNumber(at)} of {formatNumber(last)}
@@ -60,6 +69,11 @@ export function Strip() {
           {model.chosen.value === null ? 'following' : event && formatTimeOfDay(event.at)}
         </span>
       </p>
+      {finding.value === null ? (
+        <ActionButton label="Find" class="quiet" keys="/" act={async () => find()} />
+      ) : (
+        <FindBar />
+      )}
     </section>
   );
 }
@@ -112,11 +126,43 @@ function Track({ onChoose }: { onChoose(seq: number): void }) {
       }}
     >
       <Bars line={line} story={model.story} />
+      <Hits line={line} />
       <span class="cursor" style={{ '--at': String(line.placeOf(at)) }}>
         <b>{at}</b>
       </span>
     </div>
   );
+}
+
+/** The entries that have the text that is searched. */
+function Hits({ line }: { line: TimeLine }) {
+  const hits = useDesk().hits.value;
+  return useMemo(
+    () =>
+      hits.length > 0 && (
+        <Drawing class="bars over">
+          <Ticks class="ticks hits" line={line} seqs={hits} shape="36v7" />
+        </Drawing>
+      ),
+    [hits, line],
+  );
+}
+
+function Drawing({ children, class: name }: { children: ComponentChildren; class: string }) {
+  return (
+    <svg class={name} viewBox={`0 0 ${WIDTH} 44`} preserveAspectRatio="none" aria-hidden="true">
+      {children}
+    </svg>
+  );
+}
+
+type TicksProps = { class: string; line: TimeLine; seqs: readonly number[]; shape: string };
+
+/** One path, with one tick for entries that are too close to be told apart. */
+function Ticks({ class: name, line, seqs, shape }: TicksProps) {
+  const places = new Set(seqs.map(seq => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
+  const d = [...places].map(x => `M${x} ${shape}`).join('');
+  return <path class={name} d={d} vector-effect="non-scaling-stroke" />;
 }
 
 /** Drawn again only when the journal grows: one path for each kind. */
@@ -130,23 +176,28 @@ function drawBars(line: TimeLine, story: RunStory) {
     const [x, width] = [Math.round(from * WIDTH), Math.max(8, Math.round((to - from) * WIDTH))];
     paths.set(kind, `${paths.get(kind) ?? ''}M${x} 6h${width}v16h${-width}z`);
   }
-  const ticks = new Set(story.activities.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
+  const entries = story.activities.map(({ seq }) => seq);
+  const copied = line.spans.find(({ kind }) => kind === 'copied');
   const decisions = [...story.calls.values()].flatMap(({ told }) => told.filter(isDecision));
   const placeOf = (seq: number) => ({ '--at': String(line.placeOf(seq)) });
   const breaks = story.rows.filter(row => 'broken' in row);
   const crashes = story.blocks.filter(({ kind }) => kind === 'crash');
   return (
     <>
-      <svg class="bars" viewBox={`0 0 ${WIDTH} 44`} preserveAspectRatio="none" aria-hidden="true">
+      <Drawing class="bars">
         {[...paths].map(([kind, d]) => (
           <path key={kind} class={`activity ${kind}`} d={d} />
         ))}
-        <path
-          class="ticks"
-          d={[...ticks].map(x => `M${x} 27v7`).join('')}
-          vector-effect="non-scaling-stroke"
+        <Ticks class="ticks" line={line} seqs={entries} shape="27v7" />
+        <Ticks class="ticks errors" line={line} seqs={story.errors} shape="25v11" />
+      </Drawing>
+      {copied && (
+        <span
+          class="hatched"
+          title="Before the fork: copied, not run again"
+          style={{ '--to': String(copied.to) }}
         />
-      </svg>
+      )}
       {crashes.slice(-40).map(({ seq }) => (
         <span key={seq} class="crash-mark" title={`Entry ${seq}: a process had died`} style={placeOf(seq)}>
           <Icon name="crash" />

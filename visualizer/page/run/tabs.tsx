@@ -1,10 +1,13 @@
+import { useSignalEffect } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { formatNumber } from '../render/format.ts';
+import { ChartPane } from './chart/chart-pane.tsx';
 import { ConversationPane } from './conversation/conversation-pane.tsx';
-import { TABS, type Tab, useDesk } from './desk.ts';
+import { isNarrow, TABS, type Tab, useDesk } from './desk.ts';
+import { StatePane } from './state-pane.tsx';
 
 const WaterfallPane = later(async () => (await import('./waterfall-pane.tsx')).WaterfallPane);
 const JournalPane = later(async () => (await import('./journal-pane.tsx')).JournalPane);
@@ -17,12 +20,36 @@ const PANES: Readonly<Record<Tab, readonly [name: string, Pane: ComponentType]>>
   journal: ['Journal', JournalPane],
   tree: ['Tree', TreePane],
   ahead: ['What may still happen', AheadPane],
+  chart: ['Chart', ChartTab],
 };
 
+export function ChartAndState() {
+  return (
+    <>
+      <ChartPane />
+      <StatePane />
+    </>
+  );
+}
+
+function ChartTab() {
+  return (
+    <div class="scroll left">
+      <ChartAndState />
+    </div>
+  );
+}
+
 export function Tabs() {
-  const { model, tab, source } = useDesk();
-  const tabs: readonly Tab[] = source.live ? TABS : TABS.filter(name => name !== 'ahead');
-  const [, Pane] = PANES[tab.value];
+  const { model, tab, source, breaking } = useDesk();
+  const tabs: readonly Tab[] = TABS.filter(
+    name => (name !== 'ahead' || source.live) && (name !== 'chart' || isNarrow.value),
+  );
+  const shown = tabs.includes(tab.value) ? tab.value : 'conversation';
+  const [, Pane] = PANES[shown];
+  useSignalEffect(() => {
+    if (breaking.value !== null && isNarrow.value) tab.value = 'chart';
+  });
   const list = useRef<HTMLDivElement>(null);
   const choose = (name: Tab) => (tab.value = name);
   const move = (event: KeyboardEvent): void => {
@@ -52,9 +79,9 @@ export function Tabs() {
             type="button"
             role="tab"
             id={`tab-${name}`}
-            aria-selected={tab.value === name}
+            aria-selected={shown === name}
             aria-controls="tab-panel"
-            tabIndex={tab.value === name ? 0 : -1}
+            tabIndex={shown === name ? 0 : -1}
             onClick={() => choose(name)}
           >
             {PANES[name][0]}
@@ -62,7 +89,7 @@ export function Tabs() {
           </button>
         ))}
       </div>
-      <div class="tab-panel" role="tabpanel" id="tab-panel" aria-labelledby={`tab-${tab.value}`}>
+      <div class="tab-panel" role="tabpanel" id="tab-panel" aria-labelledby={`tab-${shown}`}>
         <Pane />
       </div>
     </section>

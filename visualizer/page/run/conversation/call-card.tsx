@@ -17,6 +17,7 @@ import { Details, Diff, FoldedText, ProblemText, Safe } from '../../ui/text.tsx'
 import { WhoMayDecide } from '../decisions/decision-forms.tsx';
 import { decisionKeyOf } from '../decisions/open-decisions.tsx';
 import { useDesk } from '../desk.ts';
+import { ErrorBlock } from '../errors/error-block.tsx';
 import type { Chosen } from '../steering/breakpoints.ts';
 
 const PREVIEW = 90;
@@ -87,7 +88,17 @@ export function CallCard({ record }: { record: CallRecord }) {
         )}
       </div>
       <Input call={call} />
-      <Result call={call} runId={model.runId} />
+      {call.status === 'error' ? (
+        <ErrorBlock
+          title={`${showSafe(call.name)} failed`}
+          advice="The model reads this error. To try another input or result, fork before the call."
+          seq={record.told.find(({ type }) => type === 'call.started')?.seq ?? record.seq}
+        >
+          <Result call={call} runId={model.runId} />
+        </ErrorBlock>
+      ) : (
+        <Result call={call} runId={model.runId} />
+      )}
     </article>
   );
 }

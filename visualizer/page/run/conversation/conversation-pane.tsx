@@ -17,6 +17,7 @@ import { Markdown } from '../../ui/markdown.tsx';
 import { Details, Diff, FoldedText, LongText, Safe } from '../../ui/text.tsx';
 import { Form } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
+import { ErrorBlock } from '../errors/error-block.tsx';
 import { CallCard } from './call-card.tsx';
 
 const SHOWN = 30;
@@ -169,6 +170,12 @@ function BlockView({ block }: { block: Block }) {
     case 'reasoning':
       return <Aside kind="reasoning" title="Reasoning" text={block.text} />;
     case 'aside':
+      if (block.isError)
+        return (
+          <ErrorBlock title={block.title} seq={block.seq}>
+            <LongText text={block.text} kind="prose" />
+          </ErrorBlock>
+        );
       return <Aside kind="aside" title={block.title} text={block.text} />;
     case 'call':
       return <CallCard record={block.record} />;
@@ -189,11 +196,13 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
   const range = `${attempts.length} attempts (${first?.attempt} to ${last?.attempt})`;
   const which = attempts.length === 1 ? `Attempt ${first?.attempt}` : range;
   const words = messageIn(failure.message);
+  const isEnd = model.story.blocks.at(-1) === block;
   return (
-    <div class="block failure">
-      <p>
-        <strong>{showSafe(`${which}${where} failed: ${failure.code}${status}`)}</strong>
-      </p>
+    <ErrorBlock
+      title={`${which}${where} failed: ${failure.code}${status}`}
+      advice={isEnd ? '' : 'The run tried again by itself.'}
+      seq={block.seq}
+    >
       <LongText text={words} kind="prose" />
       {words !== failure.message && (
         <FoldedText summary="As the provider sent it" text={failure.message} kind="mono" />
@@ -212,7 +221,7 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
             <FoldedText key={seq} summary="The streamed text was discarded" text={text} kind="discarded" />
           );
         })}
-    </div>
+    </ErrorBlock>
   );
 }
 

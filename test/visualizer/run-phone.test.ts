@@ -1,0 +1,125 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { memory } from '../../agent/index.ts';
+import { sampled } from '../support/sample.ts';
+import {
+  CHROMIUM,
+  closePages,
+  decideWith,
+  type Look,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { finishErring, makeErringAgent } from '../support/visualizer/erring-agent.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid.';
+
+/** The last is a window of 1280 by 900 px at 200 % zoom. */
+const SIZES = [
+  [360, 740],
+  [390, 844],
+  [768, 1024],
+  [640, 450],
+] as const;
+const LOOKS = SIZES.flatMap(([width, height]) =>
+  (['light', 'dark'] as const).map(colorScheme => ({ width, height, colorScheme })),
+);
+
+describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
+  const store = memory();
+  const agents = [...makeDemoAgents(store).agents, makeErringAgent(store)];
+  let browser: Browser;
+  let api: ServedRuns;
+  let ended: string;
+  const open: WatchedPage[] = [];
+  beforeAll(async () => {
+    browser = await sharedChromium();
+    api = await ServedRuns.listen(agents);
+    const erring = agents.at(-1);
+    if (erring !== undefined) ended = `/runs/${(await finishErring(erring)).runId}`;
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+  });
+  afterAll(async () => {
+    await closePages(browser);
+    await api.close();
+  });
+
+  async function visit(path: string, look: Look): Promise<WatchedPage> {
+    const watched = await WatchedPage.open(browser, `${api.url}${path}`, look);
+    open.push(watched);
+    await watched.page
+      .getByRole('complementary', { name: 'Inspector' })
+      .getByRole('heading', { level: 2 })
+      .waitFor();
+    return watched;
+  }
+
+  async function waiting(): Promise<string> {
+    const run = await api.start('refunds', ASK);
+    await run.settled();
+    return `/runs/${run.id}`;
+  }
+
+  const widthOf = (page: Page) => page.evaluate('document.documentElement.scrollWidth');
+
+  test.each(sampled(LOOKS, 1))(
+    'every pane fits, without barriers ($width by $height px, $colorScheme)',
+    async look => {
+      const watched = await visit(ended, look);
+      const { page } = watched;
+      const narrow = look.width < 720;
+      const tabs = ['Conversation', 'Waterfall', /^Journal/, 'Tree', ...(narrow ? ['Chart'] : [])];
+      expect(await page.getByRole('tab', { name: 'Chart' }).count()).toBe(narrow ? 1 : 0);
+      for (const name of tabs) {
+        await page.getByRole('tab', { name }).click();
+        if (name === 'Chart') await page.getByRole('img', { name: /statechart/ }).waitFor();
+        expect(await widthOf(page), String(name)).toBe(look.width);
+        expect(await watched.findBarriers(), String(name)).toEqual([]);
+      }
+      expect(watched.problems).toEqual([]);
+    },
+  );
+
+  test.each(sampled(SIZES, 1))(
+    'the title, the status and the entry stay in view in one line, %i by %i px',
+    async (width, height) => {
+      const { page } = await visit(ended, { width, height });
+      await page.mouse.move(width / 2, 100);
+      await page.evaluate('scrollTo(0, 1e6)');
+      const line = page.locator('.title-line');
+      await expect.poll(async () => (await line.boundingBox())?.y).toBe(0);
+      expect((await line.boundingBox())?.height).toBeLessThan(48);
+      for (const part of [line.locator('h1'), line.locator('.status'), line.locator('.now')]) {
+        const box = await part.boundingBox();
+        expect(box?.width).toBeGreaterThan(20);
+        expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
+      }
+      expect(await line.innerText()).toMatch(/finished\s*\d+ \/ \d+/);
+      expect((await page.locator('.strip').boundingBox())?.y).toBeLessThan(0);
+    },
+  );
+
+  test.each(sampled(SIZES, 1))(
+    'the bar of decisions stays in view, leaves room to read, and decides, %i by %i px',
+    async (width, height) => {
+      const { page } = await visit(await waiting(), { width, height });
+      const approve = page.getByRole('button', { name: 'Approve' });
+      await approve.waitFor();
+      const box = await page.locator('.decision-bar').boundingBox();
+      expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(height + 1);
+      expect(box?.height).toBeLessThanOrEqual(height * 0.6 + 1);
+      const button = await approve.boundingBox();
+      expect((button?.y ?? 0) + (button?.height ?? 0)).toBeLessThanOrEqual(height);
+      await page.evaluate('scrollTo(0, 1e6)');
+      const inspector = await page.locator('.entry-actions').boundingBox();
+      const bar = await page.locator('.decision-bar').boundingBox();
+      expect((inspector?.y ?? 0) + (inspector?.height ?? 0)).toBeLessThanOrEqual(bar?.y ?? 0);
+      await decideWith(approve);
+      await page.locator('.title-line .status', { hasText: 'finished' }).waitFor();
+    },
+  );
+});

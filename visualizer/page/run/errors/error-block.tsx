@@ -1,0 +1,42 @@
+import type { ComponentChildren } from 'preact';
+import { mayOperate } from '../../data/caller.ts';
+import { runPath } from '../../data/request.ts';
+import { Button } from '../../ui/button.tsx';
+import { Safe } from '../../ui/text.tsx';
+import { useDesk } from '../desk.ts';
+
+type ErrorBlockProps = {
+  /** What happened, in a line. */
+  title: string;
+  /** What to do. */
+  advice?: string;
+  /** The entry before which a fork can try it another way. */
+  seq: number;
+  children?: ComponentChildren;
+};
+
+/** An error of a run, a turn or a call: what happened, and what a person can do now. */
+export function ErrorBlock({ title, advice = '', seq, children }: ErrorBlockProps) {
+  const desk = useDesk();
+  const { model, source, forking } = desk;
+  const { runId } = model;
+  const fork = (): void => {
+    desk.goTo(seq - 1);
+    forking.value = true;
+  };
+  return (
+    <section class="error-block">
+      <Safe in="strong" text={title} />
+      {children}
+      {advice !== '' && <Safe in="p" text={advice} />}
+      {source.live && (
+        <p class="buttons">
+          {mayOperate() && seq > 1 && <Button label="Fork before this" onClick={fork} />}
+          <a href={`${runPath(runId)}/export?as=test`} download={`${runId}.test.ts`}>
+            Export as a test
+          </a>
+        </p>
+      )}
+    </section>
+  );
+}
