@@ -52,8 +52,9 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     return run;
   }
 
-  /** The name of the element that has the focus. */
-  const focused = ({ page }: WatchedPage): Promise<string> => page.evaluate('document.activeElement.tagName');
+  /** The role or the name of the element that has the focus. */
+  const focused = ({ page }: WatchedPage): Promise<string> =>
+    page.evaluate('document.activeElement.role ?? document.activeElement.tagName');
 
   inAll(
     'on a tablet, the input of a call in the decision bar and its buttons share the width, one above the other',
@@ -88,11 +89,11 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const lab = await startAtRest('lab', 'How wide is it?');
     const watched = await visit('/inbox');
     const { page } = watched;
-    const rows = page.getByRole('list', { name: 'Open decisions' }).getByRole('listitem');
+    const rows = page.getByRole('listbox', { name: 'Inbox' }).getByRole('option');
     await expect.poll(() => rows.count()).toBe(3);
     await expect.poll(() => page.title()).toBe('(3) Inbox · Agentchart');
 
-    await page.getByRole('button', { name: /Release 2.4.0/ }).focus();
+    await page.getByRole('option', { name: /Release 2.4.0/ }).focus();
     await page.getByText('started the tool, attempt 1').waitFor();
     await page.getByText('in doubt: the connection was lost after the request was sent').waitFor();
     const below = `innerHeight - document.querySelector('.decision > footer').getBoundingClientRect().bottom`;
@@ -102,9 +103,9 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await decideWith(page.getByRole('button', { name: 'It happened', exact: true }));
     await expect.poll(() => rows.count()).toBe(2);
     expect((await release.settled()).status).toBe('finished');
-    await expect.poll(() => focused(watched)).toBe('BUTTON');
+    await expect.poll(() => focused(watched)).toBe('option');
 
-    await page.getByRole('button', { name: /Pay Ada back/ }).focus();
+    await page.getByRole('option', { name: /Pay Ada back/ }).focus();
     await page.keyboard.press('r');
     await page.getByLabel('Reason').fill('Too much.');
     await page.keyboard.press('Enter');
@@ -112,7 +113,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.keyboard.press('Enter');
     await expect.poll(() => rows.count()).toBe(1);
     expect((await refund.settled()).status).toBe('finished');
-    await expect.poll(() => focused(watched)).toBe('BUTTON');
+    await expect.poll(() => focused(watched)).toBe('option');
 
     const [check, answer] = await Promise.all([
       page.getByText('This is an error').boundingBox(),
@@ -142,11 +143,11 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
       await second?.settled();
       await route.continue();
     });
-    await page.getByRole('button', { name: /Pay Cleo back/ }).focus();
+    await page.getByRole('option', { name: /Pay Cleo back/ }).focus();
     await decideWith(page.getByRole('button', { name: 'Approve', exact: true }));
-    const rows = page.getByRole('list', { name: 'Open decisions' }).getByRole('listitem');
+    const rows = page.getByRole('listbox', { name: 'Inbox' }).getByRole('option');
     await expect.poll(() => rows.count()).toBe(1);
-    await expect.poll(() => focused(watched)).toBe('BUTTON');
+    await expect.poll(() => focused(watched)).toBe('option');
     expect(await page.evaluate('document.activeElement.dataset.key')).toContain(first?.id);
   });
 

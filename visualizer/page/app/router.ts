@@ -3,7 +3,8 @@ import { useEffect } from 'preact/hooks';
 
 export type PageRoute =
   | { view: 'runs'; query: URLSearchParams }
-  | { view: 'inbox' }
+  /** `shown`: the decision that the address names. */
+  | { view: 'inbox'; shown: { runId: string; callId: string } | null; query: URLSearchParams }
   | { view: 'run'; runId: string }
   | { view: 'session'; id: string }
   | { view: 'thread'; id: string; query: URLSearchParams }
@@ -19,12 +20,16 @@ export const route = computed(() => readRoute(place.value));
 
 function readRoute({ pathname, searchParams }: URL): PageRoute {
   const [folder = '', name = '', ...rest] = pathname.split('/').slice(1).map(decode);
+  if (folder === 'inbox' && rest.length < 2) {
+    const [callId = ''] = rest;
+    if ((name === '') !== (callId === '')) return { view: 'unknown' };
+    return { view: 'inbox', shown: name === '' ? null : { runId: name, callId }, query: searchParams };
+  }
   if (rest.length > 0 && rest.some(part => part !== '')) return { view: 'unknown' };
   if (folder === '' || (folder === 'runs' && name === '')) return { view: 'runs', query: searchParams };
   if (folder === 'runs') return { view: 'run', runId: name };
   if (folder === 'sessions' && name !== '') return { view: 'session', id: name };
   if (folder === 'threads' && name !== '') return { view: 'thread', id: name, query: searchParams };
-  if (folder === 'inbox' && name === '') return { view: 'inbox' };
   if (folder === 'regressions' && name === '') return { view: 'regressions', query: searchParams };
   if (folder === 'agents') return { view: 'agents', name: name === '' ? null : name };
   if (folder === 'compare') {
@@ -48,6 +53,14 @@ export function navigate(href: string): void {
   scrollTo(0, 0);
 }
 
+/** Changes the address without a new entry in the browser's history, and without scrolling. */
+export function renameAddress(href: string): void {
+  const url = new URL(href, location.href);
+  if (url.href === location.href) return;
+  history.replaceState(null, '', url);
+  place.value = url;
+}
+
 export function useTitle(name: string): void {
   useEffect(() => {
     document.title = `${name} · Agentchart`;
@@ -61,9 +74,7 @@ export function setQuery(changes: Readonly<Record<string, string | null>>): void
     if (value === null) url.searchParams.delete(name);
     else url.searchParams.set(name, value);
   }
-  if (url.href === location.href) return;
-  history.replaceState(null, '', url);
-  place.value = url;
+  renameAddress(url.href);
 }
 
 /** Lets plain clicks on links of the page change the view without a reload. */

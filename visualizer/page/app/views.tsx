@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact';
 import { NOTES_ID } from '../../../protocol/notes.ts';
 import { threadPath } from '../data/request.ts';
 import type { PageSource } from '../data/source.ts';
-import { InboxView } from '../inbox/inbox-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
 import { later } from './later.tsx';
 import { playedExample } from './played.ts';
@@ -10,6 +9,7 @@ import type { PageRoute } from './router.ts';
 
 /** The views that the list does not need are files of their own. */
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
+const InboxView = later(async () => (await import('../inbox/inbox-view.tsx')).InboxView);
 const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
 const SessionView = later(async () => (await import('../session/session-view.tsx')).SessionView);
@@ -38,7 +38,7 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
       return <ThreadView key={path} source={source} path={path} id={route.id} />;
     }
     case 'inbox':
-      return <InboxView source={source} />;
+      return <InboxView source={source} shown={route.shown} query={route.query} />;
     case 'compare':
       return <CompareView key={`${route.left}..${route.right}`} {...route} source={source} />;
     case 'regressions':

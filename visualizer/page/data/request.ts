@@ -1,8 +1,17 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import type * as protocol from '../../../protocol/run-view.ts';
 
 export type { AgentSummary } from '../../../protocol/agent-view.ts';
 export type { JsonOpenCall, JsonOpenItem, RunSummary, RunView } from '../../../protocol/run-view.ts';
+
+export type InboxItem = Omit<protocol.InboxItem, 'kind' | 'call'> & {
+  kind: protocol.InboxItem['kind'] | 'sign-in';
+  call: protocol.JsonOpenItem | protocol.OpenSignIn;
+  labels?: Readonly<Record<string, string>>;
+  startedBy?: string;
+  spent?: { turns: number; tokens: number; cost: number; activeMs: number };
+};
 
 export const runPath = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 

@@ -1,287 +1,248 @@
 // visualizer/page/inbox: the open decisions of all runs.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { describeApprovals, describeDuties, hasDuties } from '../../../machines/duties.ts';
-import { shortenOwnerName } from '../../../protocol/owner-name.ts';
-import type { InboxItem } from '../../../protocol/run-view.ts';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { isOpenItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
-import { navigate, useTitle } from '../app/router.ts';
-import { isMine } from '../data/caller.ts';
-import { type RunView, requestServer, runPath, type StreamedEvent } from '../data/request.ts';
-import { sendCommand } from '../data/send-command.ts';
+import { navigate, renameAddress, useTitle } from '../app/router.ts';
+import { isMine, mayOperate } from '../data/caller.ts';
+import { type InboxItem, runPath } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
-import type { EntriesPage, PageSource } from '../data/source.ts';
-import { subjectOf } from '../model/subject-of.ts';
-import { formatAgo, formatDay, formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
-import { DecisionForms, WhoMayDecide } from '../run/decisions/decision-forms.tsx';
-import {
-  type Act,
-  ActContext,
-  decisionKeyOf as decisionKey,
-  OvertakenNotes,
-  useOvertaken,
-} from '../run/decisions/open-decisions.tsx';
-import { SeenBox, seenPart } from '../ui/scrolling.tsx';
-import { ProblemText, ReadableValue, Safe } from '../ui/text.tsx';
+import type { PageSource } from '../data/source.ts';
+import { formatCount, showSafe } from '../render/format.ts';
+import { OvertakenNotes, useOvertaken } from '../run/decisions/open-decisions.tsx';
+import { Icon } from '../ui/button.tsx';
+import { ProblemText } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
+import { Decision, decisionKeyIn } from './decision.tsx';
+import { Filters, SearchField } from './filters.tsx';
+import { InboxList } from './inbox-list.tsx';
+import {
+  addressOf,
+  filterRows,
+  groupRows,
+  keyOf,
+  type Row,
+  readFilter,
+  rowKey,
+  sortRows,
+} from './inbox-rows.ts';
+import { useSteadyRows } from './steady-rows.ts';
+import { Together } from './together.tsx';
 
-const KINDS = {
-  approval: 'approve',
-  result: 'answer',
-  doubt: 'in doubt',
-  question: 'question',
-  review: 'review',
-} as const;
+/** Runs in a page of the server's, and how many pages are read at once. */
+const RUNS = 200;
+const PAGES = 3;
 
-export function InboxView({ source }: { source: PageSource }) {
-  const pages = useMemo(() => ({ read: 1 }), []);
+export const isMyTurn = ({ call }: InboxItem): boolean => (isOpenItem(call) ? isMine(call) : mayOperate());
+
+type InboxProps = {
+  source: PageSource;
+  shown: { runId: string; callId: string } | null;
+  query: URLSearchParams;
+};
+
+export function InboxView({ source, shown, query }: InboxProps) {
+  const pages = useMemo(() => ({ read: PAGES }), []);
   const { answer, problem, again } = useRead(
-    () => readListPages<'items', InboxItem>(`/inbox?limit=${ITEMS}`, pages.read, 'items'),
+    () => readListPages<'items', InboxItem>(`/inbox?limit=${RUNS}&order=asc`, pages.read, 'items'),
     [],
   );
   useNews(source, ['ready', 'inbox', 'removed'], again);
   const readMore = (): Promise<void> => {
-    pages.read += 1;
+    pages.read += PAGES;
     return again();
   };
-  const chosen = useSignal<string | null>(null);
-  const notice = useSignal('');
-  const list = useRef<HTMLUListElement>(null);
-  const items = (answer?.found ?? []).toSorted(
-    (left, right) => Number(isMine(right.call)) - Number(isMine(left.call)) || right.since - left.since,
-  );
+  const isNarrow = useNarrow();
+  const notice = useSignal<readonly string[]>([]);
+  const selected = useSignal<ReadonlySet<string>>(new Set());
+  const isSelecting = useSignal(false);
+  const list = useRef<HTMLDivElement>(null);
+  const all = answer?.found ?? [];
+  const steady = useSteadyRows(sortRows(all, isMyTurn));
+  const rows = filterRows(steady.rows, readFilter(query), isMyTurn);
+  const groups = groupRows(rows);
+  const order = groups.flatMap(group => group.rows);
+  const search = query.size === 0 ? '' : `?${query}`;
+
+  const chosen = shown === null ? null : rowKey(shown);
   const place = useRef(0);
-  const found = items.findIndex(item => keyOf(item) === chosen.value);
-  const at = found < 0 ? Math.max(0, Math.min(place.current, items.length - 1)) : found;
-  if (items.length > 0) place.current = at;
-  const item = items[at];
+  const found = order.findIndex(({ key }) => key === chosen);
+  const at = found < 0 ? Math.max(0, Math.min(place.current, order.length - 1)) : found;
+  if (order.length > 0) place.current = at;
+  const hidden = found < 0 ? steady.rows.find(({ key }) => key === chosen) : undefined;
+  const row = hidden ?? (isNarrow && chosen !== null ? order[found] : order[at]);
+  const isAlone = isNarrow && chosen !== null;
   useEffect(() => {
-    const key = chosen.peek();
-    if (items.some(one => keyOf(one) === key)) return;
-    if (key !== null) notice.value = 'Resolved elsewhere.';
-    chosen.value = item === undefined ? null : keyOf(item);
-  }, [answer, item]);
-  useOvertaken(
-    items.map(({ call }) => call),
-    item?.call,
-  );
-  useTitle(`${items.length === 0 ? '' : `(${items.length}) `}Inbox`);
-  const choose = (place: number): void => {
-    const next = items[Math.min(Math.max(0, place), items.length - 1)];
+    if (answer === null || chosen === null || found >= 0 || hidden !== undefined || isNarrow) return;
+    notice.value = ['Resolved elsewhere.'];
+    renameAddress(row === undefined ? `/inbox${search}` : addressOf(row.item, search));
+  }, [answer, row?.key, isNarrow]);
+  const open = all.map(({ call }) => call).filter(isOpenItem);
+  useOvertaken(open, row && isOpenItem(row.item.call) && !row.isGone ? row.item.call : undefined);
+  useTitle(`${all.length === 0 ? '' : `(${all.length}) `}Inbox`);
+  useKeptScroll(isAlone);
+
+  const choose = (key: string): void => {
+    const next = order.find(one => one.key === key);
+    if (next !== undefined && !isNarrow) renameAddress(addressOf(next.item, search));
+  };
+  const step = (by: number): void => {
+    const next = order[Math.min(Math.max(0, at + by), order.length - 1)];
     if (next === undefined) return;
-    chosen.value = keyOf(next);
-    focusRow(list.current, keyOf(next));
+    if (isAlone) return renameAddress(addressOf(next.item, search));
+    choose(next.key);
+    focusRow(list.current, next.key);
   };
   useShortcuts('Inbox', [
-    { keys: ['j', 'ArrowDown'], does: 'Next decision', repeats: true, run: () => choose(at + 1) },
-    { keys: ['k', 'ArrowUp'], does: 'Previous decision', repeats: true, run: () => choose(at - 1) },
-    { keys: ['o'], does: 'Open the run', run: () => item !== undefined && navigate(runPath(item.runId)) },
+    { keys: ['j', 'ArrowDown'], does: 'Next decision', repeats: true, run: () => step(1) },
+    { keys: ['k', 'ArrowUp'], does: 'Previous decision', repeats: true, run: () => step(-1) },
+    { keys: ['o'], does: 'Open the run', run: () => row !== undefined && navigate(runPath(row.item.runId)) },
+    { keys: ['/'], does: 'Search', run: () => document.querySelector<HTMLElement>('.inbox-search')?.focus() },
   ]);
-  const taken = async (message: string): Promise<void> => {
-    const next = items[at + 1] ?? items[at - 1];
-    notice.value = message;
-    chosen.value = next === undefined ? null : keyOf(next);
+  /** Goes on after decisions about `done`, with the row after the one that was shown. */
+  const goOn = async (done: readonly string[], words: readonly string[]): Promise<void> => {
+    const isLeft = ({ key, isGone }: Row): boolean => !isGone && !done.includes(key);
+    const left = [...order.slice(at), ...order.slice(0, at).toReversed()].filter(isLeft);
+    const [next] = left;
+    notice.value = words;
+    selected.value = new Set();
+    isSelecting.value = false;
+    if (isNarrow && isAlone) navigate(`/inbox${search}`);
+    else if (!isNarrow) renameAddress(next === undefined ? `/inbox${search}` : addressOf(next.item, search));
     await again();
+    steady.settle();
     requestAnimationFrame(() => {
-      const row = list.current?.querySelector<HTMLElement>('[aria-current]');
-      (row ?? document.querySelector<HTMLElement>('main h1'))?.focus();
+      if (!left.some(({ key }) => focusRow(list.current, key)))
+        document.querySelector<HTMLElement>('main h1')?.focus();
     });
   };
+  const marked = order.filter(({ key, isGone }) => selected.value.has(key) && !isGone);
+  const hasList = !isNarrow || isSelecting.value;
   return (
-    <main class="inbox">
-      <div class="inbox-list">
-        <h1 tabIndex={-1}>Inbox</h1>
-        <p class="notice" role="status">
-          {showSafe(notice.value)}
-        </p>
+    <main class={`inbox ${isAlone ? 'is-alone' : ''}`}>
+      <div ref={list} class="inbox-list" hidden={isAlone}>
+        <header>
+          <h1 tabIndex={-1}>Inbox</h1>
+          <span class="muted">{describeCount(order.length, all.length, steady.newer)}</span>
+          {isNarrow && (
+            <button
+              type="button"
+              class="quiet"
+              aria-pressed={isSelecting.value}
+              onClick={() => {
+                selected.value = new Set();
+                isSelecting.value = !isSelecting.peek();
+              }}
+            >
+              Select
+            </button>
+          )}
+        </header>
+        <SearchField filter={readFilter(query)} />
+        <Filters filter={readFilter(query)} items={all} />
+        <div class="notice" role="status">
+          {notice.value.map(words => (
+            <p key={words}>{showSafe(words)}</p>
+          ))}
+        </div>
         <OvertakenNotes />
         <ProblemText text={problem} />
-        <ul ref={list} aria-label="Open decisions">
-          {items.map(one => (
-            <InboxRow
-              key={keyOf(one)}
-              item={one}
-              isChosen={one === item}
-              onChoose={() => (chosen.value = keyOf(one))}
-            />
-          ))}
-        </ul>
-        {items.length === 0 && (answer !== null || problem !== '') && (
-          <p class="empty">Nothing to decide. Runs that need a person appear here.</p>
+        <InboxList
+          groups={groups}
+          shown={isNarrow ? null : (row?.key ?? null)}
+          search={search}
+          selected={hasList ? selected : null}
+          isPicking={isNarrow}
+          onChoose={choose}
+          holds={steady.holds}
+        />
+        {order.length === 0 && (answer !== null || problem !== '') && (
+          <p class="empty">
+            {all.length === 0
+              ? 'Nothing to decide. Runs that need a person appear here.'
+              : 'No decision matches. Change the search or the filters.'}
+          </p>
         )}
         {answer?.next !== undefined && <ActionButton label="Show more" act={readMore} />}
       </div>
-      {item && <Decision key={decisionKey(item.call)} item={item} onTaken={taken} />}
+      {marked.length > 1 ? (
+        <Together
+          items={marked.map(({ item }) => item)}
+          onDone={goOn}
+          onClear={() => (selected.value = new Set())}
+        />
+      ) : (
+        (isAlone || !isNarrow) && (
+          <div class="inbox-decision">
+            {isAlone && (
+              <a class="back" href={`/inbox${search}`}>
+                <Icon name="left" /> Inbox
+              </a>
+            )}
+            {row === undefined ? (
+              isAlone && answer !== null && <NoLongerOpen runId={shown?.runId ?? ''} />
+            ) : (
+              <Decision
+                key={decisionKeyIn(row.item)}
+                item={row.item}
+                isGone={row.isGone}
+                onTaken={words => goOn([keyOf(row.item)], [words])}
+              />
+            )}
+          </div>
+        )
+      )}
     </main>
   );
 }
 
-const ITEMS = 100;
-
-function keyOf({ runId, call }: InboxItem): string {
-  return `${runId}/${call.callId}`;
-}
-
-function focusRow(list: HTMLElement | null, key: string): void {
-  const buttons = [...(list?.querySelectorAll<HTMLElement>('button[data-key]') ?? [])];
-  buttons.find(one => one.dataset.key === key)?.focus();
-}
-
-function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boolean; onChoose(): void }) {
-  const { kind, call, title, agent, since } = item;
-  const isLimited = kind !== 'result' && hasDuties(call);
-  const facts = joinFacts(
-    !isMine(call) && 'for others',
-    isLimited && `needs ${describeDuties(call)}`,
-    describeApprovals(call),
-  );
+function NoLongerOpen({ runId }: { runId: string }) {
   return (
-    <li>
-      <button
-        type="button"
-        class="inbox-row"
-        data-key={keyOf(item)}
-        aria-current={isChosen ? 'true' : undefined}
-        onClick={onChoose}
-        onFocus={onChoose}
-      >
-        <span class={`kind is-${kind}`}>{KINDS[kind]}</span>
-        <Safe text={subjectOf(call).name} class="mono tool" />
-        <time title={formatDay(since)}>{formatAgo(since, Date.now())}</time>
-        <Safe text={title || agent} class="title" />
-        {facts !== '' && <Safe text={facts} class="title who" />}
-      </button>
-    </li>
+    <div class="missing" role="status">
+      <h2>No longer open</h2>
+      <p>Someone has decided it, or the run has ended or went on without it.</p>
+      <a href={runPath(runId)}>Open the run</a>
+    </div>
   );
 }
 
-const DONE: Readonly<Record<string, string>> = {
-  approve: 'Approved',
-  reject: 'Rejected',
-  answer: 'Answered',
-  resolve: 'Resolved',
-};
-
-function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string): Promise<void> }) {
-  const { kind, call, title, agent, since, rootId, runId } = item;
-  const problem = useSignal('');
-  const { name, value, label } = subjectOf(call);
-  const act: Act = async ({ type, runId: run = runId, ...body }) => {
-    problem.value = '';
-    const onLost = (message: string) => (problem.value = message);
-    const outcome = await sendCommand(type, body, { runId: run, after: 0, onLost });
-    const done = kind === 'review' && type === 'reject' ? 'Sent back' : (DONE[type] ?? type);
-    if (outcome.type === 'taken') await onTaken(outcome.message ?? `${done}: ${name}.`);
-    else problem.value = outcome.message;
-    return outcome.type === 'taken' ? null : outcome.message;
-  };
-  const facts = joinFacts(
-    showSafe(agent),
-    `waits since ${formatMoment(since)}`,
-    call.expiresAt !== undefined && `expires in ${formatDuration(Math.max(0, call.expiresAt - Date.now()))}`,
-  );
-  return (
-    <article class="decision" aria-label={`${KINDS[kind]}: ${showSafe(name)}`}>
-      <header>
-        <h2>
-          <Safe text={name} class="mono" />
-        </h2>
-        <Safe in="p" text={title || agent} />
-        <p class="muted">
-          <a href={runPath(item.runId)}>Open the run</a>
-          {rootId !== runId && (
-            <>
-              {' · '}
-              <a href={runPath(rootId)}>Its parent</a>
-            </>
-          )}
-          {' · '}
-          <Safe text={facts} />
-        </p>
-      </header>
-      <div class="inbox-body">
-        {call.reason !== undefined && <Safe in="p" class="reason" text={call.reason} />}
-        {kind === 'doubt' && <WhyInDoubt runId={call.runId} callId={call.callId} />}
-        {'sideEffect' in call && call.sideEffect === 'once' && (
-          <p class="muted">This call must not run twice.</p>
-        )}
-        <h3>{label}</h3>
-        <SeenBox id={keyOf(item)} label={`${label} of ${showSafe(name)}`}>
-          <ReadableValue value={value} />
-        </SeenBox>
-      </div>
-      <footer>
-        <ProblemText text={problem.value} />
-        <WhoMayDecide call={call} />
-        <ActContext.Provider value={act}>
-          <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} isKeyed />
-        </ActContext.Provider>
-      </footer>
-    </article>
-  );
+function describeCount(shown: number, all: number, newer: number): string {
+  const more = newer === 0 ? '' : `, ${newer} new`;
+  return shown === all - newer
+    ? `${all - newer || ''}${more}`
+    : `${formatCount(shown, 'match', 'matches')}${more}`;
 }
 
-function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
-  const { answer: facts } = useRead(() => explainDoubt(runId, callId), [runId, callId]);
-  return (
-    <section class="why-doubt">
-      <h3>Why it is in doubt</h3>
-      <p>
-        The tool was started, and the journal has no result. It may have acted or not. Check where it acts,
-        for example at the payment provider by the key below; then decide.
-      </p>
-      <ol>
-        {facts?.map(({ seq, text }) => (
-          <li key={seq}>
-            <a href={`${runPath(runId)}?at=${seq}`}>{`Entry ${seq}`}</a> <Safe text={text} />
-          </li>
-        ))}
-      </ol>
-    </section>
-  );
+function focusRow(list: HTMLElement | null, key: string): boolean {
+  const rows = [...(list?.querySelectorAll<HTMLElement>('[data-key]:not(.is-gone)') ?? [])];
+  const row = rows.find(one => one.dataset.key === key);
+  row?.focus();
+  return row !== undefined;
 }
 
-const PAGE = 1_000;
-const MOST_PAGES = 10;
+/** Below this width a decision fills the window. */
+const NARROW = '(width < 900px)';
 
-type Fact = { seq: number; text: string };
-
-async function explainDoubt(runId: string, callId: string): Promise<Fact[]> {
-  const events = await readSinceStart(runId, callId);
-  const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);
-  if (started < 0) return [];
-  const owner = events.slice(0, started).findLast(event => event.type === 'run.claimed');
-  return events.slice(started).flatMap(event => explain(event, callId, owner?.by));
+function useNarrow(): boolean {
+  const query = useMemo(() => matchMedia(NARROW), []);
+  const isNarrow = useSignal(query.matches);
+  useEffect(() => {
+    const look = () => (isNarrow.value = query.matches);
+    query.addEventListener('change', look);
+    return () => query.removeEventListener('change', look);
+  }, []);
+  return isNarrow.value;
 }
 
-/** The newest entries, back to the first start of the call and the claim before it. */
-async function readSinceStart(runId: string, callId: string): Promise<StreamedEvent[]> {
-  const path = runPath(runId);
-  const { seq } = await requestServer<RunView>(path);
-  let events: StreamedEvent[] = [];
-  for (let before = seq + 1, pages = 0; before > 1 && pages < MOST_PAGES; pages += 1) {
-    const page = await requestServer<EntriesPage>(`${path}/entries?before=${before}&limit=${PAGE}`);
-    events = [...page.entries, ...events];
-    before = page.entries[0]?.seq ?? 1;
-    const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);
-    if (events.slice(0, Math.max(0, started)).some(event => event.type === 'run.claimed')) break;
-  }
-  return events;
-}
-
-function explain(event: StreamedEvent, callId: string, owner: string | undefined): Fact[] {
-  const fact = (text: string): Fact[] => [{ seq: event.seq, text: `${formatMoment(event.at)}: ${text}` }];
-  if (event.type === 'run.claimed') {
-    if (event.replaces === undefined) return [];
-    return fact(`${shortenOwnerName(event.replaces)} was gone; ${shortenOwnerName(event.by)} took over.`);
-  }
-  if (!('callId' in event) || event.callId !== callId) return [];
-  if (event.type === 'tool.started') {
-    const by = owner === undefined ? 'a process' : shortenOwnerName(owner);
-    return fact(`${by} started the tool, attempt ${event.attempt}, with the key ${event.key}.`);
-  }
-  if (event.type === 'tool.interrupted')
-    return fact('the journal had a start and no result: the process ended in between.');
-  return event.type === 'tool.doubted' ? fact(`in doubt: ${event.reason}`) : [];
+/** Keeps the place in the list while a decision fills the window. */
+function useKeptScroll(isAlone: boolean): void {
+  const top = useRef(0);
+  useLayoutEffect(() => {
+    if (isAlone) return;
+    const note = () => (top.current = scrollY);
+    document.addEventListener('scroll', note);
+    return () => document.removeEventListener('scroll', note);
+  }, [isAlone]);
+  useLayoutEffect(() => scrollTo(0, isAlone ? 0 : top.current), [isAlone]);
 }

@@ -14,38 +14,63 @@ export function describeShownCall(name: string, input: JsonValue): string {
   return `${tool}${describeAmount(input) ?? listInputs(input)}`;
 }
 
-/** The values of the first inputs, which tell calls of one tool apart: `$42.00 · B-2 · parcel 2 of 6`. */
-export function describeInputs(input: JsonValue): string {
-  if (!isJsonObject(input)) return formatPreview(input, LONGEST);
-  const members = Object.entries(input);
-  const shown = members.slice(0, MOST_INPUTS).map(([name, value]) => {
-    const amount =
-      AMOUNT.test(name) && Number.isSafeInteger(value)
-        ? formatAmount(Number(value) / 100, input.currency)
-        : undefined;
-    if (amount !== undefined || typeof value === 'string')
-      return amount ?? formatLine(String(value), LONGEST);
-    return `${formatLine(name, LONGEST)} ${formatPreview(value, LONGEST)}`;
-  });
-  return [...shown, ...(members.length > MOST_INPUTS ? ['…'] : [])].join(' · ');
-}
-
 function describeAmount(input: JsonObject): string | undefined {
-  const amounts = Object.keys(input).filter(name => AMOUNT.test(name));
+  const amount = readAmount(input);
   const ids = Object.keys(input).filter(name => ID.test(name));
-  const [cents, id] = [input[amounts[0] ?? ''], input[ids[0] ?? '']];
-  if (amounts.length !== 1 || !Number.isSafeInteger(cents) || ids.length > 1) return undefined;
-  if (typeof id === 'object') return undefined;
-  const of = formatAmount(Number(cents) / 100, input.currency);
-  return of === undefined
-    ? undefined
-    : ` of ${of}${id === undefined ? '' : ` for ${formatPreview(id, LONGEST)}`}`;
+  const id = input[ids[0] ?? ''];
+  if (amount === undefined || ids.length > 1 || typeof id === 'object') return undefined;
+  return ` of ${formatAmount(amount)}${id === undefined ? '' : ` for ${formatPreview(id, LONGEST)}`}`;
 }
 
-function formatAmount(amount: number, currency: JsonValue = 'USD'): string | undefined {
+/** An amount of money. `currency`: its code, in capitals. */
+type Amount = { cents: number; currency: string };
+
+/**
+ * The amount of money in an input: its only member whose name says cents, in the input's `currency`, or in USD without one.
+ * `undefined` if there is none or more than one, or if the currency has no cents.
+ */
+function readAmount(input: JsonValue): (Amount & { name: string }) | undefined {
+  if (!isJsonObject(input)) return undefined;
+  const [name = '', ...others] = Object.keys(input).filter(member => AMOUNT.test(member));
+  const { [name]: cents, currency = 'USD' } = input;
+  if (name === '' || others.length > 0 || typeof cents !== 'number' || !Number.isSafeInteger(cents))
+    return undefined;
   if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) return undefined;
-  const money = new Intl.NumberFormat('en', { style: 'currency', currency });
-  return money.resolvedOptions().maximumFractionDigits === 2 ? money.format(amount) : undefined;
+  if (moneyIn(currency).resolvedOptions().maximumFractionDigits !== 2) return undefined;
+  return { name, cents, currency: currency.toUpperCase() };
+}
+
+const moneyIn = (currency: string) => new Intl.NumberFormat('en', { style: 'currency', currency });
+
+export const formatAmount = ({ cents, currency }: Amount): string => moneyIn(currency).format(cents / 100);
+
+/** The sum of the amounts of several inputs; `undefined` unless each has an amount, all of one currency. */
+export function sumAmounts(inputs: readonly JsonValue[]): Amount | undefined {
+  const amounts = inputs.map(readAmount);
+  const currency = amounts[0]?.currency ?? '';
+  let cents = 0;
+  for (const amount of amounts) {
+    if (amount?.currency !== currency) return undefined;
+    cents += amount.cents;
+  }
+  return currency !== '' && Number.isSafeInteger(cents) ? { cents, currency } : undefined;
+}
+
+/**
+ * The values of the first inputs, which tell calls of one tool apart, an amount of money first: `$42.00 · B-2 · parcel 2 of 6`.
+ */
+export function describeInputs(input: JsonValue): string {
+  if (!isJsonObject(input)) return formatPreview(input, LONGEST * 2);
+  const amount = readAmount(input);
+  const others = Object.entries(input)
+    .filter(([name]) => amount === undefined || (name !== amount.name && name !== 'currency'))
+    .map(([name, value]) =>
+      typeof value === 'string'
+        ? formatLine(value, LONGEST)
+        : `${formatLine(name, LONGEST)} ${formatPreview(value, LONGEST)}`,
+    );
+  const shown = [...(amount === undefined ? [] : [formatAmount(amount)]), ...others];
+  return [...shown.slice(0, MOST_INPUTS), ...(shown.length > MOST_INPUTS ? ['…'] : [])].join(' · ');
 }
 
 function listInputs(input: JsonObject): string {

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { OpenSignIn } from '../../../../protocol/run-view.ts';
+import { mayOperate } from '../../data/caller.ts';
 import { describeThrown, requestServer, runPath } from '../../data/request.ts';
 import { showSafe } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
@@ -28,11 +29,15 @@ export function SignInBar({ open }: { open: readonly OpenSignIn[] }) {
       {open.map(one => (
         <p key={one.id}>
           <Safe text={one.reason} />{' '}
-          <Button
-            class="primary"
-            label={`Sign in at ${showSafe(one.server)}`}
-            onClick={() => void begin(one)}
-          />
+          {mayOperate() ? (
+            <Button
+              class="primary"
+              label={`Sign in at ${showSafe(one.server)}`}
+              onClick={() => void begin(one)}
+            />
+          ) : (
+            <span class="muted">Only operators sign in at tool servers.</span>
+          )}
         </p>
       ))}
       <p class="problem" role="alert">

@@ -1,0 +1,133 @@
+import type { Browser, Locator, Page } from 'playwright-core';
+import * as z from 'zod';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, memory, type Run, tool } from '../../../agent/index.ts';
+import { InDoubt } from '../../../protocol/error.ts';
+import type { Tool } from '../../../protocol/tool.ts';
+import { closePages, type Look, sharedChromium, WatchedPage } from './browser.ts';
+import { ServedRuns } from './served-runs.ts';
+
+const refund = tool({
+  name: 'refund',
+  description: 'Pays money back.',
+  input: z.object({
+    cents: z.int().min(1).max(50_000).describe('What the customer gets, in cents'),
+    orderId: z.string(),
+    note: z.string().optional(),
+    speed: z.enum(['normal', 'express']).optional(),
+    due: z.iso.date().optional(),
+    notify: z.boolean().optional(),
+    address: z.object({ street: z.string(), house: z.int() }).optional(),
+    tags: z.array(z.string()).optional(),
+  }),
+  approval: ({ input }) => ({ required: true, reason: input.note === undefined ? 'no note' : 'pays back' }),
+  run: ({ cents }) => ({ refunded: cents }),
+});
+
+const email = tool({
+  name: 'email',
+  description: 'Writes to a customer.',
+  input: z.object({ to: z.string() }),
+  approval: () => ({ required: true, by: 'support' }),
+  run: () => 'sent',
+});
+
+const deploy = tool({
+  name: 'deploy',
+  description: 'Deploys a version.',
+  input: z.object({ version: z.string() }),
+  run: () => {
+    throw new InDoubt('the connection was lost');
+  },
+});
+
+const PARCELS = [1, 2, 3, 4, 5, 6].map(number => ({
+  name: 'refund',
+  arguments: { cents: 7350, orderId: 'B-2', note: `parcel ${number} of 6` },
+}));
+
+type Calls = NonNullable<ScriptedTurn['toolCalls']>;
+
+/** Runs that wait, and the inbox of a server that has them. */
+export class InboxDesk {
+  readonly store = memory();
+  readonly #agents: Readonly<Record<string, Agent>>;
+  readonly #runs: Run[] = [];
+  readonly #pages: WatchedPage[] = [];
+  #browser: Browser | undefined;
+  #api: ServedRuns | undefined;
+
+  /** `more`: further agents, by their names, with their first calls. */
+  constructor(more: Readonly<Record<string, { tools: Tool[]; calls: Calls }>> = {}) {
+    const make = (name: string, tools: Tool[], toolCalls: Calls): Agent =>
+      createAgent({
+        name,
+        store: this.store,
+        tools,
+        model: scripted([{ text: 'I looked at all of it.', toolCalls }, { text: 'All done.' }]),
+      });
+    this.#agents = {
+      parcels: make('parcels', [refund as Tool], PARCELS),
+      single: make(
+        'single',
+        [refund as Tool],
+        [{ name: 'refund', arguments: { cents: 4200, orderId: 'A-1001' } }],
+      ),
+      letters: make('letters', [email as Tool], [{ name: 'email', arguments: { to: 'ada@example.com' } }]),
+      releases: make('releases', [deploy as Tool], [{ name: 'deploy', arguments: { version: '2.4.0' } }]),
+      ...Object.fromEntries(
+        Object.entries(more).map(([name, { tools, calls }]) => [name, make(name, tools, calls)]),
+      ),
+    };
+  }
+
+  async open(): Promise<void> {
+    [this.#browser, this.#api] = await Promise.all([
+      sharedChromium(),
+      ServedRuns.listen(Object.values(this.#agents)),
+    ]);
+  }
+
+  async close(): Promise<void> {
+    if (this.#browser !== undefined) await closePages(this.#browser);
+    await this.#api?.close();
+  }
+
+  /** Ends the runs of a test and gives its pages back. Returns the problems of its pages. */
+  async clear(): Promise<string[]> {
+    const pages = this.#pages.splice(0);
+    const problems = pages.flatMap(page => page.problems);
+    await Promise.all(pages.map(page => page.close()));
+    await Promise.all(this.#runs.splice(0).map(run => run.cancel()));
+    return problems;
+  }
+
+  /** Starts a run that waits then. */
+  async start(name: string, title: string, labels: Readonly<Record<string, string>> = {}): Promise<Run> {
+    const agent = this.#agents[name];
+    if (agent === undefined) throw new Error(`There is no agent ${name}.`);
+    const run = await agent.start(title, { labels });
+    this.#runs.push(run);
+    await run.settled();
+    return run;
+  }
+
+  async visit(
+    path = '/inbox',
+    look: Look = {},
+  ): Promise<{ page: Page; watched: WatchedPage; rows: Locator }> {
+    if (this.#browser === undefined || this.#api === undefined) throw new Error('The desk is not open.');
+    const watched = await WatchedPage.open(this.#browser, `${this.#api.url}${path}`, look);
+    this.#pages.push(watched);
+    const { page } = watched;
+    return { page, watched, rows: page.locator('.inbox-row') };
+  }
+
+  /** What was decided in a run. */
+  async decisions(run: Run): Promise<object[]> {
+    return (await this.store.read(run.id)).flatMap(({ event }) =>
+      event.type === 'approval.decided' ? [{ callId: event.callId, ...event.decision }] : [],
+    );
+  }
+}

@@ -1,0 +1,166 @@
+import type { Route } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { inAll } from '../support/sample.ts';
+import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
+import { InboxDesk } from '../support/visualizer/inbox-desk.ts';
+
+describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
+  const desk = new InboxDesk();
+  beforeAll(() => desk.open());
+  afterAll(() => desk.close());
+  afterEach(async () => {
+    expect((await desk.clear()).filter(problem => !/40[09]/.test(problem))).toEqual([]);
+  });
+
+  test('has doubts first, then what waits for this person, each by its longest wait; rows say what differs', async () => {
+    await desk.start('letters', 'Write to Ada.');
+    await desk.start('single', 'Pay Bob back.');
+    await desk.start('parcels', 'Six parcels came back.');
+    const release = await desk.start('releases', 'Release it.');
+    const { page, rows } = await desk.visit();
+    const inbox = page.getByRole('listbox', { name: 'Inbox' });
+    await expect.poll(() => inbox.getByRole('option').count()).toBe(9);
+    expect(await inbox.getAttribute('aria-multiselectable')).toBe('true');
+    const texts = (await rows.allInnerTexts()).map(text => text.replaceAll(/\s+/g, ' '));
+    expect(texts[0]).toMatch(/^in doubt deploy .* 2\.4\.0 Release it\./);
+    expect(texts[1]).toMatch(/^approve refund .* no note Pay Bob back\./);
+    const parcels = page.getByRole('group', { name: 'Six parcels came back., 6' }).getByRole('option');
+    expect(await parcels.count()).toBe(6);
+    expect(texts[3]).toMatch(/^approve refund .* \$73\.50 · B-2 · parcel 2 of 6/);
+    expect(texts[8]).toMatch(/^approve email .* Write to Ada\. for others/);
+    await page.getByRole('option', { name: /refund .*parcel 2 of 6 Six parcels came back/ }).waitFor();
+    expect(await page.locator('.decision h2').innerText()).toBe('deploy');
+    await release.cancel();
+  });
+
+  test('selects several by keyboard, and approves them once every input was shown in full', async () => {
+    const run = await desk.start('parcels', 'Six parcels came back.');
+    const { page, watched, rows } = await desk.visit();
+    const isSelected = (): Promise<string> =>
+      page.evaluate(
+        `[...document.querySelectorAll('[role="option"]')].map(row => (row.ariaSelected === 'true' ? 'x' : '-')).join('')`,
+      );
+    await rows.nth(0).focus();
+    await page.keyboard.press('ArrowDown');
+    expect(await isSelected()).toBe('------');
+    await page.keyboard.press('Space');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('x');
+    expect(await isSelected()).toBe('-xx---');
+    await page.keyboard.press('Shift+ArrowDown');
+    await page.keyboard.press('Shift+ArrowDown');
+    expect(await isSelected()).toBe('--xxx-');
+    await page.getByRole('button', { name: 'Approve 3 ($220.50)' }).waitFor();
+    await page.keyboard.press('Control+a');
+    expect(await isSelected()).toBe('xxxxxx');
+    const approve = page.getByRole('button', { name: 'Approve 6 ($441.00)' });
+    expect(await page.getByText('7350').count(), 'before the first press').toBe(0);
+    await approve.click();
+    await page.getByText('Approve these 6 calls ($441.00)?').waitFor();
+    const shown = await page.getByRole('list', { name: 'Every input in full' }).innerText();
+    expect(shown.match(/7350/g)).toHaveLength(6);
+    for (const number of [1, 6]) expect(shown).toContain(`parcel ${number} of 6`);
+    expect(await watched.findBarriers()).toEqual([]);
+    expect(await desk.decisions(run)).toEqual([]);
+    await approve.press('Enter');
+    await page.getByText('Approved 6.').waitFor();
+    expect(await desk.decisions(run)).toHaveLength(6);
+    await expect.poll(() => rows.count()).toBe(0);
+  });
+
+  test('is filtered and searched by what the address keeps; / goes to the search', async () => {
+    await desk.start('parcels', 'Six parcels came back.', { team: 'returns' });
+    await desk.start('single', 'Pay Bob back.', { team: 'sales' });
+    await desk.start('letters', 'Write to Ada.');
+    const { page, rows } = await desk.visit();
+    await expect.poll(() => rows.count()).toBe(8);
+    await page.getByLabel('Agent').selectOption('letters');
+    await expect.poll(() => rows.count()).toBe(1);
+    await page.getByLabel('Agent').selectOption('');
+    await page.getByLabel('Tool').selectOption('refund');
+    await page.getByLabel('Mine').check();
+    await expect.poll(() => rows.count()).toBe(7);
+    await page.locator('h1').focus();
+    await page.keyboard.press('/');
+    await page.keyboard.type('pay BOB');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(new URL(page.url()).search).toBe('?tool=refund&mine=true&text=pay+BOB');
+    await page.reload();
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await page.getByLabel('Mine').isChecked()).toBe(true);
+    await page.getByLabel('Search the inbox').fill('no such words');
+    await page.getByText('No decision matches.').waitFor();
+  });
+
+  test('keeps the place of its rows while the pointer is over them', async () => {
+    const run = await desk.start('parcels', 'Six parcels came back.');
+    const { page, rows } = await desk.visit();
+    await rows.nth(2).click();
+    const before = await rows.allInnerTexts();
+    await run.approve('call_0_1', { by: 'Ada' });
+    await desk.start('releases', 'Release it.');
+    await page.getByText('1 new').waitFor();
+    await page.locator('.inbox-row.is-gone').waitFor();
+    const now = await rows.allInnerTexts();
+    expect(now.map(text => /parcel \d/.exec(text)?.[0])).toEqual(
+      before.map(text => /parcel \d/.exec(text)?.[0]),
+    );
+    expect(now[1]).toContain('resolved');
+    await page.locator('h1').focus();
+    await page.mouse.move(900, 300);
+    await expect.poll(async () => (await rows.allInnerTexts())[0]).toContain('in doubt');
+    expect(await page.locator('.inbox-row.is-gone').count()).toBe(0);
+    expect(await rows.count()).toBe(6);
+  });
+
+  test('rejects several with one reason, and says what another person had decided', async () => {
+    const run = await desk.start('parcels', 'Six parcels came back.');
+    const { page, rows } = await desk.visit();
+    await rows.nth(1).click();
+    await rows.nth(2).click({ modifiers: ['Control'] });
+    await rows.nth(4).locator('.pick').click();
+    await page.getByRole('button', { name: 'Reject…' }).click();
+    await page.getByLabel('Reason for all').fill('They are empty.');
+    const overtake = async (route: Route): Promise<void> => {
+      await run.approve('call_0_1', { by: 'Ada' });
+      await route.continue();
+    };
+    await page.route(`**/runs/${run.id}/reject`, overtake, { times: 1 });
+    await decideWith(page.getByRole('button', { name: 'Reject 3 ($220.50)' }));
+    await page.getByText('Rejected 2 of 3.').waitFor();
+    await page.getByText(/refund \$73\.50 · B-2 · parcel 2 of 6: .*Ada/).waitFor();
+    expect(await desk.decisions(run)).toMatchObject([
+      { callId: 'call_0_1', type: 'approve' },
+      { callId: 'call_0_2', type: 'reject', reason: 'They are empty.' },
+      { callId: 'call_0_4', type: 'reject', reason: 'They are empty.' },
+    ]);
+  });
+
+  test('approves together only what this person may approve, with a sum only if each has an amount', async () => {
+    await desk.start('single', 'Pay Bob back.');
+    await desk.start('letters', 'Write to Ada.');
+    await desk.start('releases', 'Release it.');
+    const { page, rows } = await desk.visit();
+    await rows.nth(0).focus();
+    await page.keyboard.press('Control+a');
+    await page.getByText('2 of them cannot be decided together').waitFor();
+    await page.getByRole('button', { name: 'Approve 1 ($42.00)' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'It happened…' }).waitFor();
+  });
+
+  inAll.each(
+    [1440, 1024, 768, 360].flatMap(width =>
+      (['light', 'dark'] as const).map(colorScheme => ({ width, colorScheme })),
+    ),
+  )('has no barrier, $width px wide, in $colorScheme', async look => {
+    await desk.start('parcels', 'Six parcels came back.');
+    await desk.start('releases', 'Release it.');
+    const { page, watched, rows } = await desk.visit('/inbox', look);
+    await rows.nth(6).waitFor();
+    expect(await watched.findBarriers()).toEqual([]);
+    await rows.nth(0).click();
+    await page.getByRole('button', { name: 'It happened…' }).waitFor();
+    expect(await watched.findBarriers()).toEqual([]);
+  });
+});
