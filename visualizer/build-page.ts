@@ -24,6 +24,7 @@ const STYLES = [
   'shell',
   'run',
   'panes',
+  'chart',
   'steering',
   'views',
   'inbox',

@@ -8,7 +8,7 @@ import type { PageSource } from '../data/source.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { TimeLine } from '../model/time-line.ts';
 
-export const TABS = ['conversation', 'waterfall', 'journal', 'tree', 'ahead', 'chart'] as const;
+export const TABS = ['conversation', 'waterfall', 'journal', 'sequence', 'tree', 'ahead', 'chart'] as const;
 export type Tab = (typeof TABS)[number];
 
 const narrow = matchMedia('(width < 720px)');

@@ -11,6 +11,7 @@ import { StatePane } from './state-pane.tsx';
 
 const WaterfallPane = later(async () => (await import('./waterfall-pane.tsx')).WaterfallPane);
 const JournalPane = later(async () => (await import('./journal-pane.tsx')).JournalPane);
+const SequencePane = later(async () => (await import('./sequence-pane.tsx')).SequencePane);
 const AheadPane = later(async () => (await import('./ahead-pane.tsx')).AheadPane);
 const TreePane = later(async () => (await import('./tree-pane.tsx')).TreePane);
 
@@ -18,6 +19,7 @@ const PANES: Readonly<Record<Tab, readonly [name: string, Pane: ComponentType]>>
   conversation: ['Conversation', ConversationPane],
   waterfall: ['Waterfall', WaterfallPane],
   journal: ['Journal', JournalPane],
+  sequence: ['Sequence', SequencePane],
   tree: ['Tree', TreePane],
   ahead: ['What may still happen', AheadPane],
   chart: ['Chart', ChartTab],

@@ -1,0 +1,117 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Agent, memory } from '../../agent/index.ts';
+import { inAll } from '../support/sample.ts';
+import {
+  CHROMIUM,
+  closePages,
+  type Look,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
+import { makeFamily } from '../support/visualizer/family.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+const HOSTILE = '<img src=x onerror="document.title=1">\u202ehidden';
+
+/** A run of `shop` that has ended: Grace approved the refund of its sub-agent's sub-agent. */
+async function settleFamily(api: ServedRuns, agents: readonly Agent[], ask: string) {
+  const run = await api.start('shop', ask);
+  const settled = await run.settled();
+  if (settled.status !== 'waiting') throw new Error(`Expected a run that waits; it is ${settled.status}.`);
+  const [open] = settled.open;
+  if (open?.kind !== 'approval') throw new Error('Expected an approval of the refund.');
+  const payer = agents.find(({ name }) => name === 'payer');
+  await (await payer?.open(open.runId))?.approve(open.callId, { by: 'Grace' });
+  await run.settled();
+  return { url: `${api.url}/runs/${run.id}`, payerRun: open.runId };
+}
+
+describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
+  let browser: Browser;
+  let api: ServedRuns;
+  let family: { url: string; payerRun: string };
+  beforeAll(async () => {
+    browser = await sharedChromium();
+    const agents = makeFamily(memory());
+    api = await ServedRuns.listen(agents);
+    family = await settleFamily(api, agents, HOSTILE);
+  });
+  const open: WatchedPage[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+  });
+  afterAll(async () => {
+    await closePages(browser);
+    await api.close();
+  });
+
+  async function visit(query: string, look: Look = {}): Promise<WatchedPage> {
+    const watched = await WatchedPage.open(browser, `${family.url}?tab=sequence${query}`, look);
+    open.push(watched);
+    await watched.page.getByText('payer asks Grace').waitFor();
+    return watched;
+  }
+
+  test('it says who asked whom: the person, the agent, its model, tools, sub-agents and who decided', async () => {
+    const watched = await visit('', { height: 1400 });
+    const { page } = watched;
+    const said = await page.getByRole('region', { name: 'Sequence' }).getByRole('listitem').allTextContents();
+    expect(said.filter(line => !line.includes('scripted:script'))).toEqual([
+      'person writes to shop: <img src=x onerror="document.title=1">\\u{202e}hidden',
+      'shop asks desk: { "input": "What about A-1001?" }',
+      'desk asks look_up: { "order": "A-1001" }',
+      'look_up answers desk: broken',
+      'desk asks payer: { "input": "Pay A-1001 back." }',
+      'payer asks Grace: approve refund of $42.00 for A-1001',
+      'Grace answers payer: refund approved by Grace',
+      'payer asks refund: { "orderId": "A-1001", "cents": 4200 }',
+      'refund answers payer: paid',
+      'payer answers desk: Paid.',
+      'desk answers shop: It was paid.',
+      'shop answers person: Ada has her money.',
+    ]);
+    expect(said.filter(line => line.startsWith('payer gets from scripted:script'))).toHaveLength(2);
+    expect(await page.locator('.lanes li').allInnerTexts()).toEqual([
+      'person',
+      'Grace',
+      'shop',
+      'scripted:script',
+      'look_up',
+      'refund',
+      'desk',
+      'payer',
+    ]);
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('a press on an arrow moves the cursor to its entry, or opens the run it is of; the cursor marks its arrow', async () => {
+    const { page } = await visit('', { height: 1400 });
+    await page.getByRole('button', { name: 'shop asks desk' }).press('Enter');
+    const marked = page.locator('.message[aria-current]');
+    expect(await marked.textContent()).toContain('shop asks desk');
+    const cursor = page.getByRole('slider', { name: 'Entry' });
+    await page.getByRole('heading', { name: /tool.suspended/ }).waitFor();
+    await cursor.press('End');
+    await page.locator('.message[aria-current]', { hasText: 'shop answers person' }).waitFor();
+    await page.getByRole('link', { name: 'Grace answers payer' }).click();
+    await page.getByRole('heading', { name: /approval.decided/ }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/runs/${family.payerRun}`);
+    await page.locator('.message[aria-current]', { hasText: 'Grace answers payer' }).waitFor();
+  });
+
+  inAll.each(
+    [1440, 768, 390, 360].flatMap(width =>
+      (['light', 'dark'] as const).map(colorScheme => ({ width, colorScheme })),
+    ),
+  )(
+    'at $width px, $colorScheme, it has no barriers, and phones get the list of sentences',
+    async ({ width, colorScheme }) => {
+      const watched = await visit('', { width, height: 900, colorScheme });
+      expect(await watched.findBarriers()).toEqual([]);
+      expect(await watched.page.locator('.lanes').isVisible()).toBe(width >= 720);
+      const wide = 'document.documentElement.scrollWidth > innerWidth';
+      expect(await watched.page.evaluate(wide)).toBe(false);
+    },
+  );
+});
