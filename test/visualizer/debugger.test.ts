@@ -78,7 +78,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     const { page } = watched;
     const sent: string[] = [];
     page.on('request', request => sent.push(request.method()));
-    const crash = page.locator('.block.crash');
+    const crash = page.locator('.error-block', { hasText: 'died or fell silent' });
     await crash.getByText('died or fell silent').waitFor();
     expect(await crash.innerText()).toMatch(
       /On disk: entry \d+, executingTools\. Started, without a result: pay\./,

@@ -80,6 +80,11 @@ describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
         expect(await widthOf(page), String(name)).toBe(look.width);
         expect(await watched.findBarriers(), String(name)).toEqual([]);
       }
+      await page.keyboard.press('/');
+      await page.keyboard.type('charge');
+      await page.locator('.find output', { hasText: '5 of 5' }).waitFor();
+      expect(await widthOf(page)).toBe(look.width);
+      expect(await watched.findBarriers()).toEqual([]);
       expect(watched.problems).toEqual([]);
     },
   );

@@ -11,7 +11,7 @@ import { problemOf, startRun } from '../../data/send-command.ts';
 import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
 import { formatDuration, formatLine, formatOutput, formatTimeOfDay, showSafe } from '../../render/format.ts';
-import { Button, Icon } from '../../ui/button.tsx';
+import { Button } from '../../ui/button.tsx';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
 import { Details, Diff, FoldedText, LongText, Safe } from '../../ui/text.tsx';
@@ -252,13 +252,7 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
   const name = (callId: string): string => formatLine(model.story.nameOf(callId), 60);
   const shown = followed.filter(({ seq }) => seq <= model.at.value);
   return (
-    <div class="block crash">
-      <p>
-        <strong>
-          <Icon name="crash" /> {showSafe(shortenOwnerName(gone))} died or fell silent
-        </strong>
-        <time>{formatTimeOfDay(lastAt)}</time>
-      </p>
+    <ErrorBlock title={`${shortenOwnerName(gone)} died or fell silent`} at={lastAt} seq={block.seq}>
       <p>
         On disk: entry {lastSeq}, <span class="mono">{showSafe(path)}</span>
         {running.length === 0
@@ -281,7 +275,7 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
           })}
         </ul>
       )}
-    </div>
+    </ErrorBlock>
   );
 }
 

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { mayOperate } from '../../data/caller.ts';
 import { runPath } from '../../data/request.ts';
+import { formatTimeOfDay } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
@@ -8,6 +9,8 @@ import { useDesk } from '../desk.ts';
 type ErrorBlockProps = {
   /** What happened, in a line. */
   title: string;
+  /** When, in ms since the epoch, if nothing around it says so. */
+  at?: number;
   /** What to do. */
   advice?: string;
   /** The entry before which a fork can try it another way. */
@@ -16,7 +19,7 @@ type ErrorBlockProps = {
 };
 
 /** An error of a run, a turn or a call: what happened, and what a person can do now. */
-export function ErrorBlock({ title, advice = '', seq, children }: ErrorBlockProps) {
+export function ErrorBlock({ title, at, advice = '', seq, children }: ErrorBlockProps) {
   const desk = useDesk();
   const { model, source, forking } = desk;
   const { runId } = model;
@@ -26,7 +29,10 @@ export function ErrorBlock({ title, advice = '', seq, children }: ErrorBlockProp
   };
   return (
     <section class="error-block">
-      <Safe in="strong" text={title} />
+      <p class="error-title">
+        <Safe in="strong" text={title} />
+        {at !== undefined && <time>{formatTimeOfDay(at)}</time>}
+      </p>
       {children}
       {advice !== '' && <Safe in="p" text={advice} />}
       {source.live && (
