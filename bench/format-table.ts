@@ -4,7 +4,8 @@ import type { Metrics } from './workload.ts';
 /**
  * A column of medians over repetitions. `ratio` and `added` compare with the contender `to` (default: the first) in
  * the same repetition, before the median is taken; the column is omitted if `to` was not measured. `aims` are the
- * targets by contender, printed after the figure.
+ * targets by contender, printed after the figure. `budgets` are limits by contender, printed with whether the figure holds
+ * them; those of a column with `scaledBy` are for a repetition in which that metric is `at`, and grow with it.
  */
 export type Column = {
   label: string;
@@ -13,6 +14,8 @@ export type Column = {
   to?: string;
   digits?: number;
   aims?: Readonly<Record<string, string>>;
+  budgets?: Readonly<Record<string, number>>;
+  scaledBy?: { metric: string; at: number };
 };
 
 /** The repetitions of each contender, in the order of the table. */
@@ -60,10 +63,22 @@ function formatCell(column: Column, contender: string, samples: Samples): string
   const value = summarize(column, contender, samples);
   if (value === undefined) return '–';
   const aim = column.aims?.[contender];
-  const figure = value.toLocaleString('en-US', {
-    minimumFractionDigits: column.digits ?? 0,
-    maximumFractionDigits: column.digits ?? 0,
-  });
-  const signed = column.as === 'added' && value >= 0 ? `+${figure}` : figure;
-  return `${signed}${column.as === 'ratio' ? '×' : ''}${aim === undefined ? '' : ` (aim ${aim})`}`;
+  const show = (number: number) =>
+    number.toLocaleString('en-US', {
+      minimumFractionDigits: column.digits ?? 0,
+      maximumFractionDigits: column.digits ?? 0,
+    });
+  const signed = column.as === 'added' && value >= 0 ? `+${show(value)}` : show(value);
+  const figure = `${signed}${column.as === 'ratio' ? '×' : ''}`;
+  const budget = scaleBudget(column, contender, samples);
+  if (budget !== undefined)
+    return `${figure} (≤ ${show(budget)}: ${value <= budget ? 'holds' : 'DOES NOT HOLD'})`;
+  return `${figure}${aim === undefined ? '' : ` (aim ${aim})`}`;
+}
+
+function scaleBudget({ budgets, scaledBy }: Column, contender: string, samples: Samples): number | undefined {
+  const budget = budgets?.[contender];
+  if (budget === undefined || scaledBy === undefined) return budget;
+  const scale = summarize({ label: '', metric: scaledBy.metric }, contender, samples);
+  return scale === undefined ? budget : (budget * scale) / scaledBy.at;
 }

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { get } from 'node:http';
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Store } from '../../agent/index.ts';
@@ -12,7 +14,7 @@ import { median } from '../statistics.ts';
 import type { Metrics } from '../workload.ts';
 
 const ENTRIES = 10_000;
-const RUNS = 1_000;
+const RUNS = { '1,000 runs': 1_000, '100,000 runs': 100_000 };
 const VISITS = 5;
 const MOVES = 40;
 const LIVE_TURNS = 12;
@@ -21,11 +23,12 @@ const LIVE_TURNS = 12;
 export const PAGE_MEASURES: Readonly<Record<string, () => Promise<Metrics>>> = {
   '10,000 entries': measureLongRun,
   'a live run': measureLiveRun,
-  '1,000 runs': measureList,
+  '1,000 runs': () => measureList(RUNS['1,000 runs']),
+  '100,000 runs': () => measureList(RUNS['100,000 runs']),
   assets: measureAssets,
 };
 
-type Bench = { browser: Browser; api: ServedRuns; store: Store };
+type Bench = { browser: Browser; api: ServedRuns; store: Store; emptyMs: number };
 
 async function withPage(
   makeAgent: (store: Store) => Agent,
@@ -36,31 +39,53 @@ async function withPage(
   const api = await ServedRuns.listen([makeAgent(store)]);
   const browser = await launchChromium();
   try {
-    return await look({ browser, api, store });
+    const emptyMs = await measureEmptyPage(browser);
+    return { emptyMs, ...(await look({ browser, api, store, emptyMs })) };
   } finally {
     await browser.close();
     await api.close();
   }
 }
 
-/** Visits a path several times, each in a new context, after one visit that warms the browser up. */
-async function measureVisits(
-  { browser, api }: Bench,
-  path: string,
-  isUsable: string,
-): Promise<{ paintMs: number; usableMs: number }> {
-  const paints: number[] = [];
-  const usables: number[] = [];
-  for (let visit = 0; visit <= VISITS; visit += 1) {
-    const page = await openPage(browser, `${api.url}${path}`, isUsable);
-    const [paintMs, usableMs]: [number, number] = await page.evaluate('Promise.all([painted, usable])');
-    await page.context().close();
-    if (visit === 0) continue;
-    paints.push(paintMs);
-    usables.push(usableMs);
-  }
-  return { paintMs: median(paints), usableMs: median(usables) };
+/** When the browser first paints a page of one word without styles and scripts, in ms: the scale of the other times. */
+async function measureEmptyPage(browser: Browser): Promise<number> {
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'text/html').end('<!doctype html><title>Empty</title><p>Empty');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { paintMs } = await measureVisits(browser, url, 'document.querySelector("p")');
+  server.close();
+  return paintMs;
 }
+
+/** Visits an address several times, each in a new context, after one visit that warms the browser up. */
+async function measureVisits(
+  browser: Browser,
+  url: string,
+  isUsable: string,
+): Promise<{ paintMs: number; usableMs: number; longestMs: number }> {
+  const visits: { paintMs: number; usableMs: number; longestMs: number }[] = [];
+  for (let visit = 0; visit <= VISITS; visit += 1) {
+    const page = await openPage(browser, url, isUsable);
+    const [paintMs, usableMs]: [number, number] = await page.evaluate('Promise.all([painted, usable])');
+    const longestMs = await page.evaluate<number>(LONGEST_TASK);
+    await page.context().close();
+    if (visit > 0) visits.push({ paintMs, usableMs, longestMs });
+  }
+  const middle = (name: 'paintMs' | 'usableMs' | 'longestMs') => median(visits.map(visit => visit[name]));
+  return { paintMs: middle('paintMs'), usableMs: middle('usableMs'), longestMs: middle('longestMs') };
+}
+
+/** As `measureVisits` of a path of the page, with its first paint as a share of that of an empty page. */
+async function measureViews({ browser, api, emptyMs }: Bench, path: string, isUsable: string) {
+  const visits = await measureVisits(browser, `${api.url}${path}`, isUsable);
+  return { ...visits, paintShare: visits.paintMs / emptyMs };
+}
+
+/** The longest task of a page that took more than 50 ms, after a pause in which the browser reports the last ones; else 0. */
+const LONGEST_TASK = `new Promise(resolve => setTimeout(resolve, 200)).then(() =>
+  Math.max(0, ...longTasks.map(task => task.duration)))`;
 
 /**
  * Opens a page in a new context and waits until `isUsable`, an expression, is true. In the page, `usable` resolves to
@@ -69,7 +94,9 @@ async function measureVisits(
 async function openPage(browser: Browser, url: string, isUsable: string): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
-  await page.addInitScript(`globalThis.usable = new Promise(resolve => {
+  await page.addInitScript(`globalThis.longTasks = [];
+  new PerformanceObserver(list => longTasks.push(...list.getEntries())).observe({ type: 'longtask', buffered: true });
+  globalThis.usable = new Promise(resolve => {
     const look = new MutationObserver(() => {
       if (!(${isUsable})) return;
       resolve(performance.now());
@@ -97,20 +124,22 @@ async function measureLongRun(): Promise<Metrics> {
     if (run === undefined || (await run.settled()).status !== 'finished') throw new Error('no long run');
     const path = `/runs/${run.id}`;
     const isUsable = `document.querySelector('.reply') && Number(${SLIDER}?.ariaValueNow) >= ${ENTRIES}`;
-    const visits = await measureVisits(bench, path, isUsable);
+    const visits = await measureViews(bench, path, isUsable);
     const page = await openPage(bench.browser, `${bench.api.url}${path}`, isUsable);
     await page.getByRole('slider', { name: 'Entry' }).press('Home');
     await page.getByRole('heading', { name: /^Entry 1 / }).waitFor();
     await page.getByRole('slider', { name: 'Entry' }).press('End');
+    await page.evaluate(`${LONGEST_TASK}.then(() => void longTasks.splice(0))`);
     const nodes: number = await page.evaluate(`document.querySelectorAll('*').length`);
     const stepMs = median(await page.evaluate<number[]>(moveTimes(`press('ArrowLeft')`)));
     const jumpMs = median(
       await page.evaluate<number[]>(moveTimes('point(0.05 + 0.9 * ((index * 37) % 41) / 41)')),
     );
+    const longestMoveMs = await page.evaluate<number>(LONGEST_TASK);
     const cdp = await page.context().newCDPSession(page);
     await cdp.send('HeapProfiler.collectGarbage');
     const heapMB = (await (await readMetrics(page))('JSHeapUsedSize')) / 2 ** 20;
-    return { ...visits, nodes, heapMB, rendererMB: largestRendererMB(), stepMs, jumpMs };
+    return { ...visits, nodes, heapMB, rendererMB: largestRendererMB(), stepMs, jumpMs, longestMoveMs };
   });
 }
 
@@ -176,10 +205,10 @@ async function measureLiveRun(): Promise<Metrics> {
   });
 }
 
-async function measureList(): Promise<Metrics> {
+async function measureList(runs: number): Promise<Metrics> {
   const makeAgent = (store: Store): Agent => makeSurvey(store, 1);
   return await withPage(makeAgent, async bench => {
-    for (let index = 0; index < RUNS; index += 1) {
+    for (let index = 0; index < runs; index += 1) {
       const at = Date.now() - index * 60_000;
       const started = begin(`run_${index}`, {
         at,
@@ -189,8 +218,10 @@ async function measureList(): Promise<Metrics> {
       const progress = makeProgress('finished', { endedAt: at + 5_000 });
       await bench.store.create(started, undefined, { events: [], status: 'finished', progress });
     }
-    const { usableMs } = await measureVisits(bench, '/', `document.querySelector('a[href^="/runs/run_"]')`);
-    return { listMs: usableMs };
+    const isUsable = `document.querySelector('a[href^="/runs/run_"]')`;
+    const visits = await measureViews(bench, '/runs', isUsable);
+    await openPage(bench.browser, `${bench.api.url}/runs`, isUsable);
+    return { ...visits, rendererMB: largestRendererMB() };
   });
 }
 
@@ -200,9 +231,22 @@ async function measureAssets(): Promise<Metrics> {
     const { scripts } = await buildPage();
     const files = ['page.css', 'icon.svg', ...Object.keys(scripts)];
     const paths = ['/', ...files.map(file => `/assets/${file}`)];
-    const sizes = await Promise.all(paths.map(path => transferSize(`${api.url}${path}`)));
-    return { assetsKB: sizes.reduce((sum, size) => sum + size, 0) / 1_000 };
+    const listed = ['page.css', ...namesLoadedWith('page.js', scripts)].map(file => `/assets/${file}`);
+    const sizeOf = async (wanted: readonly string[]) => {
+      const sizes = await Promise.all(wanted.map(path => transferSize(`${api.url}${path}`)));
+      return sizes.reduce((sum, size) => sum + size, 0) / 1_000;
+    };
+    return { listKB: await sizeOf(listed), assetsKB: await sizeOf(paths) };
   });
+}
+
+/** The script, and those that it imports at once. */
+function namesLoadedWith(name: string, scripts: Readonly<Record<string, string>>): Set<string> {
+  const names = new Set([name]);
+  for (const one of names)
+    for (const [, next = ''] of (scripts[one] ?? '').matchAll(/(?:from|import)"\.\/([^"]+)"/g))
+      names.add(next);
+  return names;
 }
 
 /** The bytes of a response's body as sent, compressed. */
