@@ -102,7 +102,7 @@ function drawArrow(points: readonly Point[]): string {
   const side = (sign: number) =>
     `L${px(foot.x + sign * dy * HEAD.half)} ${px(foot.y + sign * dx * HEAD.half)}`;
   const head = `M${px(tip.x)} ${px(tip.y)}${side(1)}${side(-1)}Z`;
-  return `<path class="line" d="${line.join('')}"/><path class="head" d="${head}"/>`;
+  return `<path class="line" d="${line.join('')}" pathLength="1"/><path class="head" d="${head}"/>`;
 }
 
 function drawStart(first: Point | undefined): string {

@@ -4,7 +4,7 @@ import { createAgent, memory, type Run, type RunEvent } from '../../agent/index.
 import { factsAt } from '../../visualizer/page/model/call-facts.ts';
 import { CHECKPOINT_EVERY, Folded, FoldedJournal } from '../../visualizer/page/model/journal-fold.ts';
 import { RunModel, textOfLive } from '../../visualizer/page/model/run-model.ts';
-import { TimeLine } from '../../visualizer/page/model/time-line.ts';
+import { TimeLine, timesAt } from '../../visualizer/page/model/time-line.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 
 type Stamped = RunEvent & { runId: string; seq: number };
@@ -304,10 +304,10 @@ test('of a journal that the chart cannot fold, the page shows what the entries s
 
 test('rests are collapsed on the time line, and each entry has a place of its own', () => {
   const activities = [
-    { seq: 1, at: 0, kind: 'model' as const },
-    { seq: 2, at: 1_000, kind: 'person' as const },
-    { seq: 3, at: 3_601_000, kind: 'tool' as const },
-    { seq: 4, at: 3_602_000, kind: 'none' as const },
+    { seq: 1, at: 0, kind: 'model' as const, path: 'turn.planning' },
+    { seq: 2, at: 1_000, kind: 'person' as const, path: 'resting.awaitingApproval' },
+    { seq: 3, at: 3_601_000, kind: 'tool' as const, path: 'executingTools' },
+    { seq: 4, at: 3_602_000, kind: 'none' as const, path: 'finished' },
   ];
   const line = new TimeLine(activities);
   expect(line.restMs).toBe(3_600_000);
@@ -315,4 +315,10 @@ test('rests are collapsed on the time line, and each entry has a place of its ow
   expect((person?.to ?? 1) - (person?.from ?? 0)).toBeLessThan(0.12);
   for (const { seq } of activities) expect(line.entryAt(line.placeOf(seq))).toBe(seq);
   expect(line.placeOfTime(500)).toBeCloseTo(line.placeOf(2) / 2);
+  expect([...timesAt(activities, 3)]).toEqual([
+    ['turn.planning', 1_000],
+    ['turn', 1_000],
+    ['resting.awaitingApproval', 3_600_000],
+    ['resting', 3_600_000],
+  ]);
 });

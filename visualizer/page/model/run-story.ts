@@ -104,7 +104,7 @@ export class RunStory {
     const { seq, at } = event;
     const { state: before } = this.folds.last;
     const { state: after, path } = this.folds.take(event);
-    this.activities.push({ seq, at, kind: kindOf(path ?? '') });
+    this.activities.push({ seq, at, kind: kindOf(path ?? ''), path: path ?? '' });
     this.#breakCosts.follow(event);
     if (after === null) return [];
     const told = teller.takeEntry(event, seq, { before, after });

@@ -14,7 +14,10 @@ export const ACTIVITY_NAMES = [
 ] as const;
 
 /** An entry on the time line. `kind` is the activity from this entry to the next. */
-export type Activity = { seq: number; at: number; kind: ActivityKind };
+type Moment = { seq: number; at: number; kind: ActivityKind };
+
+/** With the state after the entry. */
+export type Activity = Moment & { path: string };
 
 const KINDS: Readonly<Record<string, ActivityKind>> = {
   turn: 'model',
@@ -35,6 +38,19 @@ export function kindOf(path: string): ActivityKind {
   return KINDS[path] ?? KINDS[path.split('.')[0] ?? ''] ?? 'none';
 }
 
+/** How long a run was in each state up to an entry, in ms, by the id of the state; a frame has the time of those in it. */
+export function timesAt(activities: readonly Activity[], last: number): Map<string, number> {
+  const times = new Map<string, number>();
+  for (const [index, { at, path }] of activities.entries()) {
+    const next = activities[index + 1];
+    if (next === undefined || next.seq > last) break;
+    const add = (id: string) => times.set(id, (times.get(id) ?? 0) + Math.max(0, next.at - at));
+    add(path);
+    if (path.includes('.')) add(path.slice(0, path.indexOf('.')));
+  }
+  return times;
+}
+
 /** A span of the time line. `from` and `to` are fractions of the total, 0 to 1. */
 export type Span = { kind: ActivityKind; from: number; to: number };
 
@@ -45,13 +61,13 @@ const COPIED = 0.08;
 const RESTS: ReadonlySet<ActivityKind> = new Set(['wait', 'person', 'doubt', 'paused', 'dead']);
 
 export class TimeLine {
-  readonly #activities: readonly Activity[];
+  readonly #activities: readonly Moment[];
   readonly #places: Float64Array;
   readonly spans: Span[] = [];
   readonly restMs: number;
 
   /** Entries up to `copied` are those of the run that this is a fork of. */
-  constructor(activities: readonly Activity[], copied = 0) {
+  constructor(activities: readonly Moment[], copied = 0) {
     this.#activities = activities.slice();
     const copies = activities.findIndex(({ seq }) => seq > copied);
     let [active, rest] = [0, 0];

@@ -34,7 +34,8 @@ export function ChartPane() {
     full.current?.close();
     desk.breaking.value = { next };
   };
-  const drawn = { folded, path, breaks, onClick: breakAt };
+  const moves = useMoves(model.at.value);
+  const drawn = { folded, path, breaks, moves, onClick: breakAt };
   return (
     <section class={`pane chart-pane ${desk.isSteered ? 'steered' : ''}`}>
       <h2>
@@ -60,6 +61,13 @@ export function ChartPane() {
       </dialog>
     </section>
   );
+}
+
+/** Whether the cursor came from the entry before: then the edges that were taken are drawn from the old state to the new. */
+function useMoves(at: number): boolean {
+  const now = useRef({ at, moves: false });
+  if (now.current.at !== at) now.current = { at, moves: at === now.current.at + 1 };
+  return now.current.moves;
 }
 
 function Why({ why, path }: { why: NextAction | null; path: string }) {
@@ -91,7 +99,7 @@ const TONES: Readonly<Record<string, string>> = {
 };
 
 /** The chart in landscape format, at a fold. The list of breakpoints does by keyboard what a click does. */
-function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
+function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
   const { model } = useDesk();
   const ahead = statesAhead(model.runId, model.at.value);
   const { width, height } = SKETCH_SIZE;
@@ -99,14 +107,14 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list of breakpoints does the same by keyboard.
     <svg
-      class="sketch"
+      class={`sketch ${moves ? 'moves' : ''}`}
       onClick={onClick}
       viewBox={`0 0 ${width} ${height}`}
       role="img"
       aria-label={`The agent's statechart. Current state: ${path || 'none yet'}.${breaks.size === 0 ? '' : ` Breakpoints: ${[...breaks].join(', ')}.`}`}
     >
       {SKETCH_ARROWS.map(arrow => (
-        <Arrow key={arrow.x} arrow={arrow} latest={edges} />
+        <Arrow key={arrow.x} arrow={arrow} latest={edges} seq={folded.seq} />
       ))}
       {Object.entries(SKETCH_BOXES).map(([id, box]) => {
         const current = path === id || path.startsWith(`${id}.`);
@@ -137,25 +145,32 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
   );
 }
 
-type ArrowProps = { arrow: SketchArrow; latest: readonly string[] };
+type ArrowProps = { arrow: SketchArrow; latest: readonly string[]; seq: number };
 
-function Arrow({ arrow: { x, from, to, states, back }, latest }: ArrowProps) {
+/** What was taken at another entry is another line, whose move begins anew. */
+function Arrow({ arrow: { x, from, to, hub = 'deciding', states, back }, latest, seq }: ArrowProps) {
   const isLatest = (edgeOf: (id: string) => string): boolean =>
     states.some(id => latest.includes(edgeOf(id)));
-  const there = isLatest(id => edgeId('deciding', id));
+  const [there, here] = [isLatest(id => edgeId(hub, id)), isLatest(id => edgeId(id, hub))];
   return (
     <>
-      <Line x={back ? x - APART : x} from={from} to={to} latest={there} />
-      {back && <Line x={x + APART} from={to} to={from} latest={isLatest(id => edgeId(id, 'deciding'))} />}
+      <Line
+        key={there && seq}
+        x={back ? x - APART : x}
+        from={from}
+        to={to}
+        look={`choice ${there ? 'latest' : ''}`}
+      />
+      {back && <Line key={here && -seq} x={x + APART} from={to} to={from} look={here ? 'latest' : ''} />}
     </>
   );
 }
 
-function Line({ x, from, to, latest }: { x: number; from: number; to: number; latest: boolean }) {
+function Line({ x, from, to, look }: { x: number; from: number; to: number; look: string }) {
   const foot = to - Math.sign(to - from) * HEAD;
   return (
-    <g class={`arrow ${latest ? 'latest' : ''}`}>
-      <path class="line" d={`M${x} ${from}V${foot}`} />
+    <g class={`arrow ${look}`}>
+      <path class="line" d={`M${x} ${from}V${foot}`} pathLength="1" />
       <path class="head" d={`M${x} ${to}L${x - 4.5} ${foot}H${x + 4.5}Z`} />
     </g>
   );

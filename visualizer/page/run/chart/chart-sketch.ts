@@ -1,7 +1,14 @@
 type SketchBox = { x: number; y: number; width: number; height: number; frame?: true };
 
-/** An arrow between `deciding` and the states that it represents; with `back`, also an arrow in the other direction. */
-export type SketchArrow = { x: number; from: number; to: number; states: readonly string[]; back: boolean };
+/** An arrow between `hub`, by default `deciding`, and the states that it represents; with `back`, also an arrow in the other direction. */
+export type SketchArrow = {
+  x: number;
+  from: number;
+  to: number;
+  hub?: string;
+  states: readonly string[];
+  back: boolean;
+};
 
 export const SKETCH_SIZE = { width: 552, height: 392 };
 
@@ -32,6 +39,7 @@ const ABOVE = { from: 142, to: 108 };
 const BELOW = { from: 178, to: 212 };
 
 export const SKETCH_ARROWS: readonly SketchArrow[] = [
+  { x: 140, from: 62, to: 69, hub: 'turn.planning', states: ['turn.finalStreaming'], back: true },
   { x: 90, ...ABOVE, states: ['turn', 'turn.planning', 'turn.finalStreaming'], back: true },
   { x: 241, ...ABOVE, states: ['executingTools'], back: true },
   { x: 341, ...ABOVE, states: ['backingOff'], back: true },
