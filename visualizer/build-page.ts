@@ -27,6 +27,7 @@ const STYLES = [
   'chart',
   'steering',
   'views',
+  'overview',
   'inbox',
   'session',
   'compare',

@@ -59,7 +59,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
 
   test('a user’s notes are in the list of its runs, and open as texts instead of an empty run', async () => {
     await note({ '/memories/b.md': 'Prefers **tea**.', '/memories/a/c.md': '# Orders' });
-    const watched = await visit('/?label=user%3D7');
+    const watched = await visit('/runs?label=user%3D7');
     const { page } = watched;
     const row = page.locator('.runs .row', { hasText: 'Notes of user 7' });
     await expect.poll(() => row.locator('.status').innerText()).toBe('notes');
@@ -74,7 +74,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
     expect(await page.title()).toBe('Notes of user 7 · Agentchart');
     await page.getByRole('link', { name: 'Journal of the notes' }).click();
     await page.getByRole('tab', { name: 'Journal' }).waitFor();
-    await page.getByText('run.noted').first().waitFor();
+    await page.getByText('run.noted', { exact: true }).first().waitFor();
     await page.goBack();
     await page.getByRole('link', { name: 'Runs with user=7' }).click();
     await page.getByText('I prefer tea.').waitFor();

@@ -50,7 +50,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   }
 
   test('a run is started, followed to its approval, approved and followed to its end', async () => {
-    const watched = await visit('/');
+    const watched = await visit('/runs');
     const { page } = watched;
     await page.getByLabel('Agent', { exact: true }).selectOption('refunds');
     await page.getByLabel('Input').fill(ASK);
@@ -88,7 +88,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const titled = await startAtRest('refunds');
     const hostile = '<img src=x onerror="document.title=1">\u202ehidden';
     await startAtRest('refunds', hostile);
-    const watched = await visit('/');
+    const watched = await visit('/runs');
     await watched.page.locator(`a[href="${titled}"]`, { hasText: ASK }).waitFor();
     await watched.page.getByText('<img src=x onerror="document.title=1">\\u{202e}hidden').waitFor();
     expect(watched.problems).toEqual([]);
@@ -316,7 +316,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     'accessibility: no serious violations (%s, %i px wide)',
     async (colorScheme, width) => {
       const everywhere = [
-        ['runs', '/'],
+        ['runs', '/runs'],
         ['waiting', await startAtRest('refunds')],
       ] as const;
       const wide = [

@@ -135,7 +135,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
 
   test('the runs that must be looked at are first, with their samples, beside the noise of the baseline', async () => {
     await playAll();
-    const watched = await visit('/');
+    const watched = await visit('/runs');
     await watched.page.getByRole('link', { name: 'Regressions' }).click();
     const rows = await readRows(watched);
     const was = 'turn 1: lookup_order {"orderId":"B-2"} (was {"orderId":"A-1"})';
@@ -263,7 +263,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     const { page } = watched;
     await page.getByText('agentchart regress --agent MODULE --db SOURCE --out FILE').waitFor();
     const asked = page.waitForResponse(response => response.url().endsWith('/regressions?limit=1'));
-    await page.goto(`${api.url}/`);
+    await page.goto(`${api.url}/runs`);
     await asked;
     await page.getByText('Say hello').waitFor();
     expect(await page.getByRole('navigation').getByRole('link', { name: 'Regressions' }).count()).toBe(0);

@@ -63,7 +63,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () 
     await page.goto(`${api.url}/inbox`);
     await page.getByText('Pay Ada back.').first().waitFor();
     await expect.poll(() => offered('Approve')).toBe(decides);
-    await page.goto(api.url);
+    await page.goto(`${api.url}/runs`);
     await page.getByText('Pay Ada back.').first().waitFor();
     await expect.poll(() => offered('Start')).toBe(steers);
     await watched.close();

@@ -86,7 +86,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
       await (await chat.start(text, { thread: 'c1', labels })).settled();
     await (await chat.start('Hi too', { thread: 'c1', labels: { user: 'bob' } })).settled();
     const served = await ServedRuns.listen([chat]);
-    const watched = await WatchedPage.open(browser, served.url);
+    const watched = await WatchedPage.open(browser, `${served.url}/runs`);
     open.push(watched);
     const { page, problems } = watched;
     const row = page.getByRole('link', { name: 'Hi there' });
@@ -113,7 +113,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
   });
 
   test('is one row of the list, named by its first prompt, and one conversation with what it used', async () => {
-    const { page, problems } = await visit('/');
+    const { page, problems } = await visit('/runs');
     const row = page.getByRole('link', { name: 'Fix the parser' });
     await row.waitFor();
     expect(await page.locator('.row').count()).toBe(2);

@@ -70,7 +70,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     'the names of the columns are above their columns, %d px wide',
     async width => {
       await startAtRest('refunds', 'Pay Ada back.');
-      const { page } = await visit('/', { width, height: 800 });
+      const { page } = await visit('/runs', { width, height: 800 });
       await page.getByText('Pay Ada back.').waitFor();
       const places: number[] = await page.evaluate(
         `[...document.querySelectorAll('.cells .title, .cells .reason')].map(cell => Math.round(cell.getBoundingClientRect().x))`,
@@ -155,7 +155,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const first = await startAtRest('refunds', 'Pay Ada back.');
     const second = await startAtRest('refunds', 'Pay Bob back.');
     await startAtRest('broken', 'Say hello.');
-    const watched = await visit('/');
+    const watched = await visit('/runs');
     const { page } = watched;
     const rows = page.getByRole('region', { name: 'Runs' }).getByRole('listitem');
     await expect.poll(() => rows.count()).toBe(3);
@@ -240,6 +240,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const paths = [
       '/',
+      '/runs',
       '/inbox',
       '/agents',
       '/agents/refunds',
@@ -291,7 +292,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   test('hostile texts stay texts, in every view', async () => {
     const reader = await startAtRest('reader', `${HOSTILE.markup} ${HOSTILE.order} ${HOSTILE.ansi}`);
     await startAtRest('lab', HOSTILE.markup);
-    for (const path of ['/', '/inbox', `/compare/${reader.id}..${reader.id}`]) {
+    for (const path of ['/', '/runs', '/inbox', `/compare/${reader.id}..${reader.id}`]) {
       const watched = await visit(path, { width: 390 });
       await watched.page.getByText('<img src=').first().waitFor();
       expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
@@ -307,6 +308,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const other = await startAtRest('releases', 'Release 2.4.0.');
     const paths = {
       '/': 'Pay Ada',
+      '/runs': 'Pay Ada',
       '/inbox': 'Approve',
       '/agents/refunds': 'Pays money',
       [`/compare/${run.id}..${other.id}`]: 'first difference',

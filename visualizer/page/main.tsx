@@ -31,7 +31,7 @@ if (embedded === null) watchServer();
 function Page() {
   if (locked.value) return <SignIn />;
   const shown = embedded === null ? route.value : ({ view: 'run', runId: embedded.runId } as const);
-  return <Shell live={source.live}>{drawView(shown, source)}</Shell>;
+  return <Shell source={source}>{drawView(shown, source)}</Shell>;
 }
 
 const place = document.querySelector('#page') ?? document.body;

@@ -1,7 +1,9 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { openItems } from '../data/open-items.ts';
 
 export type PageRoute =
+  | { view: 'overview' }
   | { view: 'runs'; query: URLSearchParams }
   /** `shown`: the decision that the address names. */
   | { view: 'inbox'; shown: { runId: string; callId: string } | null; query: URLSearchParams }
@@ -26,7 +28,8 @@ function readRoute({ pathname, searchParams }: URL): PageRoute {
     return { view: 'inbox', shown: name === '' ? null : { runId: name, callId }, query: searchParams };
   }
   if (rest.length > 0 && rest.some(part => part !== '')) return { view: 'unknown' };
-  if (folder === '' || (folder === 'runs' && name === '')) return { view: 'runs', query: searchParams };
+  if (folder === '') return { view: 'overview' };
+  if (folder === 'runs' && name === '') return { view: 'runs', query: searchParams };
   if (folder === 'runs') return { view: 'run', runId: name };
   if (folder === 'sessions' && name !== '') return { view: 'session', id: name };
   if (folder === 'threads' && name !== '') return { view: 'thread', id: name, query: searchParams };
@@ -61,10 +64,15 @@ export function renameAddress(href: string): void {
   place.value = url;
 }
 
+/** Names the view in the browser's tab, which also counts what waits for people. */
+export function showTitle(name: string): void {
+  const count = openItems.value;
+  document.title = `${count === 0 ? '' : `(${count}) `}${name} · Agentchart`;
+}
+
 export function useTitle(name: string): void {
-  useEffect(() => {
-    document.title = `${name} · Agentchart`;
-  }, [name]);
+  const count = openItems.value;
+  useEffect(() => showTitle(name), [name, count]);
 }
 
 /** Sets or removes parameters of the address without a new entry in the browser's history. */

@@ -3,16 +3,19 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { tokenName } from '../data/caller.ts';
+import { openItems, readOpenItems } from '../data/open-items.ts';
 import { describeThrown, RequestError, requestServer } from '../data/request.ts';
-import { lostSince, useRead } from '../data/server-watch.ts';
-import { formatTimeOfDay, showSafe } from '../render/format.ts';
+import { lostSince, useNews, useRead } from '../data/server-watch.ts';
+import type { PageSource } from '../data/source.ts';
+import { formatNumber, formatTimeOfDay, showSafe } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { Form, NameField } from '../ui/two-presses.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
 import { route } from './router.ts';
 
 const LINKS = [
-  { href: '/', name: 'Runs', view: 'runs' },
+  { href: '/', name: 'Overview', view: 'overview' },
+  { href: '/runs', name: 'Runs', view: 'runs' },
   { href: '/inbox', name: 'Inbox', view: 'inbox' },
   { href: '/agents', name: 'Agents', view: 'agents' },
   { href: '/regressions', name: 'Regressions', view: 'regressions' },
@@ -20,18 +23,20 @@ const LINKS = [
 
 type RegressionsPage = { regressions: unknown[]; next?: string };
 
-export function Shell({ children, live }: { children: ComponentChildren; live: boolean }) {
+export function Shell({ children, source }: { children: ComponentChildren; source: PageSource }) {
   return (
     <>
-      {live && <TopBar />}
-      {live && <LostServer />}
+      {source.live && <TopBar source={source} />}
+      {source.live && <LostServer />}
       {children}
       <KeyHelp />
     </>
   );
 }
 
-function TopBar() {
+function TopBar({ source }: { source: PageSource }) {
+  const waiting = useRead(readOpenItems, []);
+  useNews(source, ['ready', 'inbox', 'removed'], waiting.again);
   const { answer } = useRead(() => requestServer<RegressionsPage>('/regressions?limit=1'), [], {
     once: true,
   });
@@ -50,6 +55,12 @@ function TopBar() {
       {links.map(({ href, name, view }) => (
         <a key={href} href={href} aria-current={shown === view ? 'page' : undefined}>
           {name}
+          {view === 'inbox' && openItems.value > 0 && (
+            <>
+              {' '}
+              <span class="count-mark">{formatNumber(openItems.value)}</span>
+            </>
+          )}
         </a>
       ))}
       <span class="space" />

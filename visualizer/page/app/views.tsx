@@ -8,6 +8,7 @@ import { playedExample } from './played.ts';
 import type { PageRoute } from './router.ts';
 
 /** The views that the list does not need are files of their own. */
+const OverviewView = later(async () => (await import('../overview/overview-view.tsx')).OverviewView);
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
 const InboxView = later(async () => (await import('../inbox/inbox-view.tsx')).InboxView);
 const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
@@ -25,6 +26,8 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
   const example = playedExample();
   if (example !== null) return <ExampleView example={example} />;
   switch (route.view) {
+    case 'overview':
+      return <OverviewView source={source} />;
     case 'runs':
       return <RunsView source={source} query={route.query} />;
     case 'run': {
@@ -49,7 +52,7 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
       return (
         <main class="missing">
           <h1>Page not found</h1>
-          <a href="/">All runs</a>
+          <a href="/runs">All runs</a>
         </main>
       );
   }

@@ -80,7 +80,7 @@ export function InboxView({ source, shown, query }: InboxProps) {
   }, [answer, row?.key, isNarrow]);
   const open = all.map(({ call }) => call).filter(isOpenItem);
   useOvertaken(open, row && isOpenItem(row.item.call) && !row.isGone ? row.item.call : undefined);
-  useTitle(`${all.length === 0 ? '' : `(${all.length}) `}Inbox`);
+  useTitle('Inbox');
   useKeptScroll(isAlone);
 
   const choose = (key: string): void => {

@@ -29,7 +29,7 @@ export function RunHeader() {
     <header class="run-header">
       <div class="title-line">
         {source.live && (
-          <a class="up" href="/" aria-label="All runs">
+          <a class="up" href="/runs" aria-label="All runs">
             Runs /
           </a>
         )}

@@ -3,7 +3,7 @@
 
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { address, setQuery } from '../app/router.ts';
+import { address, setQuery, showTitle } from '../app/router.ts';
 import { followShownRun } from '../data/follow-run.ts';
 import type { PageSource } from '../data/source.ts';
 import { RunModel } from '../model/run-model.ts';
@@ -37,7 +37,7 @@ export function RunPane({ source, runId }: { source: PageSource; runId: string }
           There is no run <span class="mono">{showSafe(runId)}</span> here. It may have been deleted, or be in
           another store.
         </p>
-        <a href="/">All runs</a>
+        <a href="/runs">All runs</a>
       </main>
     );
   }
@@ -80,6 +80,6 @@ function useAddress({ model, tab, source }: Desk): void {
     const view = model.view.value;
     if (view === null) return;
     const mark = view.status === 'waiting' ? '● ' : '';
-    document.title = `${mark}${model.path.value} · ${showSafe(view.agent)} · Agentchart`;
+    showTitle(`${mark}${model.path.value} · ${showSafe(view.agent)}`);
   });
 }

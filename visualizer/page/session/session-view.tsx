@@ -45,7 +45,7 @@ export function SessionView({ source, id }: { source: PageSource; id: string }) 
   return (
     <main class="session">
       <p>
-        <a href="/">Runs</a> {' · '}
+        <a href="/runs">Runs</a> {' · '}
         <a href={`/runs?label=${encodeURIComponent(`session=${id}`)}`}>Only the runs of this session</a>
       </p>
       <h1 tabIndex={-1}>

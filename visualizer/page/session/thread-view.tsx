@@ -23,7 +23,7 @@ export function ThreadView({ source, path, id }: { source: PageSource; path: str
   return (
     <main class="session">
       <p>
-        <a href="/">Runs</a>
+        <a href="/runs">Runs</a>
       </p>
       <h1 tabIndex={-1}>
         <Safe text={title} /> {latest && <StatusBadge status={latest.status} />}

@@ -56,7 +56,7 @@ export function RunsView({ source, query }: { source: PageSource; query: URLSear
   const { waiting = [], others = [], next } = answer ?? {};
   const runs = [...waiting, ...others];
   const rows = rowsOf(runs, filter);
-  useTitle(`${waiting.length === 0 ? '' : `(${waiting.length}) `}Runs`);
+  useTitle('Runs');
   const isRead = answer !== null || problem !== '';
   const readMore = (): Promise<void> => {
     pages.read += 1;

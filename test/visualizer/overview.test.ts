@@ -1,0 +1,66 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  CHROMIUM,
+  closePages,
+  type Look,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
+import { type DemoAgents, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+describe.skipIf(CHROMIUM === undefined)('the overview', () => {
+  let browser: Browser;
+  let demo: DemoAgents;
+  let api: ServedRuns;
+  const open: WatchedPage[] = [];
+
+  beforeAll(async () => {
+    browser = await sharedChromium();
+  });
+  afterAll(async () => {
+    await closePages(browser);
+  });
+  beforeEach(async () => {
+    demo = makeDemoAgents();
+    api = await ServedRuns.listen(demo.agents);
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+    await api.close();
+  });
+
+  async function visit(path: string, look?: Look): Promise<WatchedPage> {
+    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
+    open.push(page);
+    return page;
+  }
+
+  async function startAtRest(agent: string, input: string) {
+    const run = await api.start(agent, input);
+    await run.settled();
+    return run;
+  }
+
+  test('says what needs someone, the longest wait first, and the bar and the tab count it on every view', async () => {
+    const first = await startAtRest('refunds', 'Pay Ada back.');
+    await startAtRest('lab', 'How wide is it?');
+    await startAtRest('releases', 'Release 2.4.0.');
+    const watched = await visit('/');
+    const { page } = watched;
+    const waiting = page.getByRole('region', { name: 'Waiting' });
+    await waiting.getByRole('link', { name: '3 waiting, 1 in doubt' }).waitFor();
+    expect(await waiting.getByRole('listitem').first().innerText()).toContain('Pay Ada back.');
+    expect(await page.title()).toBe('(3) Overview · Agentchart');
+    for (const path of ['/runs', '/inbox', '/agents', `/runs/${first.id}`]) {
+      await page.goto(`${api.url}${path}`);
+      await page.getByRole('link', { name: 'Inbox 3', exact: true }).waitFor();
+      await expect.poll(() => page.title()).toMatch(/^\(3\) /);
+    }
+    await first.reject('call_1_0', { reason: 'Too much.' });
+    await first.settled();
+    await page.getByRole('link', { name: 'Inbox 2', exact: true }).waitFor();
+    expect(watched.problems).toEqual([]);
+  });
+});
