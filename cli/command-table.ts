@@ -339,7 +339,7 @@ export const COMMANDS = {
     '--waiting': 'only runs that wait; the same as --status waiting',
     '--agent <name>': 'only runs of this agent',
     '--label <name=value>': labels('only runs with this label; repeatable'),
-    '--text <text>': 'only runs with this text in their title',
+    '--text <text>': 'only runs with these words in ids, titles, labels, messages, inputs, answers or errors',
     '--since <time>': time(
       'only runs started at this time or later, such as 2026-11-22, 2026-11-22T08:00Z or 30d (30 days ago)',
     ),

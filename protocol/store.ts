@@ -108,7 +108,11 @@ export const listFilterSchema = lazySchema(() =>
     doubt: z.exactOptional(z.literal(true)),
     /** The id of the run whose sub-agents' runs to list. */
     parent: name,
-    /** Part of the title, in upper or lower case. */
+    /**
+     * Words, separated by white space, in upper or lower case. Each is somewhere in the id, the thread, the title, the
+     * labels or the `words` of the run. If none has three characters, only the newest 10,000 runs that match otherwise
+     * are looked at.
+     */
     text: z.exactOptional(z.string().check(z.minLength(1), z.maxLength(200))),
     /** Created at this time or later, in ms since the epoch. */
     since: time,
@@ -209,7 +213,7 @@ export type CopySource = Pick<RunRecord, 'runId' | 'redactions'>;
  * a copy of. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs, at most one of each.
  * `place`: which place a run of a thread takes; none without it.
  */
-export type JournalRest = Pick<Standing, 'status' | 'progress' | 'wakeAt'> & {
+export type JournalRest = Pick<Standing, 'status' | 'progress' | 'wakeAt' | 'words'> & {
   events: readonly RunEvent[];
   blobs?: readonly { digest: string; text: string }[];
   beside?: readonly StandingChange[];
@@ -292,6 +296,11 @@ export type Standing = {
   wakeAt?: number;
   /** A run to wake in the same commit, if it has not ended: the parent of a run that has ended. */
   wakes?: string;
+  /**
+   * Words by which searches find the run from now on, as `wordsOf` returns them. A store keeps those of the latest commits,
+   * up to 16,384 characters together.
+   */
+  words?: string;
 };
 
 /** A version of the chart; the hash tells two charts of one version apart. */
@@ -408,6 +417,8 @@ export type Redaction = {
   state: JsonValue;
   /** The run after the redacted journal. The store also derives the title again if entry 1 is replaced. */
   progress: Progress;
+  /** The words by which searches find the run, in place of those that the store has. Default: none. */
+  words?: string;
   /** Appended after the last entry; absent if everything was already redacted. */
   event?: Extract<BookkeepingEvent, { type: 'run.redacted' }>;
   /** ms since the epoch. */

@@ -13,7 +13,7 @@ import {
   sharedFeedChecks,
   watchChecks,
 } from './conformance/feed-checks.ts';
-import { findChecks, totalsChecks } from './conformance/find-checks.ts';
+import { findChecks, textChecks, totalsChecks } from './conformance/find-checks.ts';
 import {
   claimChecks,
   journalChecks,
@@ -54,6 +54,7 @@ export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
       listChecks,
       findChecks,
       totalsChecks,
+      textChecks,
       blobChecks,
     ],
     ...[deltaChecks, feedChecks, removalChecks, redactionChecks, pruneChecks, workChecks, threadChecks],

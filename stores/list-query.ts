@@ -1,6 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
 import { hasLabels, type Labels } from '../protocol/listing/label.ts';
+import { LEAST_INDEXED, MOST_SCANNED, namesOf, wordsIn } from '../protocol/listing/words.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   type FeedQuery,
@@ -26,6 +27,8 @@ export type SortValue = string | number;
 export type ListQuery = Omit<ListFilter, 'cursor' | 'onDamaged'> &
   Required<Pick<ListFilter, 'labels' | 'sort' | 'order' | 'skip' | 'limit'>> & {
     after?: ListPlace;
+    /** Those of `text`. */
+    words?: readonly string[];
     cursorAt(place: ListPlace): string;
   };
 
@@ -52,7 +55,7 @@ export function readListFilter(given: ListFilter): ListQuery {
     order,
     skip,
     limit,
-    ...(text !== undefined && { text: foldText(text) }),
+    ...(text !== undefined && { text: foldText(text), words: wordsIn(text) }),
     ...(cursor !== undefined && { after: readCursor(cursor, key) }),
     cursorAt: ({ value, createdAt, runId }) => encode([value, createdAt, runId, key]),
   };
@@ -76,6 +79,8 @@ type Listed = Pick<
 export type ListedRuns<Item> = {
   recordOf(item: Item): Listed;
   progressOf(item: Item): Progress | undefined;
+  /** The words that were kept with its commits. */
+  wordsOf(item: Item): readonly string[];
 };
 
 /** Returns the page of the query, and its cursor if more runs match. */
@@ -106,12 +111,12 @@ function choose<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns
 
 /** Returns the runs that match the query, in any order, whatever its cursor. */
 export function match<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
-  const { status, agent, labels, thread, latest, folded, doubt, parent, text, since, before } = query;
+  const { status, agent, labels, thread, latest, folded, doubt, parent, words, since, before } = query;
   const { recordOf, progressOf } = read;
   const left = folded === true ? foldRuns(items, labels, read) : items;
   const inThread = thread === undefined ? left : left.filter(item => isIn(recordOf(item), thread));
   const found = latest === true ? latestOf(inThread, read) : inThread;
-  return found.filter(item => {
+  const matching = found.filter(item => {
     const record = recordOf(item);
     return (
       (status === undefined || record.status === status) &&
@@ -120,10 +125,34 @@ export function match<Item>(items: readonly Item[], query: ListQuery, read: List
       (since === undefined || record.createdAt >= since) &&
       (before === undefined || record.createdAt < before) &&
       hasLabels(record.labels, labels) &&
-      (doubt === undefined || (record.status === 'waiting' && isInDoubt(progressOf(item)))) &&
-      (text === undefined || foldText(record.title).includes(text))
+      (doubt === undefined || (record.status === 'waiting' && isInDoubt(progressOf(item))))
     );
   });
+  return words === undefined ? matching : search(matching, words, read);
+}
+
+function search<Item>(items: readonly Item[], words: readonly string[], read: ListedRuns<Item>): Item[] {
+  const { recordOf, wordsOf } = read;
+  return scanned(items, words, read).filter(item => {
+    const texts = [namesOf(recordOf(item)), ...wordsOf(item)];
+    return words.every(word => texts.some(text => text.includes(word)));
+  });
+}
+
+/** The runs that are searched for words of which no index has one: the newest. */
+function scanned<Item>(
+  items: readonly Item[],
+  words: readonly string[],
+  { recordOf }: ListedRuns<Item>,
+): readonly Item[] {
+  if (items.length <= MOST_SCANNED || words.some(isIndexed)) return items;
+  return items
+    .toSorted((one, other) => (isNewer(recordOf(one), recordOf(other)) ? -1 : 1))
+    .slice(0, MOST_SCANNED);
+}
+
+export function isIndexed(word: string): boolean {
+  return [...word].length >= LEAST_INDEXED;
 }
 
 /** Whether a run with this progress waits for the decision of a doubt, if it waits. */

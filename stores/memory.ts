@@ -1,6 +1,7 @@
 import type { RunEvent } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
+import { addWords } from '../protocol/listing/words.ts';
 import {
   type ClaimRequest,
   changedRun,
@@ -184,6 +185,7 @@ export function memory(): Store {
       for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
       for (const { digest, text } of blobs) run.blobs.set(digest, new TextEncoder().encode(text));
       const claimed = claim && encode(recordClaim(claim, 1, undefined));
+      run.words = addWords([], standing.words ?? '');
       runs.set(runId, run);
       takePlace(run);
       for (const entry of entries) write(run, entry);
@@ -342,7 +344,10 @@ export function memory(): Store {
 
     redact: (runId, options) => redactIn(store, runId, options),
 
-    async rewrite(runId, { after, redactions, entries, blobs, state, progress, event, now, isDead }) {
+    async rewrite(
+      runId,
+      { after, redactions, entries, blobs, state, progress, words = '', event, now, isDead },
+    ) {
       const changed = entries.map(entry => ({ ...entry, ...encode(entry.event) }));
       const added = event && encode(event);
       const run = find(runId);
@@ -358,6 +363,7 @@ export function memory(): Store {
       const first = entries.find(({ seq }) => seq === 1)?.event;
       if (first?.type === 'run.started') run.record.title = titleOf(first);
       run.progress = { ...progress };
+      run.words = addWords([], words);
       if (added) write(run, added);
       run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
       for (const digest of blobs) run.blobs.delete(digest);
@@ -390,6 +396,8 @@ type Run = {
   base: number;
   journal: string[];
   stateHashes: Map<number, string>;
+  /** By which searches find the run, by commit. */
+  words: string[];
   /** UTF-8 by digest; a fork shares the bytes. */
   blobs: Map<string, Uint8Array>;
   followedUntil: number;
@@ -400,7 +408,7 @@ function makeRun(
   record: Run['record'],
   { base = 0, ...told }: Pick<Run, 'progress' | 'wakeAt'> & { base?: number },
 ): Run {
-  const nothing = { journal: [], blobs: new Map(), stateHashes: new Map(), followedUntil: 0 };
+  const nothing = { journal: [], words: [], blobs: new Map(), stateHashes: new Map(), followedUntil: 0 };
   return { ...structuredClone({ record, ...told }), epoch: 0, redactions: 0, base, ...nothing };
 }
 
@@ -424,14 +432,19 @@ function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
 }
 
 function recordStanding(run: Run, standing: Standing, at: number | undefined): void {
-  const { status, progress, stateHash, wakeAt } = standing;
+  const { status, progress, stateHash, wakeAt, words } = standing;
   run.record.status = status;
   run.wakeAt = nextWakeAt(run.wakeAt, wakeAt, at ?? 0);
   if (progress !== undefined) run.progress = { ...progress };
+  if (words !== undefined) run.words = addWords(run.words, words);
   if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
 }
 
-const LISTED: ListedRuns<Run> = { recordOf: ({ record }) => record, progressOf: ({ progress }) => progress };
+const LISTED: ListedRuns<Run> = {
+  recordOf: ({ record }) => record,
+  progressOf: ({ progress }) => progress,
+  wordsOf: ({ words }) => words,
+};
 
 function describe(run: Run): RunRecord {
   const { record, progress, epoch, redactions, wakeAt } = run;

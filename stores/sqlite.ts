@@ -5,6 +5,7 @@
 
 import { resolve } from 'node:path';
 import type { RunEvent } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { type AppendResult, type ClaimResult, isOpen, type Store } from '../protocol/store.ts';
 import { decodeJson, encodeEvent } from './journal-text.ts';
@@ -27,6 +28,7 @@ import {
   readEntryRows,
   readRawEntries,
   rewriteEntries,
+  rewriteWords,
   writeEvents,
   writeLease,
   writeWakeUps,
@@ -48,6 +50,7 @@ import {
   removeRuns,
   sumRuns,
   writeBlobRow,
+  writeNames,
   writeSnapshot,
 } from './sqlite/runs.ts';
 import type { Statements } from './sqlite/statements.ts';
@@ -102,7 +105,9 @@ function makeStore(connection: Connection): Store {
         if (source) assertUnredacted(source.runId, describeRun(sql, source.runId), source.redactions);
         const position = insertRunRow(sql, newRunOf(event, rest), rest.place);
         if (event.forkOf !== undefined) sql.shareBlobs.run(position.run, escapeText(event.forkOf.runId));
-        const { run, seq } = writeEvents(sql, event.runId, position, events, texts);
+        const { words } = rest;
+        const written = writeEvents(sql, event.runId, position, events, texts, omitUndefined({ words }));
+        const { run, seq } = written;
         for (const blob of rest.blobs ?? []) writeBlobRow(sql, event.runId, blob);
         if (claim !== undefined) writeLease(sql, run, claim, epoch);
         return { epoch, seq };
@@ -259,7 +264,7 @@ function makeStore(connection: Connection): Store {
     redact: (runId, options) => redactIn(store, runId, options),
 
     async rewrite(runId, redaction) {
-      const { after, redactions, blobs, state, progress, event, now, isDead } = redaction;
+      const { after, redactions, blobs, state, progress, words = '', event, now, isDead } = redaction;
       const { texts, title } = readRedaction(redaction);
       const events = event === undefined ? [] : [event];
       const eventTexts = events.map(encodeEvent);
@@ -275,7 +280,12 @@ function makeStore(connection: Connection): Store {
         const rewritten = rewriteEntries(sql, runId, position, texts);
         for (const digest of blobs) dropBlob(sql, position.run, digest);
         const { run, seq } = writeEvents(sql, runId, rewritten, events, eventTexts, { progress });
-        if (title !== undefined) sql.setTitle.run(title, foldText(title), run);
+        if (title !== undefined) {
+          sql.setTitle.run(title, foldText(title), run);
+          sql.dropNames.run(run);
+          writeNames(sql, run, describeRun(sql, runId));
+        }
+        rewriteWords(sql, run, seq, words);
         sql.dropSnapshot.run(run);
         sql.dropDeltas.run(run);
         writeSnapshot(sql, { runId, run, seq }, packed);

@@ -1,5 +1,5 @@
 import { READER } from '../../access/caller.ts';
-import { beginFold, foldEntry, standingAt } from '../../engine/journal/load-run.ts';
+import { beginFold, foldEntry, standingAt, wordsFor } from '../../engine/journal/load-run.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { blobsOf, type JournalEntry, type RunStarted, runEventSchema } from '../../protocol/event.ts';
@@ -95,6 +95,7 @@ async function loadJournal(
   await store.create(started, undefined, {
     events: rest.map(({ event }) => event),
     ...standingAt(state, entries.length),
+    ...wordsFor(entries.map(({ event }) => event)),
   });
 }
 

@@ -6,9 +6,10 @@ import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import { type ChartState, initial, next, statePath } from '../../machines/step.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
+import { JOURNAL_FORMAT, type JournalEntry, type RunEvent, type RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { foldWords, wordsOf } from '../../protocol/listing/words.ts';
 import type { Progress, Standing, Store, StoredSnapshot } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
@@ -241,6 +242,14 @@ function wokenBy(state: ChartState): string | undefined {
 /** SHA-256 over the canonical JSON of the state, as 64 hex digits. */
 export function hashState(state: ChartState): string {
   return hashOf(toStored(state) as JsonValue);
+}
+
+/** The words of events and of the error of a run that has failed, if there are any. */
+export function wordsFor(events: readonly RunEvent[], progress?: Progress): Pick<Standing, 'words'> {
+  const { errorCode, why = '' } = progress ?? {};
+  const error = errorCode === undefined ? '' : foldWords(`${errorCode} ${why}`);
+  const words = `${wordsOf(events)} ${error}`.trim();
+  return words === '' ? {} : { words };
 }
 
 const LONGEST_WHY = 300;

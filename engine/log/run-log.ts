@@ -5,7 +5,7 @@ import { type AppendResult, type ClaimRequest, isChangedRun, type Store } from '
 import { RunEvents } from '../events/run-events.ts';
 import type { Host } from '../host/host.ts';
 import { type LateOutcome, lateOutcomes, recordLate } from '../journal/evidence.ts';
-import { foldEntry, loadRun, type StoredFold, standingAt } from '../journal/load-run.ts';
+import { foldEntry, loadRun, type StoredFold, standingAt, wordsFor } from '../journal/load-run.ts';
 import { damagedJournal, readJournal, readPages } from '../journal/read-journal.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
 import { type AppendOutcome, findRefusal, type Refusal, type SubmitResult } from './refusal.ts';
@@ -283,7 +283,8 @@ export class RunLog {
     try {
       host.reach?.('append.before');
       const by = this.#epoch === null ? { input: true as const } : { epoch: this.#epoch };
-      const result = await store.append(this.runId, { after, redactions, ...by }, events, standing);
+      const told = { ...standing, ...wordsFor(events, standing.progress) };
+      const result = await store.append(this.runId, { after, redactions, ...by }, events, told);
       host.reach?.('append.after');
       return result;
     } catch (error) {

@@ -7,7 +7,15 @@ import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../prot
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
-import { beginFold, foldEntry, loadRun, readImage, standingOf, writerOf } from '../journal/load-run.ts';
+import {
+  beginFold,
+  foldEntry,
+  loadRun,
+  readImage,
+  standingOf,
+  wordsFor,
+  writerOf,
+} from '../journal/load-run.ts';
 import { describeRestored, readPage, readStart, writerOfStart } from '../journal/read-journal.ts';
 import { beginDoubting } from '../run/forks/copy-journal.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
@@ -119,7 +127,11 @@ async function beginSuccessor(parts: MigrateParts, succession: Succession): Prom
   const { state, events: chartEvents } = doubtMigrated(runId, started, events);
   const evidence = events.filter(({ type }) => type === 'tool.late');
   const { progress, ...standing } = standingOf(state);
-  const rest = { events: [...chartEvents, ...evidence], progress };
+  const rest = {
+    events: [...chartEvents, ...evidence],
+    progress,
+    ...wordsFor([started, ...chartEvents], progress),
+  };
   const isHeldBack = parent !== undefined && parts.beside !== undefined && !hasEnded(state);
   parts.host.reach?.('create.before');
   const { seq } = await parts.store.create(started, undefined, {

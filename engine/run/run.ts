@@ -38,7 +38,7 @@ import { RunEvents, type RunHappening } from '../events/run-events.ts';
 import { SharedPages } from '../events/shared-pages.ts';
 import { followText } from '../events/shared-text.ts';
 import { momentOf, POLL_MS, sleep } from '../host/host.ts';
-import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
+import { type Fold, type LoadedRun, makeImage, standingOf, wordsFor } from '../journal/load-run.ts';
 import { readPage } from '../journal/read-journal.ts';
 import { readRecordedResult } from '../journal/recorded-calls.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
@@ -168,7 +168,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const create = async () => {
       host.reach?.('create.before');
       const claim = drives.isDraining ? undefined : { owner, isDead, leaseMs, now: leasedAt.wall };
-      const rest = { events: [], ...standingOf(state), ...omitUndefined({ place }) };
+      const rest = {
+        events: [],
+        ...standingOf(state),
+        ...wordsFor([started]),
+        ...omitUndefined({ place }),
+      };
       const { epoch, seq } = await store.create(started, claim, rest);
       host.reach?.('create.after');
       const run = new Run<Tools, Output>(options, { state, seq, redactions: 0, snapshotSeq: 0 }, inherited);

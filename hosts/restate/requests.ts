@@ -41,6 +41,8 @@ export type RunMeta = {
   lastInput: number;
   watchers: readonly Watcher[];
   children: readonly string[];
+  /** By which searches find the run, by commit. */
+  words?: readonly string[];
   quarantine?: Quarantine;
 };
 
@@ -99,7 +101,7 @@ export type ThreadRequests = {
 type CreateRequest = {
   events: readonly JsonValue[];
   record: RunRecord;
-} & Pick<JournalRest, 'wakeAt' | 'blobs' | 'source'>;
+} & Pick<JournalRest, 'wakeAt' | 'blobs' | 'source' | 'words'>;
 
 export type AppendRequest = {
   after: number;
@@ -112,7 +114,10 @@ export type AppendRequest = {
 };
 
 /** A redaction. `title`: the new title, if entry 1 is replaced. */
-type RewriteRequest = Pick<Redaction, 'after' | 'redactions' | 'blobs' | 'state' | 'progress' | 'now'> & {
+type RewriteRequest = Pick<
+  Redaction,
+  'after' | 'redactions' | 'blobs' | 'state' | 'progress' | 'words' | 'now'
+> & {
   entries: readonly (KeptEntry & { seq: number })[];
   event?: JsonValue;
   title?: string;

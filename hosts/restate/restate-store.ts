@@ -97,7 +97,7 @@ export class RestateStore implements Store {
   async create(
     event: RunStarted,
     _claim?: ClaimRequest,
-    { events, status, progress, wakeAt, beside = [], blobs, source, place }: JournalRest = NO_REST,
+    { events, status, progress, wakeAt, words, beside = [], blobs, source, place }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     if (beside.length > 0) throw oneObject(event.runId);
     const json = [event, ...events].map(toEventJson);
@@ -112,7 +112,7 @@ export class RestateStore implements Store {
       epoch: 0,
       redactions: 0,
     };
-    const request = { events: json, record, ...omitUndefined({ wakeAt, blobs, source }) };
+    const request = { events: json, record, ...omitUndefined({ wakeAt, blobs, source, words }) };
     const key = threadKeyOf(record);
     const answer =
       key === undefined || place === undefined
@@ -235,13 +235,13 @@ export class RestateStore implements Store {
   /** Lists runs by an SQL query. The result is as recent as the last commit of each partition. */
   async list(filter: ListFilter = {}): Promise<RunList> {
     const query = readListFilter(filter);
-    const { page, next } = choosePage((await readMetas(this.#calls)).map(describe), query, LISTED);
-    return { runs: page, ...omitUndefined({ next }) };
+    const { page, next } = choosePage(await readMetas(this.#calls), query, LISTED);
+    return { runs: page.map(describe), ...omitUndefined({ next }) };
   }
 
   async totals(filter: TotalsFilter = {}, query: TotalsQuery = {}): Promise<Totals> {
     const wanted = readTotalsQuery(filter, query);
-    return addUp((await readMetas(this.#calls)).map(describe), wanted, LISTED);
+    return addUp(await readMetas(this.#calls), wanted, LISTED);
   }
 
   async count() {
@@ -320,7 +320,11 @@ export class RestateStore implements Store {
   }
 }
 
-const LISTED: ListedRuns<RunRecord> = { recordOf: record => record, progressOf: record => record };
+const LISTED: ListedRuns<RunMeta> = {
+  recordOf: describe,
+  progressOf: describe,
+  wordsOf: ({ words = [] }) => words,
+};
 
 function describe({ record, quarantine }: RunMeta): RunRecord {
   if (quarantine === undefined) return record;

@@ -1,5 +1,6 @@
 import type { ObjectContext, ObjectSharedContext } from '@restatedev/restate-sdk';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { addWords } from '../../protocol/listing/words.ts';
 import type { Standing } from '../../protocol/store.ts';
 import { recordClaim } from '../../stores/lease.ts';
 import { reopens, threadKeyOf, unknownProgress } from '../../stores/run-record.ts';
@@ -53,9 +54,10 @@ const BLOB = 'blob ';
  */
 export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, SharedName>> = {
   async create(ctx, request) {
-    const { events, record, wakeAt, blobs = [], source } = request;
+    const { events, record, wakeAt, blobs = [], source, words = '' } = request;
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
     const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Tombstone>('tombstone')));
+    change.meta.words = addWords([], words);
     const copied = record.forkOf === undefined ? [] : await readBlobs(ctx, record.forkOf.runId);
     if (source !== undefined) {
       const found = await callAndWait(ctx, source.runId, 'get', undefined);
@@ -188,7 +190,7 @@ export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, Shared
   async rewrite(ctx, request) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
-    const { after, redactions, entries, blobs, state, progress, title, event, now } = request;
+    const { after, redactions, entries, blobs, state, progress, words = '', title, event, now } = request;
     const { record } = meta;
     if (after !== record.seq || redactions !== record.redactions)
       return { type: 'conflict', seq: record.seq };
@@ -196,6 +198,7 @@ export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, Shared
     const wakeAt = record.owner === undefined ? undefined : Math.min(now, record.wakeAt ?? now);
     dropOwner(meta);
     for (const { seq, ...entry } of entries) ctx.set(`entry ${seq}`, entry);
+    meta.words = addWords([], words);
     Object.assign(record, progress, { redactions: redactions + 1 }, omitUndefined({ title }));
     if (event !== undefined) {
       keep(ctx, meta, [event]);
@@ -376,6 +379,7 @@ async function take(ctx: RunContext, change: Change, request: AppendRequest): Pr
   if (events.length > 0) meta.record.updatedAt = at;
   if (epoch === undefined) meta.lastInput = meta.record.seq;
   Object.assign(meta.record, standing.progress);
+  if (standing.words !== undefined) meta.words = addWords(meta.words ?? [], standing.words);
   await takeStanding(ctx, change, standing);
   if (wasEnded || !hasEnded(meta)) return;
   if (standing.wakes !== undefined) callRun(change, standing.wakes, 'call', { reason: 'child-ended' });

@@ -213,3 +213,87 @@ export const totalsChecks: Checks = {
     for (const [filter, query] of wrong) await rejectsWith('input-invalid', store.totals(filter, query));
   },
 };
+
+async function note(store: Store, runId: string, words: string): Promise<void> {
+  const { seq: after = 0, redactions = 0 } = (await store.get(runId)) ?? {};
+  const standing = { status: 'running', words } as const;
+  await store.append(runId, { after, redactions, input: true }, [receive('x')], standing);
+}
+
+export const textChecks: Checks = {
+  'a run is found by parts of its id, thread, title, labels and words, all of them': async store => {
+    const labels = { team: 'Überland', user: 'u-77' };
+    const words = 'please refund \u{1f4e6}parcel 漢字テキスト of café';
+    const rest = { events: [], status: 'running', words } as const;
+    await store.create(
+      begin('run_abc123', { labels, title: 'Order A-1001', thread: 'chat-9' }),
+      undefined,
+      rest,
+    );
+    await store.create(begin('run_other', { at: 2000, title: 'Refund "50 %_"' }));
+    await note(store, 'run_other', "it's late near( the * end");
+    const both = ['run_other', 'run_abc123'];
+    for (const [text, found] of [
+      ['ABC12', ['run_abc123']],
+      ['run_', both],
+      ['a-1001', ['run_abc123']],
+      ['chat-9', ['run_abc123']],
+      ['team=überland', ['run_abc123']],
+      ['U-77 parcel  refund', ['run_abc123']],
+      ['refund', both],
+      ['refund order', ['run_abc123']],
+      ['字テキ', ['run_abc123']],
+      ['\u{1f4e6}', ['run_abc123']],
+      ['afé of', ['run_abc123']],
+      ['"50 %_"', ['run_other']],
+      ["it's near( *", ['run_other']],
+      ['late\u0000end', ['run_other']],
+      ['fund" %_', []],
+      ['nowhere', []],
+      ['refund nowhere', []],
+      ['\ud800', []],
+      [' \t', both],
+    ] as const)
+      assert.deepEqual(await listIds(store, { text }), found, text);
+    assert.deepEqual(await listIds(store, { text: 'refund', labels: { user: 'u-77' } }), ['run_abc123']);
+    assert.deepEqual(await listIds(store, { text: 'run_', order: 'asc', limit: 1 }), ['run_abc123']);
+    assert.equal((await store.totals({ text: 'refund order' })).rows[0]?.runs, 1);
+  },
+  'the words of the latest commits are found, up to 16,384 characters': async store => {
+    await store.create(begin('a'), undefined, { events: [], status: 'running', words: 'earliest' });
+    const fill = (letter: string) => letter.repeat(8_000);
+    await note(store, 'a', 'second');
+    await note(store, 'a', fill('x'));
+    assert.deepEqual(await listIds(store, { text: 'earliest second xxxx' }), ['a']);
+    await note(store, 'a', fill('y'));
+    await note(store, 'a', fill('z'));
+    assert.deepEqual(await listIds(store, { text: 'yyyy zzzz' }), ['a']);
+    for (const text of ['earliest', 'second', 'xxxx'])
+      assert.deepEqual(await listIds(store, { text }), [], text);
+    await note(store, 'a', `${'w'.repeat(16_384)} beyond`);
+    assert.deepEqual(await listIds(store, { text: 'wwww' }), ['a']);
+    assert.deepEqual(await listIds(store, { text: 'beyond' }), []);
+  },
+  'a redaction replaces the words of a run, and a deleted run is not found': async store => {
+    const rest = { events: [receive('secret')], status: 'waiting', words: 'the secret word' } as const;
+    await store.create(begin('a', { title: 'Secret title' }), undefined, rest);
+    await store.create(begin('b', { at: 2000 }), undefined, rest);
+    assert.deepEqual(await listIds(store, { text: 'secret' }), ['b', 'a']);
+    const redaction = {
+      blobs: [],
+      state: {},
+      progress: makeProgress('waiting'),
+      now: 5000,
+      isDead: () => false,
+    };
+    const first = { seq: 1, event: begin('a', { title: 'Other title' }) };
+    const more = { after: 2, redactions: 0, words: 'the [redacted] word', entries: [first] };
+    await store.rewrite('a', { ...redaction, ...more });
+    assert.deepEqual(await listIds(store, { text: 'secret' }), ['b']);
+    assert.deepEqual(await listIds(store, { text: 'other redacted word' }), ['a']);
+    await store.rewrite('a', { ...redaction, after: 2, redactions: 1, entries: [first] });
+    assert.deepEqual(await listIds(store, { text: 'redacted' }), []);
+    await store.delete('b', { now: 5000 });
+    assert.deepEqual(await listIds(store, { text: 'secret' }), []);
+  },
+};

@@ -2,6 +2,7 @@
 // connections, `schema.ts` the tables, `listener.ts` the notifications.
 import { randomUUID } from 'node:crypto';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
+import { MOST_WORDS, namesOf } from '../../protocol/listing/words.ts';
 import {
   type AdoptedRun,
   type ClaimRequest,
@@ -16,6 +17,7 @@ import { columnsOf, escapeText, figuresOf, newRunOf, type Row, type Transaction 
 import type { Database } from './database.ts';
 import { NOTIFY_WORK, notifyRun } from './listener.ts';
 import { writeBlob } from './runs.ts';
+import { addWordsSql, insertTextsSql, textValues } from './texts.ts';
 
 /** Where a journal has to end for an append; `epoch` is null for an input, `redactions` if they are not compared. */
 type Guard = { after: number; epoch: number | null; redactions: number | null };
@@ -157,10 +159,11 @@ type Beside = {
 export function appendSql(
   { key, commit, after, epoch, redactions }: Guard & { key: string; commit: string },
   events: readonly RunEvent[],
-  { status, progress, stateHash }: Partial<Standing>,
+  { status, progress, stateHash, words = '' }: Partial<Standing>,
   { columns = 'epoch = r.epoch', condition = '', parts = '', returning = '', values = [] }: Beside = {},
 ): Statement {
   const json = events.map(encodeEvent).join('\n');
+  const added = words.slice(0, MOST_WORDS);
   const at = events.at(-1)?.at ?? 0;
   const text = `WITH old AS (
       SELECT run, last_sum, owner, lease_until FROM @runs
@@ -174,14 +177,14 @@ export function appendSql(
     moved AS (
       UPDATE @runs r SET seq = $2::int8 + $6::int4, last_sum = summed.sum, updated_at = $7,
         status = COALESCE($8, status), ${setProgress('$9', '$13')}, ${columns}
-      FROM summed WHERE r.run = summed.run)${parts}
+      FROM summed WHERE r.run = summed.run)${parts}${added === '' ? '' : addWordsSql('summed', '$2::int8 + $6::int4', 14 + values.length)}
     INSERT INTO @appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
     SELECT run, $2::int8 + $6::int4, $6, $10, @position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
     RETURNING seq${returning}`;
   const appended = [key, after, epoch, json, stateHash ?? null, events.length, at];
   const said = [status ?? null, textOf(progress), json.length, commit, redactions];
   const figures = textOf(progress && figuresOf(progress));
-  return [text, [...appended, ...said, figures, ...values]];
+  return [text, [...appended, ...said, figures, ...values, ...(added === '' ? [] : textValues(added))]];
 }
 
 function isOver(status: string): string {
@@ -262,11 +265,17 @@ export function insertRun({ event, rest, events, claim, commit, wakeInMs, free }
       ? ''
       : `${lineSql(`$${first}`, `$${first + 1}`)},
     `;
+  const words = (rest.words ?? '').slice(0, MOST_WORDS);
+  const rows = [
+    { seq: 0, text: namesOf(run) },
+    ...(words === '' ? [] : [{ seq: events.length, text: words }]),
+  ];
+  const texts = insertTextsSql(rows, after === undefined ? first : first + 2);
   const text = `WITH ${source ? found : ''}${line}made AS (${insertSql(columns, 10, { isPlaced: line !== '', from: [source && 'source', line && 'line'] })}),
     copied AS (
       INSERT INTO @blobs (run, digest, start, sum, bytes)
       SELECT made.run, b.digest, b.start, b.sum, b.bytes FROM made, @runs o JOIN @blobs b ON b.run = o.run
-      WHERE o.run_id = $3)
+      WHERE o.run_id = $3)${texts.part}
     INSERT INTO @appends (run, seq, count, chars, position, prior, sum, commit_id, json)
     SELECT run, $4::int8, $4::int4, $5, @position_of(pg_current_xact_id()), $6, $7, $8, $9 FROM made
     RETURNING run, ${claim === undefined ? NOTIFY_WORK : 'NULL'} AS told`;
@@ -275,7 +284,15 @@ export function insertRun({ event, rest, events, claim, commit, wakeInMs, free }
   const placed = after === undefined ? [] : [shared.thread_key, after === null ? null : escapeText(after)];
   return [
     text,
-    [claim?.leaseMs ?? null, wakeInMs ?? null, ...values, ...Object.values(columns), ...compared, ...placed],
+    [
+      claim?.leaseMs ?? null,
+      wakeInMs ?? null,
+      ...values,
+      ...Object.values(columns),
+      ...compared,
+      ...placed,
+      ...texts.values,
+    ],
   ];
 }
 
@@ -300,12 +317,13 @@ export function insertAdopted(
     ? `${lineSql(`$${last + 1}`, `$${last + 2}`)},
     `
     : '';
-  const text = `WITH ${line}made AS (${insertSql(columns, 6, { isPlaced, from: [line && 'line'] })})
+  const texts = insertTextsSql([{ seq: 0, text: namesOf(run) }], isPlaced ? last + 3 : last + 1);
+  const text = `WITH ${line}made AS (${insertSql(columns, 6, { isPlaced, from: [line && 'line'] })})${texts.part}
     INSERT INTO @snapshots (run, seq, sum, state) SELECT run, $3, $4, $5 FROM made RETURNING run`;
   const stateText = JSON.stringify(state);
   const values = [seq, sumOfSnapshot(shared.run_id, seq, stateText), stateText];
   const placed = isPlaced ? [shared.thread_key, after === null ? null : escapeText(after)] : [];
-  return [text, [null, wakeInMs ?? null, ...values, ...Object.values(columns), ...placed]];
+  return [text, [null, wakeInMs ?? null, ...values, ...Object.values(columns), ...placed, ...texts.values]];
 }
 
 /**

@@ -17,6 +17,7 @@ import {
 } from '../sql/rows.ts';
 import { appendSql, setProgress, textOf } from './appends.ts';
 import { locateRun, saveSnapshotAs } from './runs.ts';
+import { readNames, rewriteTexts } from './texts.ts';
 
 export type Entry = { seq: number; text: string; stateHash: string | undefined };
 
@@ -128,7 +129,7 @@ export async function rewriteRun(
   redaction: Redaction,
 ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
   const key = escapeText(runId);
-  const { after, redactions, blobs, state, progress, event, now, isDead } = redaction;
+  const { after, redactions, blobs, state, progress, words = '', event, now, isDead } = redaction;
   const { texts, title } = readRedaction(redaction);
   const place = await locateRun(query, runId, 'FOR UPDATE');
   const lease = toLease(place.row);
@@ -151,6 +152,8 @@ export async function rewriteRun(
     await query(text, ...values);
   }
   const seq = after + (event === undefined ? 0 : 1);
+  const names = title === undefined ? undefined : await readNames(query, run);
+  await rewriteTexts(query, { run, seq, words }, names);
   for (const table of ['snapshots', 'deltas']) await query(`DELETE FROM @${table} WHERE run = $1`, run);
   await saveSnapshotAs(query, { key, seq, redactions: redactions + 1, text: JSON.stringify(state) });
   return { type: 'appended', seq };

@@ -1,12 +1,14 @@
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { MOST_TOTALS, type TotalsRow } from '../../protocol/listing/totals.ts';
+import { MOST_SCANNED } from '../../protocol/listing/words.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
-import { type ListQuery, threadKeyIn } from '../list-query.ts';
+import { isIndexed, type ListQuery, threadKeyIn } from '../list-query.ts';
 import { AWAITING, type Kinship, type Waiting } from '../plan-deletion.ts';
 import { missingRun } from '../run-record.ts';
 import { sumOfSnapshot } from '../sql/checksum.ts';
 import {
+  afterOf,
   divideBlob,
   escapeText,
   hasDeadOwner,
@@ -25,6 +27,7 @@ import {
 } from '../sql/rows.ts';
 import { sumSql, toTotalsRow } from '../sql/totals.ts';
 import type { SumQuery } from '../totals.ts';
+import { gramsIn, hashGrams } from './texts.ts';
 
 /** Returns the place of a run; `lock` keeps it until the transaction ends. `now`: the server's time. Throws `run-unknown`. */
 export async function locateRun(query: Transaction, runId: string, lock = '') {
@@ -102,7 +105,32 @@ function conditionsOf(wanted: ListQuery, sorted: string): SqlCondition {
   if (Object.keys(labels).length > 0)
     conditions.push({ where: 'r.labels @> ?::jsonb', values: [JSON.stringify(labels)] });
   if (wanted.folded === true) conditions.push({ where: isOnTop('r'), values: [] }, newestOfSession(labels));
-  conditions.push(...rangesOf(wanted, 'r', { runs: 'r', found: 'position(? IN r.search)', sorted }));
+  conditions.push(...rangesOf(wanted, { key: 'r', runs: 'r' }));
+  return joinConditions([joinConditions(withWords(conditions, wanted)), ...afterOf(wanted, 'r', sorted)]);
+}
+
+/** The conditions with those of the words. If no index has one, only the newest runs are searched. */
+function withWords(conditions: readonly SqlCondition[], { words }: ListQuery): SqlCondition[] {
+  if (words === undefined) return [...conditions];
+  const found = words.map(
+    (word): SqlCondition =>
+      isIndexed(word)
+        ? {
+            where: `r.run IN (SELECT t.run FROM @texts t WHERE t.grams @> ${gramsIn('?')} AND position(?::text IN t.text) > 0)`,
+            values: [JSON.stringify(hashGrams(word)), word],
+          }
+        : {
+            where: `EXISTS (SELECT 1 FROM @texts t WHERE t.run = r.run AND position(?::text IN t.text) > 0)`,
+            values: [word],
+          },
+  );
+  if (words.some(isIndexed)) return [...conditions, ...found];
+  const { where, values } = joinConditions(conditions);
+  const newest = `r.run IN (SELECT r.run FROM @runs r WHERE ${where} ORDER BY r.created_at DESC, r.run_id DESC LIMIT ${MOST_SCANNED})`;
+  return [...conditions, { where: newest, values }, ...found];
+}
+
+function joinConditions(conditions: readonly SqlCondition[]): SqlCondition {
   return {
     where: conditions.map(condition => condition.where).join(' AND ') || 'TRUE',
     values: conditions.flatMap(condition => condition.values),

@@ -31,6 +31,8 @@ const MIGRATION_LOCK = 0x61676374;
  *   `progress` is the JSON of a `Progress`; the columns before it are parts of it (`figuresOf`), which no index has. `session`
  *   is the label of that name.
  *   The indexes for work, `runs_at_work` and `runs_to_wake`, have no column that an append changes.
+ * - `texts`: what searches find runs by, folded: for each run its names (`namesOf`), with the `seq` 0, and the words of each
+ *   commit that had any, with that of its last entry. `grams` are the hashes of their groups of three characters.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
  *   another server numbers its transactions from the start.
  * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
@@ -105,6 +107,16 @@ CREATE UNIQUE INDEX runs_by_place ON ${schema}.runs (thread_key, place) WHERE th
 CREATE INDEX runs_at_work ON ${schema}.runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
 CREATE INDEX runs_to_wake ON ${schema}.runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_by_label ON ${schema}.runs USING gin (labels jsonb_path_ops);
+
+CREATE TABLE ${schema}.texts (
+  run int8 NOT NULL REFERENCES ${schema}.runs (run) ON DELETE CASCADE,
+  seq int8 NOT NULL,
+  chars int4 NOT NULL,
+  text text NOT NULL,
+  grams int4[] NOT NULL,
+  PRIMARY KEY (run, seq)
+);
+CREATE INDEX texts_by_grams ON ${schema}.texts USING gin (grams);
 
 CREATE TABLE ${schema}.appends (
   run int8 NOT NULL REFERENCES ${schema}.runs (run) ON DELETE CASCADE,

@@ -170,29 +170,28 @@ export function toRunList(found: readonly Row[], query: ListQuery, filter: ListF
 /** SQL with a `?` for each of its values. */
 export type SqlCondition = { where: string; values: readonly (string | number)[] };
 
-/**
- * The conditions of a list that no index answers alone. `key` is the table of the list's order, `runs` that of the runs,
- * `found` finds the text, and `sorted` is what the list is sorted by.
- */
+/** The conditions of a list that no index answers alone. `key` is the table of the list's order, `runs` that of the runs. */
 export function rangesOf(
-  { doubt, since, before, after, sort, order, text }: ListQuery,
-  key: string,
-  { runs, found, sorted }: { runs: string; found: string; sorted: string },
+  { doubt, since, before }: ListQuery,
+  { key, runs }: { key: string; runs: string },
 ): SqlCondition[] {
   const ranges: SqlCondition[] = [];
   if (since !== undefined) ranges.push({ where: `${key}.created_at >= ?`, values: [since] });
   if (before !== undefined) ranges.push({ where: `${key}.created_at < ?`, values: [before] });
-  if (after !== undefined) {
-    const side = order === 'asc' ? '>' : '<';
-    const { value, createdAt, runId } = after;
-    const place = `${key}.created_at, ${key}.run_id`;
-    if (sort === 'created') ranges.push({ where: `(${place}) ${side} (?, ?)`, values: [createdAt, runId] });
-    else ranges.push({ where: `(${sorted}, ${place}) ${side} (?, ?, ?)`, values: [value, createdAt, runId] });
-  }
   if (doubt === true)
     ranges.push({ where: `${runs}.status = 'waiting' AND ${runs}.doubted = 1`, values: [] });
-  if (text !== undefined) ranges.push({ where: `${found} > 0`, values: [text] });
   return ranges;
+}
+
+/** The runs after the place of the cursor. `sorted` is what the list is sorted by. */
+export function afterOf({ after, sort, order }: ListQuery, key: string, sorted: string): SqlCondition[] {
+  if (after === undefined) return [];
+  const side = order === 'asc' ? '>' : '<';
+  const { value, createdAt, runId } = after;
+  const place = `${key}.created_at, ${key}.run_id`;
+  return sort === 'created'
+    ? [{ where: `(${place}) ${side} (?, ?)`, values: [createdAt, runId] }]
+    : [{ where: `(${sorted}, ${place}) ${side} (?, ?, ?)`, values: [value, createdAt, runId] }];
 }
 
 /** Returns what `read` returns. Reports its `EngineError` to `onDamaged` and returns nothing; without it, throws. */

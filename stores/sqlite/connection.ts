@@ -231,6 +231,8 @@ function freePages(db: DatabaseSync): boolean {
 }
 
 function rebuildFile(db: DatabaseSync): void {
+  // Merges the index of words, which until then has parts of what was deleted.
+  db.exec("INSERT INTO texts_index (texts_index) VALUES ('optimize')");
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   db.exec('VACUUM');
 }

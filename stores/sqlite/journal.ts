@@ -2,6 +2,7 @@
 // its commits, `open-database.ts` and `schema.ts` the tables.
 
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import { MOST_WORDS } from '../../protocol/listing/words.ts';
 import {
   type ClaimRequest,
   changedRun,
@@ -31,12 +32,13 @@ export function writeEvents(
   texts: readonly string[],
   standing: Partial<Standing> = {},
 ): Position {
-  const { status = position.status, stateHash, progress } = standing;
+  const { status = position.status, stateHash, progress, words } = standing;
   const { run } = position;
   const last = events.at(-1);
   if (last === undefined) {
     if (status !== position.status) sql.setStatus.run(status, run);
     if (progress !== undefined) writeProgress(sql, run, progress);
+    if (words !== undefined) writeWords(sql, run, position.seq, words);
     return { ...position, status };
   }
   if (position.hasRowsPastEnd) {
@@ -47,7 +49,23 @@ export function writeEvents(
   sql.advance.run(end.seq, last.at, end.sum, run);
   if (status !== position.status) sql.setStatus.run(status, run);
   if (progress !== undefined) writeProgress(sql, run, progress);
+  if (words !== undefined) writeWords(sql, run, end.seq, words);
   return { ...position, ...end, status };
+}
+
+/** Adds words to those of a run, of the commit that ended at `seq`. */
+function writeWords(sql: Statements, run: number, seq: number, given: string): void {
+  const words = given.slice(0, MOST_WORDS);
+  if (words === '') return;
+  sql.dropTexts.run(run, seq, run);
+  sql.addText.run(run, seq, words.length, words);
+  sql.trimTexts.run(run, run);
+}
+
+/** Replaces the words of a run. `seq`: the last entry. */
+export function rewriteWords(sql: Statements, run: number, seq: number, words: string): void {
+  sql.dropTexts.run(run, 1, run);
+  writeWords(sql, run, seq, words);
 }
 
 function writeProgress(sql: Statements, run: number, progress: Progress): void {

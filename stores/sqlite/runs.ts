@@ -3,6 +3,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { MOST_TOTALS, type TotalsRow } from '../../protocol/listing/totals.ts';
+import { gramsOf, MOST_SCANNED, namesOf } from '../../protocol/listing/words.ts';
 import type {
   RunLink,
   RunRecord,
@@ -12,7 +13,7 @@ import type {
   WorkRequest,
 } from '../../protocol/store.ts';
 import { isWork } from '../lease.ts';
-import { type ListQuery, threadKeyIn } from '../list-query.ts';
+import { isIndexed, type ListQuery, threadKeyIn } from '../list-query.ts';
 import type { Kinship } from '../plan-deletion.ts';
 import {
   assertUnredacted,
@@ -24,6 +25,7 @@ import {
 } from '../run-record.ts';
 import { sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import {
+  afterOf,
   columnsOf,
   divideBlob,
   escapeText,
@@ -105,7 +107,17 @@ export function insertRunRow(sql: Statements, created: NewRun, place?: ThreadPla
   sql.nameJournal.run(columns.run_id, run);
   for (const [name, value] of Object.entries(labels))
     sql.insertLabel.run(run, name, value, createdAt, columns.run_id);
+  writeNames(sql, run, created);
   return { run, base, seq: base, sum, epoch: 0, redactions: 0, status, wakeAt, hasRowsPastEnd: false };
+}
+
+export function writeNames(
+  sql: Statements,
+  run: number,
+  record: Parameters<typeof namesOf>[0] | undefined,
+): void {
+  const names = record === undefined ? '' : namesOf(record);
+  sql.addText.run(run, 0, names.length, names);
 }
 
 export function findLatest(sql: Statements, key: string | null): LatestRun | undefined {
@@ -156,6 +168,7 @@ export function removeRuns(sql: Statements, doomed: string[]): string[] {
   for (const id of doomed) {
     const { run } = locateRunRow(sql, id);
     for (const { digest } of sql.blobsOfRun.all(run)) dropBlob(sql, run, String(digest));
+    sql.dropTexts.run(run, 0, run);
     for (const remove of [sql.dropLabels, sql.dropSnapshot, sql.dropDeltas]) remove.run(run);
     sql.dropRows.run(run, run);
     sql.dropRun.run(run);
@@ -229,7 +242,13 @@ export function chooseWork(sql: Statements, candidates: readonly Row[], request:
 }
 
 /** An index with the runs of one condition in the order of the list. `key` has `created_at` and `run_id`. */
-type Path = SqlCondition & { from: string; join: string; key: 'runs' | 'found' };
+type Path = SqlCondition & {
+  from: string;
+  join: string;
+  key: 'runs' | 'found';
+  /** What is counted in its place, with the same values. */
+  counted?: string;
+};
 
 const ALL: Path = { from: 'runs', join: '', key: 'runs', where: 'TRUE', values: [] };
 const SCAN: Path = { ...ALL, from: 'runs NOT INDEXED' };
@@ -241,12 +260,18 @@ const MOST_COUNTED = 1_000;
 
 export function findRunRows(sql: Statements, query: ListQuery): Row[] {
   const { sort, order, skip, limit } = query;
-  const paths = pathsOf(query);
-  const path = narrowest(sql, paths, widestOf(query));
-  const others = paths.filter(other => other !== path).map(asCondition);
+  const ways = pathsOf(query);
+  const byWord = wordPaths(query);
+  const paths = [...ways, ...byWord];
+  const path =
+    byWord.length === 0
+      ? narrowest(sql, paths, widestOf(query))
+      : narrowest(sql, paths, ways[0] ?? widestOf(query), { isCounted: true });
+  const others = othersThan(path, paths);
   const sorted = `${sort === 'created' ? path.key : 'runs'}.${SORT_COLUMNS[sort]}`;
-  const ranges = rangesOf(query, path.key, { runs: 'runs', found: 'instr(runs.search, ?)', sorted });
-  const conditions = [path, ...others, ...foldsOf(query), ...ranges];
+  const ranges = rangesOf(query, { key: path.key, runs: 'runs' });
+  const chosen = withWords(path, [path, ...others, ...foldsOf(query), ...ranges], query);
+  const conditions = [...chosen, ...afterOf(query, path.key, sorted)];
   const where = conditions.map(condition => condition.where).join(' AND ');
   const values = conditions.flatMap(condition => condition.values);
   const direction = order === 'asc' ? 'ASC' : 'DESC';
@@ -265,11 +290,11 @@ export function findRunRows(sql: Statements, query: ListQuery): Row[] {
 /** The rows of totals, up to one more than fit. A scan reads no index, because it needs the records. */
 export function sumRuns(sql: Statements, query: SumQuery): TotalsRow[] {
   const { list, groups } = query;
-  const paths = [...pathsOf(list), ...agePath(list)];
+  const paths = [...pathsOf(list), ...agePath(list), ...wordPaths(list)];
   const path = narrowest(sql, paths, SCAN, { isCounted: true });
-  const others = paths.filter(other => other !== path).map(asCondition);
-  const ranges = rangesOf(list, path.key, { runs: 'runs', found: 'instr(runs.search, ?)', sorted: '' });
-  const conditions = [path, ...others, ...foldsOf(list), ...ranges];
+  const others = othersThan(path, paths);
+  const ranges = rangesOf(list, { key: path.key, runs: 'runs' });
+  const conditions = withWords(path, [path, ...others, ...foldsOf(list), ...ranges], list);
   const where = conditions.map(condition => condition.where).join(' AND ');
   const { columns, values, end } = sumSql(query, {
     runs: 'runs',
@@ -288,6 +313,50 @@ export function sumRuns(sql: Statements, query: SumQuery): TotalsRow[] {
 /** The runs since a time: few of all, if it is late. */
 function agePath({ since }: ListQuery): Path[] {
   return since === undefined ? [] : [{ ...BY_AGE, where: 'runs.created_at >= ?', values: [since] }];
+}
+
+/** More make no index narrower. */
+const MOST_GRAMS = 24;
+
+/** The runs that have the groups of three characters of a word. */
+function wordPaths({ words = [] }: ListQuery): Path[] {
+  return words.filter(isIndexed).map(word => {
+    const grams = gramsOf(word).slice(0, MOST_GRAMS);
+    return {
+      ...ALL,
+      where: 'runs.run IN (SELECT rowid >> 32 FROM texts_index WHERE texts_index MATCH ?)',
+      counted: 'SELECT 1 FROM texts_index WHERE texts_index MATCH ?',
+      values: [grams.map(gram => `"${gram.replaceAll('"', '""')}"`).join(' AND ')],
+    };
+  });
+}
+
+/** A word that many runs have narrows the list only together with others. */
+function othersThan(path: Path, paths: readonly Path[]): SqlCondition[] {
+  const byWord = paths.filter(({ counted }) => counted !== undefined);
+  return paths
+    .filter(other => other !== path && (byWord.length > 1 || other.counted === undefined))
+    .map(asCondition);
+}
+
+/** The conditions with those of the words. If no index has one, only the newest runs are searched. */
+function withWords(path: Path, conditions: readonly SqlCondition[], { words }: ListQuery): SqlCondition[] {
+  if (words === undefined) return [...conditions];
+  const found = words.map(
+    (word): SqlCondition => ({
+      where: `EXISTS (SELECT 1 FROM texts WHERE texts.id >= runs.run << 32 AND texts.id < (runs.run + 1) << 32
+        AND instr(texts.text, ?) > 0)`,
+      values: [word],
+    }),
+  );
+  if (words.some(isIndexed)) return [...conditions, ...found];
+  const newest: SqlCondition = {
+    where: `runs.run IN (SELECT runs.run FROM ${path.from} ${path.join}
+      WHERE ${conditions.map(({ where }) => where).join(' AND ')}
+      ORDER BY ${path.key}.created_at DESC, ${path.key}.run_id DESC LIMIT ${MOST_SCANNED})`,
+    values: conditions.flatMap(({ values }) => values),
+  };
+  return [...conditions, newest, ...found];
 }
 
 function widestOf({ sort, folded }: ListQuery): Path {
@@ -380,7 +449,8 @@ function narrowest(
   let best = { path: isCounted ? widest : first, count: isCounted ? MOST_COUNTED : Number.POSITIVE_INFINITY };
   for (const path of paths) {
     const { from, where, values } = path;
-    const counted = `SELECT count(*) AS count FROM (SELECT 1 FROM ${from} WHERE ${where} LIMIT ${MOST_COUNTED})`;
+    const rows = path.counted ?? `SELECT 1 FROM ${from} WHERE ${where}`;
+    const counted = `SELECT count(*) AS count FROM (${rows} LIMIT ${MOST_COUNTED})`;
     const count = Number(sql.prepare(counted).get(...values)?.count);
     if (count < best.count) best = { path, count };
   }

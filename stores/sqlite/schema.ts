@@ -21,6 +21,9 @@ export function versionOf({ steps }: Schema): number {
  *   `thread_key` is `threadKeyOf` the run, and `place` its place in the thread. `redactions` counts the redactions. `search` is the title as `foldText` returns it, and `progress` the JSON of a
  *   `Progress`; the columns before it are parts of it (`figuresOf`), and `session` is the label of that name.
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
+ * - `texts`: what searches find runs by, folded: for each run its names (`namesOf`), and the words of each commit that had
+ *   any. `id` is the number of the run and that of the commit's last entry, which is 0 for the names. `texts_index` finds
+ *   them by groups of three characters. Of what is deleted it keeps the groups until they are merged: `purge` does that.
  * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
  *   of their last entry, `seq`. `json` holds the JSON of the entries, one per line; `sums` their checksums, 16
@@ -100,6 +103,21 @@ CREATE TABLE labels (
   PRIMARY KEY (run, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX labels_by_value ON labels (name, value, created_at, run_id);
+
+CREATE TABLE texts (
+  id INTEGER PRIMARY KEY,
+  chars INTEGER NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+CREATE VIRTUAL TABLE texts_index USING fts5 (
+  text, content = 'texts', content_rowid = 'id', detail = none, columnsize = 0, tokenize = 'trigram case_sensitive 1'
+);
+CREATE TRIGGER texts_added AFTER INSERT ON texts BEGIN
+  INSERT INTO texts_index (rowid, text) VALUES (new.id, new.text);
+END;
+CREATE TRIGGER texts_removed AFTER DELETE ON texts BEGIN
+  INSERT INTO texts_index (texts_index, rowid, text) VALUES ('delete', old.id, old.text);
+END;
 
 CREATE TABLE journals (
   run_id TEXT PRIMARY KEY,

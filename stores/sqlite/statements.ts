@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { MOST_WORDS } from '../../protocol/listing/words.ts';
 import { AWAITING } from '../plan-deletion.ts';
 
 /** The number through the index of ids, then the row: a damaged index is detected, because `run_id` is read from the row. */
@@ -33,6 +34,12 @@ const SQL = {
       $cached, $cached_of, $cost, $active_ms, $doubted, $model, $error_code, $progress, $wake_at, $created_at,
       $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
+  addText: 'INSERT INTO texts (id, chars, text) VALUES ((? << 32) + ?, ?, ?)',
+  trimTexts: `DELETE FROM texts WHERE id IN (
+    SELECT id FROM (SELECT id, sum(chars) OVER (ORDER BY id DESC) AS total FROM texts
+      WHERE id > (? << 32) AND id < (? + 1) << 32) WHERE total > ${MOST_WORDS})`,
+  dropTexts: 'DELETE FROM texts WHERE id >= (? << 32) + ? AND id < (? + 1) << 32',
+  dropNames: 'DELETE FROM texts WHERE id = ? << 32',
   latest: `SELECT run_id, status, place FROM runs WHERE thread_key = ? AND place IS NOT NULL ORDER BY place DESC LIMIT 1`,
   leavePlace: 'UPDATE runs SET place = NULL WHERE run_id = ?',
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',

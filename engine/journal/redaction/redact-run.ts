@@ -18,7 +18,7 @@ import type { Redacted, RedactOptions, Store } from '../../../protocol/store.ts'
 import { type Host, systemHost } from '../../host/host.ts';
 import { isOwnerDead } from '../../host/owner.ts';
 import { checkDigests } from '../check-digests.ts';
-import { beginFold, foldEntry, hashState, makeImage, progressOf } from '../load-run.ts';
+import { beginFold, foldEntry, hashState, makeImage, progressOf, wordsFor } from '../load-run.ts';
 import { readFromStart, type WholeJournal } from '../read-journal.ts';
 import { capturesOf } from '../run-blobs.ts';
 import { withMatches } from './match-breakpoints.ts';
@@ -65,7 +65,7 @@ export async function redactRun(store: Store, runId: string, options: RedactRunO
   for (;;) {
     const redactions = (await store.get(runId))?.redactions ?? 0;
     const journal = await readFromStart(store, runId, 'Redact');
-    const { entries, blobs, state, redacted, elsewhere } = planRedaction(journal, paths);
+    const { entries, blobs, state, words, redacted, elsewhere } = planRedaction(journal, paths);
     const event = { type: 'run.redacted', at: now, paths: redacted, ...omitUndefined({ by }) } as const;
     const result = await store.rewrite(runId, {
       after: journal.length,
@@ -74,6 +74,7 @@ export async function redactRun(store: Store, runId: string, options: RedactRunO
       blobs,
       state: makeImage(state),
       progress: progressOf(state),
+      ...wordsFor(words, progressOf(state)),
       now,
       isDead,
       ...omitUndefined({ event: redacted.length > 0 ? event : undefined }),
@@ -102,6 +103,7 @@ function planRedaction(journal: WholeJournal, paths: readonly string[]) {
     entries: changed.filter((entry, index) => entry !== journal[index]),
     blobs: [...new Set(blobs.map(({ digest }) => digest))].filter(digest => !named.has(digest)),
     state,
+    words: changed.map(({ event }) => event),
     redacted: places.map(pointerTo),
     elsewhere: findElsewhere(changed, places),
   };

@@ -8,7 +8,14 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { type Person, type RunCommand, senderOf } from '../../../protocol/run-command.ts';
 import type { CopySource, JournalRest, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../host/host.ts';
-import { beginFold, foldEntry, type LoadedRun, standingOf } from '../../journal/load-run.ts';
+import {
+  beginFold,
+  foldEntry,
+  type LoadedRun,
+  progressOf,
+  standingOf,
+  wordsFor,
+} from '../../journal/load-run.ts';
 import { readFromStart, readUnredacted, type WholeJournal } from '../../journal/read-journal.ts';
 import type { CommandStore } from '../../journal/run-blobs.ts';
 import { findFault, foldCommands, type MakeCommand, sendMessage, stampCommand } from '../../log/command.ts';
@@ -119,6 +126,7 @@ async function forkAsRead(
   const { seq } = await store.create(copy.started, undefined, {
     events,
     ...standingOf(state),
+    ...wordsFor([copy.started, ...events], progressOf(state)),
     ...wake,
     source,
     ...(blobs.length > 0 && { blobs }),

@@ -1,0 +1,126 @@
+import type { RunEvent } from '../event.ts';
+import type { Item } from '../item.ts';
+import { isJsonObject, type JsonValue } from '../json.ts';
+import { isRedaction } from '../redaction.ts';
+import type { Labels } from './label.ts';
+
+/** How many characters of a run's words a store keeps: the newest. */
+export const MOST_WORDS = 16_384;
+
+/** How many characters of one event are searched: the first. */
+const MOST_OF_EVENT = 4_096;
+
+/** Words shorter than this have no place in an index. */
+export const LEAST_INDEXED = 3;
+
+/** Of how many runs, the newest that match otherwise, words are looked for that no index has. */
+export const MOST_SCANNED = 10_000;
+
+/** Text as searches compare it: in lower case, with one space in place of white space and control characters. */
+export function foldWords(text: string): string {
+  return text
+    .toWellFormed()
+    .toLowerCase()
+    .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+}
+
+/** The words of a search, each once. A run is found if each is somewhere in what it is searched for. */
+export function wordsIn(text: string): string[] {
+  return [...new Set(foldWords(text).split(' '))].filter(word => word !== '');
+}
+
+/** What stores search a run for beside its words: its id, thread, title and labels. */
+export function namesOf({
+  runId,
+  title,
+  labels,
+  thread = '',
+}: {
+  runId: string;
+  title: string;
+  labels: Labels;
+  thread?: string;
+}): string {
+  const named = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  return foldWords([runId, thread, title, ...named].join(' '));
+}
+
+/** Words as a store keeps them: those of earlier commits, and of the latest one, up to `MOST_WORDS` characters. */
+export function addWords(kept: readonly string[], added: string): string[] {
+  let left = MOST_WORDS;
+  return [...kept, added.slice(0, MOST_WORDS)]
+    .toReversed()
+    .filter(text => {
+      left -= text.length;
+      return left >= 0 && text !== '';
+    })
+    .toReversed();
+}
+
+/** The groups of three characters in a word, each once. */
+export function gramsOf(word: string): string[] {
+  const characters = [...word];
+  return [...new Set(characters.slice(2).map((_, at) => characters.slice(at, at + 3).join('')))];
+}
+
+/**
+ * The words of events, for `Standing.words`: of messages, of the inputs of calls, of answers and of errors, the newest if
+ * there are many.
+ */
+export function wordsOf(events: readonly RunEvent[]): string {
+  const found: string[] = [];
+  let left = MOST_WORDS;
+  for (const event of events.toReversed()) {
+    const words = foldWords(textsOf(event).join(' ').slice(0, MOST_OF_EVENT));
+    if (words === '') continue;
+    left -= words.length + 1;
+    if (left < 0) break;
+    found.push(words);
+  }
+  return found.reverse().join(' ');
+}
+
+function textsOf(event: RunEvent): string[] {
+  switch (event.type) {
+    case 'run.started':
+      return said(event.input);
+    case 'message.received':
+      return said(event.items);
+    case 'turn.completed':
+    case 'turn.edited':
+      return event.calls.length === 0
+        ? valuesOf(event.text)
+        : event.calls.flatMap(({ name, input }) => [name, ...valuesOf(input)]);
+    case 'call.edited':
+      return valuesOf(event.call.input);
+    case 'approval.decided':
+      return event.decision.type === 'approve' ? valuesOf(event.decision.input ?? '') : [];
+    case 'review.decided':
+      return event.decision.type === 'approve' ? valuesOf(event.decision.text ?? '') : [];
+    case 'answer.checked':
+      return valuesOf(event.text ?? '');
+    case 'turn.failed':
+      return [event.error.code, ...valuesOf(event.error.message)];
+    case 'tool.settled':
+      return event.isError ? valuesOf(event.output) : [];
+    default:
+      return [];
+  }
+}
+
+function said(items: readonly Item[]): string[] {
+  return items.flatMap(item =>
+    item.type === 'message' && item.role === 'user'
+      ? item.content.flatMap(part => (part.type === 'text' ? valuesOf(part.text) : []))
+      : [],
+  );
+}
+
+/** The texts and numbers in a value. */
+function valuesOf(value: JsonValue): string[] {
+  if (typeof value === 'string') return isRedaction(value) ? [] : [value];
+  if (typeof value === 'number') return [String(value)];
+  if (Array.isArray(value)) return value.flatMap(valuesOf);
+  return isJsonObject(value) ? Object.values(value).flatMap(valuesOf) : [];
+}

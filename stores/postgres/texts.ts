@@ -1,0 +1,89 @@
+import { labelsSchema } from '../../protocol/listing/label.ts';
+import { gramsOf, MOST_WORDS, namesOf } from '../../protocol/listing/words.ts';
+import { type Transaction, unescapeText } from '../sql/rows.ts';
+
+/** The groups of three characters of a text, as the column `grams` has them: numbers, of which several groups may have one. */
+export function hashGrams(text: string): number[] {
+  return [...new Set(gramsOf(text).map(hashGram))];
+}
+
+function hashGram(gram: string): number {
+  let hash = 0;
+  for (const character of gram) hash = (Math.imul(hash, 0x1f123bb5) + (character.codePointAt(0) ?? 0)) | 0;
+  return hash;
+}
+
+/** The parameters of a row of `texts`: how long it is, the text, and its groups. */
+export function textValues(text: string): [number, string, string] {
+  return [text.length, text, JSON.stringify(hashGrams(text))];
+}
+
+/** A parameter with JSON numbers as an array. */
+export function gramsIn(parameter: string): string {
+  return `ARRAY(SELECT value::int4 FROM json_array_elements_text(${parameter}::json))`;
+}
+
+/** A part of a statement that inserts the texts of the run in `made`; `rows` by seq, with parameters from `first` on. */
+export function insertTextsSql(rows: readonly { seq: number; text: string }[], first: number) {
+  const values = rows.flatMap(({ seq, text }) => [seq, ...textValues(text)]);
+  const parts = rows.map((_, index) => {
+    const [seq, chars, text, grams] = [0, 1, 2, 3].map(at => `$${first + 4 * index + at}`);
+    return `SELECT run, ${seq}::int8, ${chars}::int4, ${text}::text, ${gramsIn(grams ?? '')} FROM made`;
+  });
+  return {
+    part: `,
+    worded AS (INSERT INTO @texts (run, seq, chars, text, grams) ${parts.join(' UNION ALL ')})`,
+    values,
+  };
+}
+
+/**
+ * The parts of a statement that add words to a run: `from` has its `run` and `seq`, three parameters from `first` on are
+ * those of `textValues`.
+ */
+export function addWordsSql(from: string, seq: string, first: number): string {
+  const [chars, text, grams] = [first, first + 1, first + 2].map(number => `$${number}`);
+  return `,
+    trimmed AS (
+      DELETE FROM @texts t USING (
+        SELECT o.run, o.seq, sum(o.chars) OVER (ORDER BY o.seq DESC) AS total
+        FROM @texts o JOIN ${from} ON o.run = ${from}.run WHERE o.seq > 0) kept
+      WHERE t.run = kept.run AND t.seq = kept.seq AND kept.total + ${chars}::int4 > ${MOST_WORDS}),
+    worded AS (
+      INSERT INTO @texts (run, seq, chars, text, grams)
+      SELECT run, ${seq}, ${chars}::int4, ${text}, ${gramsIn(grams ?? '')} FROM ${from}
+      ON CONFLICT (run, seq) DO UPDATE SET chars = excluded.chars, text = excluded.text, grams = excluded.grams)`;
+}
+
+/** Replaces what searches find a run by. `names`: its names, if they changed. */
+export async function rewriteTexts(
+  query: Transaction,
+  { run, seq, words }: { run: number; seq: number; words: string },
+  names: Parameters<typeof namesOf>[0] | undefined,
+): Promise<void> {
+  const text = words.slice(0, MOST_WORDS);
+  await query(`DELETE FROM @texts WHERE run = $1 AND ($2 OR seq > 0)`, run, names !== undefined);
+  const rows = [
+    ...(names === undefined ? [] : [{ seq: 0, text: namesOf(names) }]),
+    ...(text === '' ? [] : [{ seq, text }]),
+  ];
+  for (const row of rows)
+    await query(
+      `INSERT INTO @texts (run, seq, chars, text, grams) VALUES ($1, $2, $3, $4, ${gramsIn('$5')})`,
+      ...[run, row.seq, ...textValues(row.text)],
+    );
+}
+
+/** What the names of a run are made of, as its row has them. */
+export async function readNames(query: Transaction, run: number) {
+  const [row] = await query(
+    `SELECT run_id, title, labels::text AS labels, thread FROM @runs WHERE run = $1`,
+    run,
+  );
+  return {
+    runId: unescapeText(String(row?.run_id)),
+    title: String(row?.title),
+    labels: labelsSchema.parse(JSON.parse(String(row?.labels))),
+    ...(typeof row?.thread === 'string' && { thread: unescapeText(row.thread) }),
+  };
+}
