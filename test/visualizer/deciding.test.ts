@@ -195,12 +195,15 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
   inAll('while an edit is open, its changes are approved or discarded, and nothing else', async () => {
     await visit('/inbox');
     await page.keyboard.press('e');
+    const json = page.getByRole('tab', { name: 'JSON' });
     const edited = page.getByLabel('Edited input');
+    await json.click();
     await edited.fill('{ "orderId": "B-1", "cents": 1999 }');
     const ways = async (): Promise<string[]> =>
       await page.locator('.decision footer').getByRole('button').allInnerTexts();
     expect(await ways()).toEqual(['Approve with changes', 'Discard']);
     await page.reload();
+    await json.click();
     await edited.waitFor();
     expect(await ways(), 'after a reload').toEqual(['Approve with changes', 'Discard']);
     await page.locator('h1').focus();
@@ -217,11 +220,13 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     await page.keyboard.press('Enter');
     await approve().waitFor();
     await page.keyboard.press('e');
+    await json.click();
     expect(await edited.inputValue()).toContain('4200');
     await edited.press('Escape');
     await approve().waitFor();
 
     await page.keyboard.press('e');
+    await json.click();
     await edited.fill('{ "orderId": "B-1", "cents": 1999 }');
     await edited.press('Control+Enter');
     await wait(600);

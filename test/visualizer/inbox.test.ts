@@ -149,6 +149,20 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     await page.getByRole('button', { name: 'It happened…' }).waitFor();
   });
 
+  test('has beside a decision what came before: who asked, what was spent, messages, equal calls and decisions', async () => {
+    const run = await desk.start('twice', 'Pay Bob back.');
+    await run.approve('call_0_0', { by: 'Ada' });
+    await run.settled();
+    const { page } = await desk.visit();
+    const beside = page.getByRole('region', { name: 'What came before' });
+    await beside.getByText(/asked by Grace · 1 turn · .* tokens · .* at work/).waitFor();
+    await beside.getByText('Grace: Pay Bob back.').waitFor();
+    await beside.getByText('agent: I looked at all of it.').waitFor();
+    await beside.getByText('Ada approved refund of $42.00 for A-1001').waitFor();
+    const equal = beside.getByRole('listitem').filter({ hasText: 'another refund of $42.00 for A-1001' });
+    expect(await equal.getByRole('link').getAttribute('href')).toMatch(`/runs/${run.id}?at=`);
+  });
+
   inAll.each(
     [1440, 1024, 768, 360].flatMap(width =>
       (['light', 'dark'] as const).map(colorScheme => ({ width, colorScheme })),

@@ -117,6 +117,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Edit…' }).click();
+    await page.getByRole('tab', { name: 'JSON' }).click();
     const editor = page.getByLabel('Edited input');
     const edit = (cents: string) => editor.fill(`{"orderId":"A-1001","cents":${cents},"note":"partly"}`);
     await edit('-5');

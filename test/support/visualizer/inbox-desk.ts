@@ -47,6 +47,8 @@ const PARCELS = [1, 2, 3, 4, 5, 6].map(number => ({
   arguments: { cents: 7350, orderId: 'B-2', note: `parcel ${number} of 6` },
 }));
 
+const SINGLE = { name: 'refund', arguments: { cents: 4200, orderId: 'A-1001' } };
+
 type Calls = NonNullable<ScriptedTurn['toolCalls']>;
 
 /** Runs that wait, and the inbox of a server that has them. */
@@ -58,8 +60,7 @@ export class InboxDesk {
   #browser: Browser | undefined;
   #api: ServedRuns | undefined;
 
-  /** `more`: further agents, by their names, with their first calls. */
-  constructor(more: Readonly<Record<string, { tools: Tool[]; calls: Calls }>> = {}) {
+  constructor() {
     const make = (name: string, tools: Tool[], toolCalls: Calls): Agent =>
       createAgent({
         name,
@@ -69,16 +70,10 @@ export class InboxDesk {
       });
     this.#agents = {
       parcels: make('parcels', [refund as Tool], PARCELS),
-      single: make(
-        'single',
-        [refund as Tool],
-        [{ name: 'refund', arguments: { cents: 4200, orderId: 'A-1001' } }],
-      ),
+      single: make('single', [refund as Tool], [SINGLE]),
       letters: make('letters', [email as Tool], [{ name: 'email', arguments: { to: 'ada@example.com' } }]),
       releases: make('releases', [deploy as Tool], [{ name: 'deploy', arguments: { version: '2.4.0' } }]),
-      ...Object.fromEntries(
-        Object.entries(more).map(([name, { tools, calls }]) => [name, make(name, tools, calls)]),
-      ),
+      twice: make('twice', [refund as Tool], [SINGLE, SINGLE]),
     };
   }
 
@@ -107,7 +102,7 @@ export class InboxDesk {
   async start(name: string, title: string, labels: Readonly<Record<string, string>> = {}): Promise<Run> {
     const agent = this.#agents[name];
     if (agent === undefined) throw new Error(`There is no agent ${name}.`);
-    const run = await agent.start(title, { labels });
+    const run = await agent.start(title, { labels, by: 'Grace' });
     this.#runs.push(run);
     await run.settled();
     return run;

@@ -13,7 +13,7 @@ const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane)
 const InboxView = later(async () => (await import('../inbox/inbox-view.tsx')).InboxView);
 const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
-const SessionView = later(async () => (await import('../session/session-view.tsx')).SessionView);
+const SessionView = later(async () => (await import('../session/thread-view.tsx')).SessionView);
 const ThreadView = later(async () => (await import('../session/thread-view.tsx')).ThreadView);
 const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
 const RegressionsView = later(

@@ -1,16 +1,19 @@
 import { useSignal } from '@preact/signals';
 import { isOpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
+import { later } from '../app/later.tsx';
 import { type InboxItem, type JsonOpenItem, runPath } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { subjectOf } from '../model/subject-of.ts';
 import { formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
 import { DecisionForms, WhoMayDecide } from '../run/decisions/decision-forms.tsx';
 import { type Act, ActContext, decisionKeyOf } from '../run/decisions/open-decisions.tsx';
-import { SignInBar } from '../run/decisions/sign-in-bar.tsx';
 import { SeenBox, seenPart } from '../ui/scrolling.tsx';
 import { ProblemText, ReadableValue, Safe } from '../ui/text.tsx';
+import { Beside } from './beside.tsx';
 import { KINDS, keyOf, nameOf } from './inbox-rows.ts';
 import { WhyInDoubt } from './why-in-doubt.tsx';
+
+const SignInBar = later(async () => (await import('../run/decisions/question-forms.tsx')).SignInBar);
 
 /** Another one if what is decided is another. */
 export function decisionKeyIn({ call }: InboxItem): string {
@@ -75,6 +78,7 @@ function What({ call, id }: { call: JsonOpenItem; id: string }) {
       <SeenBox id={id} label={`${label} of ${showSafe(name)}`}>
         <ReadableValue value={value} />
       </SeenBox>
+      <Beside call={call} />
     </>
   );
 }

@@ -10,6 +10,9 @@ import { StatusBadge } from '../ui/button.tsx';
 import { Facts, ProblemText, Safe } from '../ui/text.tsx';
 import { Conversation, listFacts, RunLinks } from './session-view.tsx';
 
+/* Loaded together, as one file. */
+export { SessionView } from './session-view.tsx';
+
 /** As `GET /threads/ID` answers. */
 type ThreadAnswer = { messages: Item[]; runs: RunSummary[] };
 

@@ -197,7 +197,7 @@ export function TextForm(props: TextFormProps) {
   );
 }
 
-function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
+export function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
   return (
     <div class="changes" aria-live="polite">
       {'problem' in now ? (
@@ -209,7 +209,7 @@ function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
   );
 }
 
-type InputEditorProps = {
+export type InputEditorProps = {
   label: string;
   submit: string;
   /** The hint if the input was sent without a change. */

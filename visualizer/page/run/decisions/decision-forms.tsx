@@ -11,7 +11,7 @@ import type { JsonOpenCall, JsonOpenItem } from '../../data/request.ts';
 import { subjectOf } from '../../model/subject-of.ts';
 import { describeShownCall } from '../../render/describe-call.ts';
 import { formatLine, formatPreview, showSafe } from '../../render/format.ts';
-import { editableJson, Flag, hasDrafts, InputEditor, TextForm } from '../../ui/draft-field.tsx';
+import { editableJson, Flag, hasDrafts, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { Asked, type Confirmation, Form, useTwoPresses } from '../../ui/two-presses.tsx';
@@ -220,7 +220,9 @@ function ApprovalForms({ call, ...how }: FormsProps<JsonOpenCall>) {
       approve={() => ask(what => `Approve ${what}${later}?`, { type: 'approve', ...scope })}
       edited="the input"
       edit={
-        <InputEditor
+        <SchemaEditor
+          runId={call.runId}
+          tool={call.name}
           label="Edited input"
           submit="Approve with changes"
           unchanged="The input is unchanged. Select Discard, then Approve, to approve it as is."
@@ -274,6 +276,7 @@ function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
   );
 }
 
+const SchemaEditor = later(async () => (await import('./question-forms.tsx')).SchemaEditor);
 const QuestionForms = later(async () => (await import('./question-forms.tsx')).QuestionForms);
 
 function DoubtForms({ call, isKeyed }: FormsProps) {

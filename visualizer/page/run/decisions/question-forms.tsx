@@ -1,15 +1,20 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../../protocol/json.ts';
+import type { JsonValue } from '../../../../protocol/json.ts';
 import type { OpenQuestion } from '../../../../protocol/run-view.ts';
 import { barOf } from '../../data/caller.ts';
 import { showSafe } from '../../render/format.ts';
 import { Choice, DraftField, keepDraft, readDraftJson, useDraft } from '../../ui/draft-field.tsx';
 import { Panels } from '../../ui/panels.tsx';
+import { choicesIn } from '../../ui/schema-fields.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { type Confirmation, Form } from '../../ui/two-presses.tsx';
 import { panelsOf, useQuestion, type Way } from './decision-forms.tsx';
 import { draftOf } from './open-decisions.tsx';
+
+/* Loaded together, as one file. */
+export { SchemaEditor } from './schema-editor.tsx';
+export { SignInBar } from './sign-in-bar.tsx';
 
 type Asked = OpenQuestion['questions'][number];
 
@@ -105,18 +110,4 @@ function Question({ asked, draftKey, draft }: QuestionProps) {
       mono={isJson}
     />
   );
-}
-
-/** The values that the schema lists, as JSON, with their names. */
-function choicesIn({ type, enum: values, oneOf, anyOf }: JsonObject): [value: string, name: string][] {
-  const listed = [oneOf, anyOf].find(Array.isArray)?.map(one => (isJsonObject(one) ? one : {}));
-  const titled = listed?.every(one => one.const !== undefined) ? listed : [];
-  const plain = type === 'boolean' ? [true, false] : values;
-  return [
-    ...titled,
-    ...(Array.isArray(plain) ? plain : []).map(value => ({ const: value, title: value })),
-  ].map(one => {
-    const value = JSON.stringify(one.const);
-    return [value, typeof one.title === 'string' ? one.title : value];
-  });
 }

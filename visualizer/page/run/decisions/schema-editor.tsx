@@ -1,0 +1,117 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { AgentView } from '../../../../protocol/agent-view.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../../../../protocol/json.ts';
+import { type RunView, requestServer, runPath } from '../../data/request.ts';
+import { useRead } from '../../data/server-watch.ts';
+import {
+  Changes,
+  DraftField,
+  editableJson,
+  InputEditor,
+  type InputEditorProps,
+  jsonRows,
+  keepDraft,
+  readDraftJson,
+  useDraft,
+} from '../../ui/draft-field.tsx';
+import { SchemaFields } from '../../ui/schema-fields.tsx';
+import { type Confirmation, Form } from '../../ui/two-presses.tsx';
+
+/** The schema of a tool's input, as its agent has it here; `null` if it is not known, or not one of an object. */
+async function readToolSchema(runId: string, tool: string): Promise<{ schema: JsonObject | null }> {
+  try {
+    const { agent } = await requestServer<RunView>(runPath(runId));
+    const { tools } = await requestServer<AgentView>(`/agents/${encodeURIComponent(agent)}`);
+    const { inputSchema = {} } = tools.find(({ name }) => name === tool) ?? {};
+    return { schema: isJsonObject(inputSchema.properties) ? inputSchema : null };
+  } catch {
+    return { schema: null };
+  }
+}
+
+type SchemaEditorProps = InputEditorProps & { runId: string; tool: string };
+
+/** Edits an input in fields from its tool's schema, or as JSON; as JSON alone if the schema is not known. */
+export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
+  const { answer } = useRead(() => readToolSchema(runId, tool), [runId, tool], { once: true });
+  const place = useRef<HTMLDivElement>(null);
+  const { input } = editor;
+  const isReady = answer !== null;
+  useEffect(() => {
+    const { activeElement } = document;
+    if (isReady && !place.current?.contains(activeElement))
+      place.current?.querySelector<HTMLElement>(':is(input, textarea, select)')?.focus();
+  }, [isReady]);
+  return (
+    <div ref={place} class="schema-editor" aria-busy={!isReady}>
+      {answer !== null &&
+        (answer.schema === null || !isJsonObject(input) ? (
+          <InputEditor {...editor} />
+        ) : (
+          <BothWays {...editor} schema={answer.schema} />
+        ))}
+    </div>
+  );
+}
+
+const WAYS = ['Fields', 'JSON'] as const;
+
+/** The JSON is the draft; the fields read it when they are shown, and write it. */
+function BothWays({
+  label,
+  submit,
+  unchanged,
+  draftKey,
+  input,
+  words,
+  send,
+  schema,
+}: InputEditorProps & { schema: JsonObject }) {
+  const draft = useDraft(draftKey, editableJson(input));
+  const read = readDraftJson(draft.value);
+  const value = 'value' in read && isJsonObject(read.value) ? read.value : null;
+  const way = useSignal<(typeof WAYS)[number]>(value === null ? 'JSON' : 'Fields');
+  const problems = useSignal<ReadonlyMap<string, string>>(new Map());
+  const ask = (): Confirmation | string => {
+    const [wrong] = way.value === 'Fields' ? problems.value : [];
+    if (wrong !== undefined) return `${wrong[0].slice(1)}: ${wrong[1]}`;
+    if ('problem' in read) return '';
+    const key = canonicalJson(read.value);
+    if (key === canonicalJson(input)) return unchanged;
+    return { words: words?.(read.value) ?? '', key, act: () => send(read.value) };
+  };
+  const take = (next: JsonValue): void => {
+    draft.value = editableJson(next);
+    keepDraft(draftKey, draft.value);
+  };
+  return (
+    <Form label={submit} ask={ask}>
+      <div class="tabs small" role="tablist" aria-label="Edit as">
+        {WAYS.map(name => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            aria-selected={way.value === name}
+            disabled={name === 'Fields' && value === null}
+            onClick={() => {
+              problems.value = new Map();
+              way.value = name;
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      {way.value === 'Fields' && value !== null ? (
+        <div class="schema-fields">
+          <SchemaFields schema={schema} value={value} onValue={take} problems={problems} />
+        </div>
+      ) : (
+        <DraftField label={label} draft={draft} draftKey={draftKey} rows={jsonRows(draft.value)} mono />
+      )}
+      <Changes before={input} now={read} />
+    </Form>
+  );
+}
