@@ -21,6 +21,7 @@ export type PageFiles = {
 const STYLES = [
   'tokens',
   'parts',
+  'values',
   'shell',
   'run',
   'panes',
@@ -49,7 +50,9 @@ export async function buildPage(): Promise<PageFiles> {
     bundle({ format: 'esm', splitting: true }),
     bundle({ format: 'iife' }),
   ]);
-  const scripts = Object.fromEntries(modules.map(({ path, text }) => [basename(path), text]));
+  const scripts = Object.fromEntries(
+    modules.map(({ path, text }) => [basename(path), withoutBareImports(text)]),
+  );
   const runViews = Object.keys(scripts).filter(name => name.startsWith('run-view-'));
   return {
     html: preload(html, withImports([ENTRY], scripts)),
@@ -59,6 +62,11 @@ export async function buildPage(): Promise<PageFiles> {
     scripts,
     offline: offline?.text ?? '',
   };
+}
+
+/** A part that another imports without a name is loaded by those that use it; no part does anything by itself. */
+function withoutBareImports(script: string): string {
+  return script.replace(/\bimport"\.\/[^"]+";/g, '');
 }
 
 function withImports(names: readonly string[], scripts: Readonly<Record<string, string>>): Set<string> {
@@ -91,6 +99,7 @@ async function bundle(output: { format: 'esm' | 'iife'; splitting?: true }): Pro
     jsxImportSource: 'preact',
     define: { 'process.env.NODE_ENV': '"production"' },
     legalComments: 'none',
+    charset: 'utf8',
     logLevel: 'silent',
   });
   return outputFiles;

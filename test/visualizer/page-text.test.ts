@@ -7,12 +7,13 @@ import { sketchValue } from '../../visualizer/page/model/state-diff.ts';
 import { describeShownCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
 import {
-  formatEvent,
   formatLine,
   formatOutput,
+  formatPreview,
   formatState,
   showSafe,
   takeCharacters,
+  takePages,
 } from '../../visualizer/page/render/format.ts';
 
 test('controls, terminal commands and marks that reorder text are escaped; letters and emoji are not', () => {
@@ -39,7 +40,7 @@ test('a diff keeps equal values and names each changed line', () => {
   expect(diffLines(old, now)).toHaveLength(10_002);
 });
 
-test('images and files of a result are a few words, and their base64 is not shown', () => {
+test('in a preview, images and files of a result are a few words', () => {
   const output = content(
     [
       'Here:',
@@ -53,9 +54,26 @@ test('images and files of a result are a few words, and their base64 is not show
     'Here:\n[image/png image, 3 KiB]\n[image, https://x.test/dot.png]\n[application/pdf file "paper.pdf", 1.9 MiB]',
   );
   expect(showValue(output, 60)).toMatch(/^Here: \[image\/png image, 3 KiB\]/);
-  const journaled = formatEvent({ type: 'tool.settled', output });
-  expect(journaled).toContain('"data:application/pdf;base64,… (2.7 M characters)"');
-  expect(journaled).not.toContain('AAAA');
+});
+
+test('a preview takes the beginning of a value, whatever its size', () => {
+  expect(formatPreview({ a: [1, 'x\u202e', null], b: {}, c: [] }, 90)).toBe(
+    '{ "a": [ 1, "x\\u{202e}", null ], "b": {}, "c": [] }',
+  );
+  const large = { rows: Array.from({ length: 1_000_000 }, (_, at) => at), text: 'x'.repeat(1_000_000) };
+  expect(formatPreview(large, 24)).toBe('{ "rows": [ 0, 1, 2, 3,…');
+  expect(formatPreview([{ text: 'x'.repeat(1_000_000) }], 24)).toMatch(/^\[ \{ "text": "x{11}…$/);
+});
+
+test('the pages of a text end at lines, add up to it, and split no character', () => {
+  const text = `${'line\n'.repeat(9_000)}${'😀'.repeat(30_001)}`;
+  const { pages, left } = takePages(text, 100);
+  expect(pages.join('')).toBe(text);
+  expect(left).toBe(0);
+  expect(pages[0]?.endsWith('line\n')).toBe(true);
+  for (const page of pages) expect(page.length).toBeLessThanOrEqual(20_000);
+  for (const page of pages) expect(page.isWellFormed()).toBe(true);
+  expect(takePages(text, 2)).toEqual({ pages: pages.slice(0, 2), left: text.length - 40_000 });
 });
 
 test.each([

@@ -8,7 +8,8 @@ import { formatDuration, formatMoment, joinFacts, showSafe } from '../render/for
 import { DecisionForms, WhoMayDecide } from '../run/decisions/decision-forms.tsx';
 import { type Act, ActContext, decisionKeyOf } from '../run/decisions/open-decisions.tsx';
 import { SeenBox, seenPart } from '../ui/scrolling.tsx';
-import { ProblemText, ReadableValue, Safe } from '../ui/text.tsx';
+import { ProblemText, Safe } from '../ui/text.tsx';
+import { ReadableValue } from '../ui/value.tsx';
 import { Beside } from './beside.tsx';
 import { KINDS, keyOf, nameOf } from './inbox-rows.ts';
 import { WhyInDoubt } from './why-in-doubt.tsx';
@@ -76,7 +77,7 @@ function What({ call, id }: { call: JsonOpenItem; id: string }) {
       )}
       <h3>{label}</h3>
       <SeenBox id={id} label={`${label} of ${showSafe(name)}`}>
-        <ReadableValue value={value} />
+        <ReadableValue value={value} path={label.toLowerCase()} />
       </SeenBox>
       <Beside call={call} />
     </>

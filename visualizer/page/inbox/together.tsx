@@ -12,8 +12,9 @@ import { sendOwn } from '../run/decisions/open-decisions.tsx';
 import { Button } from '../ui/button.tsx';
 import { dropDrafts, TextForm } from '../ui/draft-field.tsx';
 import { Panels } from '../ui/panels.tsx';
-import { ReadableValue, Safe } from '../ui/text.tsx';
+import { Safe } from '../ui/text.tsx';
 import { Asked, type Confirmation, useTwoPresses } from '../ui/two-presses.tsx';
+import { ReadableValue } from '../ui/value.tsx';
 import { keyOf, nameOf } from './inbox-rows.ts';
 
 type Approval = InboxItem & { call: JsonOpenCall };
@@ -110,7 +111,7 @@ export function Together({ items, onDone, onClear }: TogetherProps) {
                   {isJsonObject(item.call.input) && Object.keys(item.call.input).length === 0 ? (
                     <p class="muted">No input.</p>
                   ) : (
-                    <ReadableValue value={item.call.input} />
+                    <ReadableValue value={item.call.input} path="input" />
                   )}
                 </>
               ) : (

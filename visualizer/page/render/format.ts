@@ -1,6 +1,6 @@
 import type { AgentSummary } from '../../../protocol/agent-view.ts';
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
+import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import { nameModels } from '../../name-models.ts';
 
@@ -124,19 +124,6 @@ export function formatJson(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '');
 }
 
-/** A journaled event as indented JSON, with its inlined images and files shortened. */
-export function formatEvent(event: object): string {
-  return JSON.stringify(event, (_, value: unknown) => shortenDataURL(value), 2);
-}
-
-const LONGEST_DATA_URL = 200;
-
-function shortenDataURL(value: unknown): unknown {
-  if (typeof value !== 'string' || value.length <= LONGEST_DATA_URL || !value.startsWith('data:'))
-    return value;
-  return `${value.slice(0, value.indexOf(',') + 1)}… (${formatLength(value.length)})`;
-}
-
 /** A tool's output: images and files in a few words, texts as they are, other values as indented JSON. */
 export function formatOutput(output: JsonValue): string {
   return readContent(output) === undefined ? formatJson(output) : describeOutput(output);
@@ -147,7 +134,52 @@ export function formatReply(text: string, calls: readonly { name: string; input:
   return [...(text === '' ? [] : [text]), ...lines].join('\n');
 }
 
+/** The beginning of a value in one line, in a time that does not depend on the size of its texts and lists. */
 export function formatPreview(value: JsonValue, length: number): string {
   if (typeof value === 'string') return formatLine(value, length);
-  return formatLine(JSON.stringify(value, null, 1), length);
+  let text = '';
+  const write = (part: JsonValue): void => {
+    if (typeof part === 'string') text += JSON.stringify(part.slice(0, length + 1));
+    else if (typeof part === 'number') text += String(roundNumber(part));
+    else if (typeof part !== 'object' || part === null) text += String(part);
+    else if (Array.isArray(part)) writeAll('[', part.slice(0, length).entries(), ']', false);
+    else writeAll('{', membersOf(part), '}', true);
+  };
+  const writeAll = (
+    begin: string,
+    members: Iterable<[name: string | number, member: JsonValue]>,
+    end: string,
+    isNamed: boolean,
+  ): void => {
+    text += begin;
+    let separator = ' ';
+    for (const [name, member] of members) {
+      if (text.length > length) return;
+      text += separator + (isNamed ? `${JSON.stringify(name)}: ` : '');
+      write(member);
+      separator = ', ';
+    }
+    text += separator === ' ' ? end : ` ${end}`;
+  };
+  write(value);
+  return formatLine(text, length);
+}
+
+function* membersOf(value: JsonObject): Generator<[string, JsonValue]> {
+  for (const name in value) yield [name, value[name] ?? null];
+}
+
+const PAGE = 20_000;
+
+/** The first pages of a text, and how many characters are left. A page ends at the end of a line if one is near. */
+export function takePages(text: string, count: number): { pages: string[]; left: number } {
+  const pages: string[] = [];
+  let at = 0;
+  while (pages.length < count && at < text.length) {
+    const page = takeCharacters(text.slice(at, at + PAGE + 1), PAGE);
+    const end = at + page.length < text.length ? page.lastIndexOf('\n') + 1 : 0;
+    pages.push(end > PAGE / 2 ? page.slice(0, end) : page);
+    at += pages.at(-1)?.length ?? 0;
+  }
+  return { pages, left: text.length - at };
 }

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { Context } from '../../../machines/context.ts';
-import { readContent } from '../../../protocol/content/read-content.ts';
 import type { Effect } from '../../../protocol/effect.ts';
 import type { Failure } from '../../../protocol/event.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { describeBreak, describeCached, describeReplaced } from '../../describe-event.ts';
@@ -11,27 +11,25 @@ import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
 import { runPath, type StreamedEvent } from '../data/request.ts';
-import type { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { tellSummary } from '../model/run-story.ts';
 import {
   formatCount,
   formatDuration,
-  formatEvent,
   formatJson,
   formatLength,
   formatLine,
   formatNumber,
-  formatOutput,
+  formatPreview,
   formatReply,
-  formatState,
   formatTimeOfDay,
   formatUsage,
   showSafe,
 } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
-import { type Fact, Facts, LongText, ReadableValue, Safe } from '../ui/text.tsx';
+import { type Fact, Facts, LongText, Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
+import { ReadableValue, Value } from '../ui/value.tsx';
 import { useDesk } from './desk.ts';
 import { breakpointBeforeNext } from './steering/breakpoints.ts';
 
@@ -69,15 +67,12 @@ export function Inspector() {
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard.
         tabIndex={0}
       >
-        {chosen.value === 'Reply' ? (
-          <Reply key={at} event={event} isToldBeside={tab.value === 'conversation'} />
-        ) : (
-          <LongText
-            key={`${at} ${chosen.value}`}
-            text={PARTS[chosen.value](model.shown.value, model.before.value.context, event)}
-            kind="mono"
-          />
-        )}
+        <Part
+          key={`${at} ${chosen.value}`}
+          view={chosen.value}
+          event={event}
+          isToldBeside={tab.value === 'conversation'}
+        />
       </section>
       {'captured' in event && source.live && (
         <p>
@@ -89,30 +84,43 @@ export function Inspector() {
   );
 }
 
-function Reply({ event, isToldBeside }: { event: StreamedEvent; isToldBeside: boolean }) {
-  if ('output' in event && event.output !== undefined && readContent(event.output) === undefined)
-    return <ReadableValue value={event.output} />;
+type ReplyProps = { event: StreamedEvent; isToldBeside: boolean };
+
+function Part({ view, event, isToldBeside }: ReplyProps & { view: (typeof VIEWS)[number] }) {
+  const { model } = useDesk();
+  switch (view) {
+    case 'Reply':
+      return <Reply event={event} isToldBeside={isToldBeside} />;
+    case 'Request':
+      return <LongText text={describeRequest(model.before.value.context)} kind="mono" />;
+    case 'Effects': {
+      const effects = model.shown.value.taken.effects.map(describeEffect).join('\n');
+      return <LongText text={effects || 'The chart requested no effects.'} kind="mono" />;
+    }
+    case 'Raw event':
+      return <Value value={event as JsonValue} path="" />;
+  }
+}
+
+function Reply({ event, isToldBeside }: ReplyProps) {
+  if ('output' in event && event.output !== undefined)
+    return <ReadableValue value={event.output} path="output" />;
   if (event.type !== 'turn.completed') return <LongText text={readReply(event)} kind="mono" />;
   const { text, calls } = event;
   const told = isToldBeside ? `The text of ${formatLength(text.length)} is in the conversation.` : text;
   return (
     <>
       {text !== '' && <LongText text={told} kind={isToldBeside ? 'mono' : 'prose'} />}
-      {calls.map(({ callId, name, input }) => (
+      {calls.map(({ callId, name, input }, index) => (
         <section key={callId} class="replied">
           <Safe in="h3" text={name} class="mono" />
-          <ReadableValue value={input} />
+          <ReadableValue value={input} path={`calls[${index}].input`} />
         </section>
       ))}
     </>
   );
 }
 
-const PARTS = {
-  Request: (_, before) => (before === null ? 'Before this entry there was no run.' : describeRequest(before)),
-  Effects: ({ taken }) => taken.effects.map(describeEffect).join('\n') || 'The chart requested no effects.',
-  'Raw event': (_, __, event) => formatEvent(event),
-} satisfies Record<string, (shown: Folded, before: Context | null, event: StreamedEvent) => string>;
 const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
 function describeEffect(effect: Effect): string {
@@ -123,7 +131,9 @@ function describeEffect(effect: Effect): string {
   return `publish ${notice.type}${notice.type === 'decided' ? `: ${notice.next.type}` : ''}`;
 }
 
-function describeRequest({ config, params, turn, transcript, inbox }: Context): string {
+function describeRequest(context: Context | null): string {
+  if (context === null) return 'Before this entry there was no run.';
+  const { config, params, turn, transcript, inbox } = context;
   const model = config.models[turn.model];
   return [
     `model ${model === undefined ? 'unknown' : `${model.provider}:${model.model}`}, turn ${turn.number}, attempt ${turn.attempt}`,
@@ -227,10 +237,7 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
         'callId' in event && ['tool', model.story.nameOf(event.callId)],
         ...Object.entries(event).map(
           ([name, value]): Fact =>
-            !HIDDEN.has(name) && [
-              name,
-              formatLine(typeof value === 'string' ? value : formatState(value, 2), SHORT),
-            ],
+            !HIDDEN.has(name) && [name, formatPreview((value ?? '') as JsonValue, SHORT)],
         ),
       ];
   }
@@ -278,10 +285,6 @@ function readReply(event: StreamedEvent): string {
       return event.error.message;
     case 'transcript.compacted':
       return tellSummary(event);
-    case 'tool.settled':
-    case 'tool.late':
-    case 'result.received':
-      return formatOutput(event.output);
     case 'answer.checked':
       return event.text ?? formatJson(event.output ?? null);
     case 'answer.blocked':

@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals';
+import type { JsonValue } from '../../../protocol/json.ts';
 import { diffStates, sketchValue } from '../model/state-diff.ts';
-import { formatLine, formatState, showSafe } from '../render/format.ts';
-import { Details, LongText } from '../ui/text.tsx';
+import { formatLine, showSafe } from '../render/format.ts';
+import { Details } from '../ui/text.tsx';
+import { Value } from '../ui/value.tsx';
 import { useDesk } from './desk.ts';
 
 const SHORT = 90;
@@ -32,7 +34,7 @@ export function StatePane() {
                   </>
                 }
               >
-                {() => <LongText text={formatState(value, 2)} kind="mono" />}
+                {() => <Value value={value as JsonValue} path={key} />}
               </Details>
             </li>
           ))}

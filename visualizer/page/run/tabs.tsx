@@ -7,13 +7,13 @@ import { formatNumber } from '../render/format.ts';
 import { ChartPane } from './chart/chart-pane.tsx';
 import { ConversationPane } from './conversation/conversation-pane.tsx';
 import { isNarrow, TABS, type Tab, useDesk } from './desk.ts';
+import { JournalPane } from './journal-pane.tsx';
 import { StatePane } from './state-pane.tsx';
+import { TreePane } from './tree-pane.tsx';
 
 const WaterfallPane = later(async () => (await import('./waterfall-pane.tsx')).WaterfallPane);
-const JournalPane = later(async () => (await import('./journal-pane.tsx')).JournalPane);
 const SequencePane = later(async () => (await import('./sequence-pane.tsx')).SequencePane);
 const AheadPane = later(async () => (await import('./ahead-pane.tsx')).AheadPane);
-const TreePane = later(async () => (await import('./tree-pane.tsx')).TreePane);
 
 const PANES: Readonly<Record<Tab, readonly [name: string, Pane: ComponentType]>> = {
   conversation: ['Conversation', ConversationPane],

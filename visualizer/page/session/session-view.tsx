@@ -8,6 +8,7 @@ import type {
   ToolCallItem,
   ToolResultItem,
 } from '../../../protocol/item.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { isAdded } from '../../../protocol/listing/words-of-user.ts';
 import { textOf } from '../../../protocol/message.ts';
@@ -28,7 +29,9 @@ import {
 } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { Markdown } from '../ui/markdown.tsx';
-import { type Fact, Facts, FoldedText, LongText, ProblemText, Safe } from '../ui/text.tsx';
+import { Media } from '../ui/picture.tsx';
+import { Details, type Fact, Facts, FoldedText, LongText, ProblemText, Safe } from '../ui/text.tsx';
+import { Value } from '../ui/value.tsx';
 
 const PAGES = 10;
 const PAGE = 200;
@@ -196,7 +199,7 @@ function Message({ item }: { item: MessageItem }) {
             part.type === 'text' ? (
               <LongText key={at} text={part.text} kind="prose" />
             ) : (
-              <p key={at} class="muted">{`(${part.type})`}</p>
+              <Media key={at} part={part} />
             ),
           )}
         </div>
@@ -229,10 +232,24 @@ function Call({ call, result }: { call: ToolCallItem; result: ToolResultItem | u
         <span class="time" />
         <span class="badge">{result === undefined ? 'no result yet' : status}</span>
       </header>
-      <FoldedText summary={<Summary what="input" text={written} />} text={written} kind="mono" />
-      {result && <FoldedText summary={<Summary what="result" text={output} />} text={output} kind="mono" />}
+      <Details summary={<Summary what="input" text={written} />}>
+        {() => <Value value={readArguments(written)} path="input" />}
+      </Details>
+      {result && (
+        <Details summary={<Summary what="result" text={output} />}>
+          {() => <Value value={result.output} path="output" />}
+        </Details>
+      )}
     </article>
   );
+}
+
+function readArguments(written: string): JsonValue {
+  try {
+    return JSON.parse(written);
+  } catch {
+    return written;
+  }
 }
 
 function Summary({ what, text }: { what: string; text: string }) {

@@ -1,24 +1,58 @@
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { showSafe, takeCharacters } from '../render/format.ts';
+import { showSafe, takePages } from '../render/format.ts';
 import type { Inline } from '../render/read-inline.ts';
 import { type Block, readMarkdown } from '../render/read-markdown.ts';
-import { MoreButton } from './text.tsx';
+import { Button } from './button.tsx';
+import { Link } from './link.tsx';
+import { LongText, MoreButton } from './text.tsx';
 
-const FIRST = 20_000;
-const MORE = 60_000;
+/** What only Markdown gives a meaning, and what is worth more than its source. */
+const MARKED = /^ {0,3}(?:#{1,6} |[-*+] |\d+[.)] |>|```|~~~|\|)|\*\*|__|`|\]\(|https?:\/\/|www\.|[*_~]\w/im;
+/** Texts are looked at to here. */
+const LOOKED_AT = 20_000;
 
-/** A text from outside as Markdown, made of elements: markup in it stays text, and images become links. */
-export function Markdown({ text }: { text: string }) {
-  const [length, setLength] = useState(FIRST);
-  const shown = takeCharacters(text, length);
-  const blocks = useMemo(() => readMarkdown(showSafe(shown)).map(drawBlock), [shown]);
+type MarkdownProps = { text: string; asSource?: boolean; kind?: 'prose' | 'mono' };
+
+/**
+ * A text from outside as Markdown, with a switch to its source, or the other way round: `asSource`. It is made of
+ * elements: markup in it stays text, and images become links.
+ */
+export function Markdown({ text, asSource = false, kind = 'mono' }: MarkdownProps) {
+  const [isSource, setSource] = useState(asSource);
+  if (!MARKED.test(text.slice(0, LOOKED_AT)))
+    return <LongText text={text} kind={asSource ? kind : 'prose'} />;
+  return (
+    <div class="switched">
+      {isSource ? <LongText text={text} kind={kind} /> : <Formatted text={text} />}
+      <Button
+        class="quiet switch"
+        label={isSource ? 'Formatted' : 'Source'}
+        title={isSource ? 'Show it as Markdown' : 'Show what was written'}
+        onClick={() => setSource(!isSource)}
+      />
+    </div>
+  );
+}
+
+function Formatted({ text }: { text: string }) {
+  const [count, setCount] = useState(1);
+  const { pages, left } = takePages(text, count);
   return (
     <div class="long prose">
-      <div class="text markdown" dir="auto">
-        {blocks}
-      </div>
-      <MoreButton left={text.length - shown.length} onMore={() => setLength(shown.length + MORE)} />
+      {pages.map((page, at) => (
+        <Page key={at} text={page} />
+      ))}
+      <MoreButton left={left} onMore={() => setCount(count + 1)} />
+    </div>
+  );
+}
+
+function Page({ text }: { text: string }) {
+  const blocks = useMemo(() => readMarkdown(showSafe(text)).map(drawBlock), [text]);
+  return (
+    <div class="text markdown" dir="auto">
+      {blocks}
     </div>
   );
 }
@@ -77,18 +111,13 @@ function drawInline(parts: readonly Inline[]): ComponentChildren[] {
       case 'break':
         return <br key={key} />;
       case 'link':
-        return drawLink(part.href, part.of, key);
+        return (
+          <Link key={key} href={part.href}>
+            {part.of.length === 0 ? part.href : drawInline(part.of)}
+          </Link>
+        );
       default:
         return h(part.kind, { key }, drawInline(part.of));
     }
   });
-}
-
-/** Links lead only to web pages, show their target, and send no referrer. */
-function drawLink(href: string, of: readonly Inline[], key: number) {
-  return (
-    <a key={key} href={href} target="_blank" rel="noreferrer noopener nofollow" title={href}>
-      {of.length === 0 ? href : drawInline(of)}
-    </a>
-  );
 }

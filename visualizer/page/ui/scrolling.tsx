@@ -4,6 +4,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from './button.tsx';
 
 const NEAR_PX = 4;
+/** What hides a part of a value: it is not seen whole while one of these is there. */
+const UNSEEN = '.loading, .more, .value-table, details:not([open])';
+const MOST_UNLESS_WHOLE = 0.95;
 const seen = new Map<string, Signal<number>>();
 
 /** The fraction of a box that was seen, 0 to 1. `id` identifies its content. */
@@ -19,8 +22,9 @@ export function SeenBox({ id, label, children }: { id: string; label: string; ch
   const look = (): void => {
     const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
     if (scrollHeight === 0) return;
-    const now =
-      scrollHeight - scrollTop - clientHeight <= NEAR_PX ? 1 : (scrollTop + clientHeight) / scrollHeight;
+    const isAtEnd = scrollHeight - scrollTop - clientHeight <= NEAR_PX;
+    const isWhole = isAtEnd && box.current?.querySelector(UNSEEN) === null;
+    const now = isWhole ? 1 : Math.min((scrollTop + clientHeight) / scrollHeight, MOST_UNLESS_WHOLE);
     part.value = Math.max(part.peek(), now);
   };
   useResized(box, look, id);
@@ -35,7 +39,7 @@ export function SeenBox({ id, label, children }: { id: string; label: string; ch
         tabIndex={0}
         onScroll={look}
       >
-        {children}
+        <div>{children}</div>
       </section>
       {left > 0 ? (
         <p class="not-seen">
@@ -53,6 +57,7 @@ function useResized(box: { current: HTMLElement | null }, look: () => void, key?
     if (box.current === null) return;
     const watch = new ResizeObserver(look);
     watch.observe(box.current);
+    if (box.current.firstElementChild !== null) watch.observe(box.current.firstElementChild);
     return () => watch.disconnect();
   }, [key]);
 }

@@ -1,12 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { diffLines } from '../render/diff-lines.ts';
-import { formatJson, formatLength, showSafe, takeCharacters } from '../render/format.ts';
+import { formatLength, showSafe, takePages } from '../render/format.ts';
 import { Button } from './button.tsx';
-
-const FIRST = { prose: 20_000, mono: 4_000, discarded: 4_000 } as const;
-const MORE = 60_000;
 
 type SafeProps = { text: string; class?: string; in?: 'p' | 'li' | 'strong' | 'h3' | 'dd' };
 
@@ -47,18 +43,20 @@ export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]
 /** `false`: there is no such fact. */
 export type Fact = readonly [name: string, value: string] | false;
 
-type LongTextProps = { text: string; kind: keyof typeof FIRST };
+type LongTextProps = { text: string; kind: 'prose' | 'mono' | 'discarded' };
 
-/** A long text from outside. Only its beginning is in the document; a button adds more. */
+/** A long text from outside, by pages: only those that a person asked for are in the document. */
 export function LongText({ text, kind }: LongTextProps) {
-  const [length, setLength] = useState<number>(FIRST[kind]);
-  const shown = takeCharacters(text, length);
+  const [count, setCount] = useState(1);
+  const { pages, left } = takePages(text, count);
   return (
     <div class={`long ${kind}`}>
-      <bdi dir="auto" class="text">
-        {showSafe(shown)}
-      </bdi>
-      <MoreButton left={text.length - shown.length} onMore={() => setLength(shown.length + MORE)} />
+      {(text === '' ? [''] : pages).map((page, at) => (
+        <bdi key={at} dir="auto" class="text">
+          {showSafe(page)}
+        </bdi>
+      ))}
+      <MoreButton left={left} onMore={() => setCount(count + 1)} />
     </div>
   );
 }
@@ -66,7 +64,7 @@ export function LongText({ text, kind }: LongTextProps) {
 /** The button that adds more of a text, if there is more. `left` in characters. */
 export function MoreButton({ left, onMore }: { left: number; onMore(): void }) {
   if (left <= 0) return null;
-  return <Button class="quiet" label={`Show more (${formatLength(left)} left)`} onClick={onMore} />;
+  return <Button class="quiet more" label={`Show more (${formatLength(left)} left)`} onClick={onMore} />;
 }
 
 const LONG = 90;
@@ -74,26 +72,6 @@ const LONG = 90;
 /** Whether a text is shown as a text of its own: it has lines, or is long. */
 export function isProse(value: unknown): value is string {
   return typeof value === 'string' && (value.includes('\n') || value.length > LONG);
-}
-
-/** A value as a person reads it: texts as texts, members by name, and the rest as JSON. */
-export function ReadableValue({ value }: { value: JsonValue }) {
-  if (typeof value === 'string') return <LongText text={value} kind="prose" />;
-  if (!isJsonObject(value)) return <LongText text={formatJson(value)} kind="mono" />;
-  return (
-    <dl class="readable">
-      {Object.entries(value).map(([name, member]) => (
-        <div key={name} class={isProse(member) ? 'block' : 'line'}>
-          <dt>
-            <Safe text={name} class="mono" />
-          </dt>
-          <dd>
-            <LongText text={formatJson(member)} kind={isProse(member) ? 'prose' : 'mono'} />
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
 }
 
 type DetailsProps = {

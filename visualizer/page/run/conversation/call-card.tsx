@@ -1,19 +1,21 @@
-import { readContent } from '../../../../protocol/content/read-content.ts';
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { describeBytes, describeOutput, readContent } from '../../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { barOf } from '../../data/caller.ts';
-import { runPath } from '../../data/request.ts';
+import { describeThrown, requestServer, runPath } from '../../data/request.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
 import {
   formatDuration,
   formatJson,
   formatNumber,
-  formatOutput,
   formatPreview,
   formatTimeOfDay,
   showSafe,
 } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
-import { Details, Diff, FoldedText, ProblemText, Safe } from '../../ui/text.tsx';
+import { Details, Diff, MoreButton, ProblemText, Safe } from '../../ui/text.tsx';
+import { Value } from '../../ui/value.tsx';
 import { WhoMayDecide } from '../decisions/decision-forms.tsx';
 import { decisionKeyOf } from '../decisions/open-decisions.tsx';
 import { useDesk } from '../desk.ts';
@@ -114,7 +116,9 @@ function Input({ call: { input, edited } }: { call: CallFacts }) {
   const preview = formatPreview(edited ?? input, PREVIEW);
   if (edited === null) {
     return (
-      <FoldedText summary={<Summary what="input" preview={preview} />} text={formatJson(input)} kind="mono" />
+      <Details summary={<Summary what="input" preview={preview} />}>
+        {() => <Value value={input} path="input" />}
+      </Details>
     );
   }
   return (
@@ -125,23 +129,34 @@ function Input({ call: { input, edited } }: { call: CallFacts }) {
 }
 
 function Result({ call, runId }: { call: CallFacts; runId: string }) {
+  const { source } = useDesk();
   const { result, late, status, callId } = call;
+  const stored = `${runPath(runId)}/results/${encodeURIComponent(callId)}`;
   const data = result === null ? undefined : readContent(result.output)?.data;
   const bad = result?.isError === true;
   return (
     <div class="call-result">
-      {result && <Output what={bad ? status : 'result'} output={result.output} />}
-      {data !== undefined && <Output what="data, not read by models" output={data} />}
-      {result?.shown !== undefined && <Output what="shown to the model" output={result.shown} />}
+      {result && <Output what={bad ? status : 'result'} output={result.output} path="output" />}
+      {data !== undefined && <Output what="data, not read by models" output={data} path="output.data" />}
+      {result?.shown !== undefined && <Output what="shown to the model" output={result.shown} path="shown" />}
       {result?.blob && (
-        <p class="whole">
-          <a
-            href={`${runPath(runId)}/results/${encodeURIComponent(callId)}/download`}
-            download=""
-          >{`Download the full result (${formatNumber(result.blob.bytes)} bytes)`}</a>
-        </p>
+        <>
+          {source.live && (
+            <Details summary={<Summary what="full result" preview={describeBytes(result.blob.bytes)} />}>
+              {() => <StoredResult at={stored} bytes={result.blob?.bytes ?? 0} />}
+            </Details>
+          )}
+          <p class="whole">
+            <a
+              href={`${stored}/download`}
+              download=""
+            >{`Download the full result (${formatNumber(result.blob.bytes)} bytes)`}</a>
+          </p>
+        </>
       )}
-      {late && <Output what={late.isError ? 'late error' : 'late result'} output={late.output} />}
+      {late && (
+        <Output what={late.isError ? 'late error' : 'late result'} output={late.output} path="output" />
+      )}
       {late?.contradicts && (
         <ProblemText text={`The late result contradicts the journal: ${late.contradicts}.`} />
       )}
@@ -149,14 +164,44 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
   );
 }
 
-function Output({ what, output }: { what: string; output: JsonValue }) {
-  const text = formatOutput(output);
+function Output({ what, output, path }: { what: string; output: JsonValue; path: string }) {
+  const short = readContent(output) === undefined ? output : describeOutput(output);
   return (
-    <FoldedText
-      summary={<Summary what={what} preview={formatPreview(text, PREVIEW)} />}
-      text={text}
-      kind="mono"
-    />
+    <Details summary={<Summary what={what} preview={formatPreview(short, PREVIEW)} />}>
+      {() => <Value value={output} path={path} />}
+    </Details>
+  );
+}
+
+const PAGE_BYTES = 20_000;
+
+/** A result that is not in the journal whole: its JSON, page by page. */
+function StoredResult({ at, bytes }: { at: string; bytes: number }) {
+  const texts = useSignal<readonly string[]>([]);
+  const next = useSignal<number | undefined>(0);
+  const problem = useSignal('');
+  const read = async (): Promise<void> => {
+    try {
+      const page = await requestServer<{ text: string; next?: number }>(
+        `${at}?offset=${next.peek()}&limit=${PAGE_BYTES}`,
+      );
+      texts.value = [...texts.peek(), page.text];
+      next.value = page.next;
+    } catch (error) {
+      problem.value = describeThrown(error);
+    }
+  };
+  useEffect(() => void read(), [at]);
+  return (
+    <div class="long mono">
+      {texts.value.map((text, index) => (
+        <bdi key={index} dir="auto" class="text">
+          {showSafe(text)}
+        </bdi>
+      ))}
+      <ProblemText text={problem.value} />
+      {next.value !== undefined && <MoreButton left={bytes - next.value} onMore={() => void read()} />}
+    </div>
   );
 }
 

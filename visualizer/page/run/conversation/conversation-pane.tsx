@@ -14,6 +14,7 @@ import { formatDuration, formatLine, formatOutput, formatTimeOfDay, showSafe } f
 import { Button } from '../../ui/button.tsx';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
+import { Media } from '../../ui/picture.tsx';
 import { Details, Diff, FoldedText, LongText, Safe } from '../../ui/text.tsx';
 import { Form } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
@@ -125,11 +126,7 @@ function BlockView({ block }: { block: Block }) {
             mark={unread ? 'arrived too late to be read' : ''}
           />
           <LongText text={textOf(item)} kind="prose" />
-          {item.content
-            .filter(({ type }) => type !== 'text')
-            .map(({ type }, index) => (
-              <p key={index} class="muted">{`(${type})`}</p>
-            ))}
+          {item.content.map((part, index) => part.type !== 'text' && <Media key={index} part={part} />)}
         </div>
       );
     }

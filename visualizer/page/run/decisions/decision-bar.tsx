@@ -8,7 +8,8 @@ import { subjectOf } from '../../model/subject-of.ts';
 import { formatCount, formatTimeOfDay, showSafe } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
 import { SeenBox, seenPart } from '../../ui/scrolling.tsx';
-import { isProse, ReadableValue, Safe } from '../../ui/text.tsx';
+import { isProse, Safe } from '../../ui/text.tsx';
+import { ReadableValue } from '../../ui/value.tsx';
 import { useDesk } from '../desk.ts';
 import { heldAt } from '../steering/breakpoints.ts';
 import { HoldBar } from '../steering/hold-bar.tsx';
@@ -120,7 +121,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
       </header>
       <div class={`decision-body ${hasProse(value) ? 'with-prose' : ''}`}>
         <SeenBox id={id} label={`${label} of ${showSafe(name)}`}>
-          <ReadableValue value={value} />
+          <ReadableValue value={value} path={label.toLowerCase()} />
         </SeenBox>
         <WhoMayDecide call={call} />
         <DecisionForms call={call} unseen={unseen} />

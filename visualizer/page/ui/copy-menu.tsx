@@ -1,0 +1,44 @@
+import { useState } from 'preact/hooks';
+import type { JsonValue } from '../../../protocol/json.ts';
+import { formatJson, formatLine, showSafe } from '../render/format.ts';
+import { Button } from './button.tsx';
+
+const SHORT = 80;
+const SHOWN_MS = 1_500;
+
+/** A button beside a key that shows its path, and copies it or the value. */
+export function CopyMenu({ path, value }: { path: string; value: JsonValue }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <span class="copies">
+      <Button
+        class="quiet"
+        label="…"
+        aria-label={`Copy ${path === '' ? 'all' : formatLine(path, SHORT)}`}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      />
+      {isOpen && (
+        <span class="copy-bar">
+          {path !== '' && (
+            <>
+              <code>{showSafe(path)}</code>
+              <CopyButton label="Copy path" read={() => path} />
+            </>
+          )}
+          <CopyButton label="Copy value" read={() => formatJson(value)} />
+        </span>
+      )}
+    </span>
+  );
+}
+
+function CopyButton({ label, read }: { label: string; read(): string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard?.writeText(read()).catch(() => {});
+    setCopied(true);
+    setTimeout(() => setCopied(false), SHOWN_MS);
+  };
+  return <Button class="quiet" label={isCopied ? 'Copied' : label} onClick={copy} />;
+}

@@ -1,0 +1,39 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { showSafe } from '../render/format.ts';
+
+type LinkProps = { href: string; children?: ComponentChildren };
+
+/**
+ * A link from outside. The first press shows its whole address, the second opens it, in a new tab and without a
+ * referrer. Until then it is no link, so that nothing else opens it either.
+ */
+export function Link({ href, children = showSafe(href) }: LinkProps) {
+  const [isShown, setShown] = useState(false);
+  const opens = useRef<HTMLAnchorElement>(null);
+  useEffect(() => opens.current?.focus(), [isShown]);
+  const address = URL.canParse(href) ? new URL(href).href : '';
+  if (!/^https?:/.test(address)) return <>{children}</>;
+  if (!isShown)
+    return (
+      <button type="button" class="link" onClick={() => setShown(true)}>
+        {children}
+      </button>
+    );
+  return (
+    <>
+      {children}{' '}
+      <a
+        ref={opens}
+        class="address"
+        href={address}
+        target="_blank"
+        rel="noreferrer noopener nofollow"
+        onBlur={() => setShown(false)}
+        onKeyDown={({ key }) => key === 'Escape' && setShown(false)}
+      >
+        Open {showSafe(address)}
+      </a>
+    </>
+  );
+}
