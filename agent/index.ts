@@ -80,7 +80,7 @@ export type {
 export type { Item, Part } from '../protocol/item.ts';
 export type { JsonObject, JsonValue } from '../protocol/json.ts';
 export type { Labels } from '../protocol/listing/label.ts';
-export type { Totals, TotalsFilter, TotalsQuery } from '../protocol/listing/totals.ts';
+export type { Totals, TotalsQuery } from '../protocol/listing/totals.ts';
 export { userMessage } from '../protocol/message.ts';
 export type { HistoryCall, RuleVerdict } from '../protocol/rule.ts';
 export type {
@@ -107,6 +107,7 @@ export {
   type RunRecord,
   type RunStatus,
   type Store,
+  type TotalsFilter,
 } from '../protocol/store.ts';
 export type {
   AgentTool,

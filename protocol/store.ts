@@ -3,7 +3,7 @@ import { EngineError } from './error.ts';
 import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import { isJsonObject, type JsonValue } from './json.ts';
 import { type Labels, labelsSchema, threadSchema } from './listing/label.ts';
-import type { Totals, TotalsFilter, TotalsQuery } from './listing/totals.ts';
+import type { Totals, TotalsQuery } from './listing/totals.ts';
 import { lazyObject, lazySchema } from './schemas/lazy-schema.ts';
 
 /** The driver that holds a lease. */
@@ -142,6 +142,9 @@ export type ListFilter = z.infer<typeof listFilterSchema> & {
   /** Called for each unreadable record, which is skipped. Without it, an unreadable record rejects the call. */
   onDamaged?(error: EngineError): void;
 };
+
+/** A filter of `list` without what is about pages. */
+export type TotalsFilter = Omit<ListFilter, 'sort' | 'order' | 'skip' | 'limit' | 'cursor' | 'onDamaged'>;
 
 /** A run as stores know it. Without `Progress` from an append, `state` is the status and all numbers are 0. */
 export type RunRecord = Progress & {

@@ -1,7 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
 import { hasLabels, type Labels } from '../protocol/listing/label.ts';
-import { LEAST_INDEXED, MOST_SCANNED, namesOf, wordsIn } from '../protocol/listing/words.ts';
+import { LEAST_INDEXED, MOST_SCANNED, searchedNamesOf, wordsIn } from '../protocol/listing/words.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import {
   type FeedQuery,
@@ -134,7 +134,7 @@ export function match<Item>(items: readonly Item[], query: ListQuery, read: List
 function search<Item>(items: readonly Item[], words: readonly string[], read: ListedRuns<Item>): Item[] {
   const { recordOf, wordsOf } = read;
   return scanned(items, words, read).filter(item => {
-    const texts = [namesOf(recordOf(item)), ...wordsOf(item)];
+    const texts = [searchedNamesOf(recordOf(item)), ...wordsOf(item)];
     return words.every(word => texts.some(text => text.includes(word)));
   });
 }

@@ -25,7 +25,7 @@ import {
   readSnapshot,
   recordOfRow,
   saveSnapshotAs,
-  sumRuns,
+  sumRunsIn,
   takeRuns,
   writeBlob,
 } from './postgres/runs.ts';
@@ -244,7 +244,7 @@ function makeStore(database: Database, now: () => number): Store {
     },
 
     async totals(filter = {}, wanted = {}) {
-      return toTotals(await sumRuns(query, readTotalsQuery(filter, wanted)));
+      return toTotals(await sumRunsIn(query, readTotalsQuery(filter, wanted)));
     },
 
     async assertRoom() {

@@ -3,11 +3,11 @@ import { omitUndefined } from '../protocol/json.ts';
 import {
   MOST_TOTALS,
   type Totals,
-  type TotalsFilter,
   type TotalsQuery,
   type TotalsRow,
   totalsQuerySchema,
 } from '../protocol/listing/totals.ts';
+import type { TotalsFilter } from '../protocol/store.ts';
 import {
   comparePoints,
   isInDoubt,
@@ -66,7 +66,7 @@ export function addUp<Item>(items: readonly Item[], query: SumQuery, read: Liste
     const at = every === undefined ? undefined : Math.floor(record.createdAt / every) * every;
     const values = groups.map(group => memberOf(group, record, progress));
     const key = JSON.stringify([at ?? null, ...values]);
-    const row = rows.get(key) ?? { ...emptyRow(), ...keysOf(groups, values, at) };
+    const row = rows.get(key) ?? { ...emptyRow(), ...groupKeysOf(groups, values, at) };
     rows.set(key, row);
     row.runs += 1;
     if (record.status === 'waiting' && isInDoubt(progress)) row.doubts += 1;
@@ -98,7 +98,7 @@ function memberOf<Item>(
 }
 
 /** The members that tell a row from others. `values` are those of the groups. */
-export function keysOf(
+export function groupKeysOf(
   groups: readonly Group[],
   values: readonly (string | undefined)[],
   at: number | undefined,

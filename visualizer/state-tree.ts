@@ -166,15 +166,20 @@ export const enqueueActions = (collect: unknown) => actionOf('enqueueActions', {
 export const spawnChild = (src: string, options: object) => actionOf('spawnChild', { src, ...options });
 export const stopChild = (actorRef: unknown) => actionOf('stopChild', { actorRef });
 /** These are not compiled: naming them is refused. */
-export const cancel = () => actionOf('cancel', {});
+const cancelAction = () => actionOf('cancel', {});
 export const raise = () => actionOf('raise', {});
 export const sendParent = () => actionOf('sendTo', {});
 export const sendTo = () => actionOf('sendTo', {});
 
 export const fromCallback = (start: unknown) => ({ start });
 
-function refuse(): never {
+function throwMissing(): never {
   throw new Error('The page has no actors of XState.');
 }
 
-export { refuse as createActor, refuse as createMachine, refuse as initialTransition };
+export {
+  cancelAction as cancel,
+  throwMissing as createActor,
+  throwMissing as createMachine,
+  throwMissing as initialTransition,
+};

@@ -4,7 +4,7 @@ import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
-import type { Totals, TotalsFilter, TotalsQuery } from '../../protocol/listing/totals.ts';
+import type { Totals, TotalsQuery } from '../../protocol/listing/totals.ts';
 import {
   type AdoptedRun,
   type AppendGuard,
@@ -30,6 +30,7 @@ import {
   type Standing,
   type Store,
   type StoredSnapshot,
+  type TotalsFilter,
 } from '../../protocol/store.ts';
 import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text.ts';
 import { assertUndriven, leaseOf } from '../../stores/lease.ts';

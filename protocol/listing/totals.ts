@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
 import { lazySchema } from '../schemas/lazy-schema.ts';
-import type { ListFilter } from '../store.ts';
 
 /** The most rows of totals. */
 export const MOST_TOTALS = 5_000;
@@ -27,9 +26,6 @@ export const totalsQuerySchema = lazySchema(() =>
   }),
 );
 export type TotalsQuery = z.infer<typeof totalsQuerySchema>;
-
-/** A filter of `list` without what is about pages. */
-export type TotalsFilter = Omit<ListFilter, 'sort' | 'order' | 'skip' | 'limit' | 'cursor' | 'onDamaged'>;
 
 /** The sums of one group of runs. A member that its runs do not have is absent. */
 export type TotalsRow = {

@@ -31,7 +31,7 @@ export function wordsIn(text: string): string[] {
 }
 
 /** What stores search a run for beside its words: its id, thread, title and labels. */
-export function namesOf({
+export function searchedNamesOf({
   runId,
   title,
   labels,

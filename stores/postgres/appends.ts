@@ -2,7 +2,7 @@
 // connections, `schema.ts` the tables, `listener.ts` the notifications.
 import { randomUUID } from 'node:crypto';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
-import { MOST_WORDS, namesOf } from '../../protocol/listing/words.ts';
+import { MOST_WORDS, searchedNamesOf } from '../../protocol/listing/words.ts';
 import {
   type AdoptedRun,
   type ClaimRequest,
@@ -65,8 +65,8 @@ export function makeAppends(database: Database, now: () => number) {
       `UPDATE @runs r SET status = $4, ${setProgress('$5', '$8')}, ${setWakeAt('$6')}
        WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
          AND ($7::int8 IS NULL OR redactions = $7) RETURNING 1`,
-      ...[escapeText(runId), after, epoch, status, textOf(progress), untilOf(wakeAt) ?? null, redactions],
-      textOf(progress && figuresOf(progress)),
+      ...[escapeText(runId), after, epoch, status, jsonTextOf(progress), untilOf(wakeAt) ?? null, redactions],
+      jsonTextOf(progress && figuresOf(progress)),
     );
     return set.length > 0;
   }
@@ -182,8 +182,8 @@ export function appendSql(
     SELECT run, $2::int8 + $6::int4, $6, $10, @position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
     RETURNING seq${returning}`;
   const appended = [key, after, epoch, json, stateHash ?? null, events.length, at];
-  const said = [status ?? null, textOf(progress), json.length, commit, redactions];
-  const figures = textOf(progress && figuresOf(progress));
+  const said = [status ?? null, jsonTextOf(progress), json.length, commit, redactions];
+  const figures = jsonTextOf(progress && figuresOf(progress));
   return [text, [...appended, ...said, figures, ...values, ...(added === '' ? [] : textValues(added))]];
 }
 
@@ -218,7 +218,7 @@ const FIGURES = {
   error_code: 'text',
 } satisfies Record<keyof ReturnType<typeof figuresOf>, string>;
 
-export function textOf(value: object | undefined): string | null {
+export function jsonTextOf(value: object | undefined): string | null {
   return value === undefined ? null : JSON.stringify(value);
 }
 
@@ -267,7 +267,7 @@ export function insertRun({ event, rest, events, claim, commit, wakeInMs, free }
     `;
   const words = (rest.words ?? '').slice(0, MOST_WORDS);
   const rows = [
-    { seq: 0, text: namesOf(run) },
+    { seq: 0, text: searchedNamesOf(run) },
     ...(words === '' ? [] : [{ seq: events.length, text: words }]),
   ];
   const texts = insertTextsSql(rows, after === undefined ? first : first + 2);
@@ -317,7 +317,7 @@ export function insertAdopted(
     ? `${lineSql(`$${last + 1}`, `$${last + 2}`)},
     `
     : '';
-  const texts = insertTextsSql([{ seq: 0, text: namesOf(run) }], isPlaced ? last + 3 : last + 1);
+  const texts = insertTextsSql([{ seq: 0, text: searchedNamesOf(run) }], isPlaced ? last + 3 : last + 1);
   const text = `WITH ${line}made AS (${insertSql(columns, 6, { isPlaced, from: [line && 'line'] })})${texts.part}
     INSERT INTO @snapshots (run, seq, sum, state) SELECT run, $3, $4, $5 FROM made RETURNING run`;
   const stateText = JSON.stringify(state);

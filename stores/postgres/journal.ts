@@ -15,7 +15,7 @@ import {
   type Transaction,
   toLease,
 } from '../sql/rows.ts';
-import { appendSql, setProgress, textOf } from './appends.ts';
+import { appendSql, jsonTextOf, setProgress } from './appends.ts';
 import { locateRun, saveSnapshotAs } from './runs.ts';
 import { readNames, rewriteTexts } from './texts.ts';
 
@@ -144,7 +144,7 @@ export async function rewriteRun(
        search = COALESCE($5, search), redactions = redactions + 1, owner = NULL, lease_until = NULL,
        wake_at = CASE WHEN owner IS NULL OR $6 THEN wake_at ELSE LEAST(wake_at, @now_ms()) END WHERE run = $1`,
     ...[run, sum ?? null, JSON.stringify(progress), title ?? null],
-    ...[title === undefined ? null : foldText(title), !isOpen(place), textOf(figuresOf(progress))],
+    ...[title === undefined ? null : foldText(title), !isOpen(place), jsonTextOf(figuresOf(progress))],
   );
   if (event) {
     const guard = { key, commit: randomUUID(), after, epoch: null, redactions: redactions + 1 };

@@ -66,7 +66,7 @@ export async function findRuns(query: Transaction, wanted: ListQuery, now: numbe
 }
 
 /** The rows of totals, up to one more than fit. */
-export async function sumRuns(query: Transaction, wanted: SumQuery): Promise<TotalsRow[]> {
+export async function sumRunsIn(query: Transaction, wanted: SumQuery): Promise<TotalsRow[]> {
   const { list, groups } = wanted;
   const { where, values } = conditionsOf(list, '');
   const sums = sumSql(wanted, {

@@ -31,7 +31,7 @@ const MIGRATION_LOCK = 0x61676374;
  *   `progress` is the JSON of a `Progress`; the columns before it are parts of it (`figuresOf`), which no index has. `session`
  *   is the label of that name.
  *   The indexes for work, `runs_at_work` and `runs_to_wake`, have no column that an append changes.
- * - `texts`: what searches find runs by, folded: for each run its names (`namesOf`), with the `seq` 0, and the words of each
+ * - `texts`: what searches find runs by, folded: for each run its names (`searchedNamesOf`), with the `seq` 0, and the words of each
  *   commit that had any, with that of its last entry. `grams` are the hashes of their groups of three characters.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
  *   another server numbers its transactions from the start.

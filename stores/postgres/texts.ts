@@ -1,5 +1,5 @@
 import { labelsSchema } from '../../protocol/listing/label.ts';
-import { gramsOf, MOST_WORDS, namesOf } from '../../protocol/listing/words.ts';
+import { gramsOf, MOST_WORDS, searchedNamesOf } from '../../protocol/listing/words.ts';
 import { type Transaction, unescapeText } from '../sql/rows.ts';
 
 /** The groups of three characters of a text, as the column `grams` has them: numbers, of which several groups may have one. */
@@ -59,12 +59,12 @@ export function addWordsSql(from: string, seq: string, first: number): string {
 export async function rewriteTexts(
   query: Transaction,
   { run, seq, words }: { run: number; seq: number; words: string },
-  names: Parameters<typeof namesOf>[0] | undefined,
+  names: Parameters<typeof searchedNamesOf>[0] | undefined,
 ): Promise<void> {
   const text = words.slice(0, MOST_WORDS);
   await query(`DELETE FROM @texts WHERE run = $1 AND ($2 OR seq > 0)`, run, names !== undefined);
   const rows = [
-    ...(names === undefined ? [] : [{ seq: 0, text: namesOf(names) }]),
+    ...(names === undefined ? [] : [{ seq: 0, text: searchedNamesOf(names) }]),
     ...(text === '' ? [] : [{ seq, text }]),
   ];
   for (const row of rows)

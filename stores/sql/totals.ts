@@ -1,5 +1,5 @@
 import type { TotalsRow } from '../../protocol/listing/totals.ts';
-import { type Group, keysOf, type SumQuery } from '../totals.ts';
+import { type Group, groupKeysOf, type SumQuery } from '../totals.ts';
 import { type Row, type SqlCondition, unescapeText } from './rows.ts';
 
 const COLUMNS = { status: 'status', agent: 'agent', model: 'model', errorCode: 'error_code' } as const;
@@ -39,7 +39,7 @@ export function toTotalsRow(groups: readonly Group[], row: Row): TotalsRow {
     return member === 'label' ? value : unescapeText(value);
   });
   return {
-    ...keysOf(groups, values, typeof row.at === 'number' ? row.at : undefined),
+    ...groupKeysOf(groups, values, typeof row.at === 'number' ? row.at : undefined),
     runs: Number(row.runs),
     turns: Number(row.turns),
     tokens: Number(row.tokens),

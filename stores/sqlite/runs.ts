@@ -3,7 +3,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { MOST_TOTALS, type TotalsRow } from '../../protocol/listing/totals.ts';
-import { gramsOf, MOST_SCANNED, namesOf } from '../../protocol/listing/words.ts';
+import { gramsOf, MOST_SCANNED, searchedNamesOf } from '../../protocol/listing/words.ts';
 import type {
   RunLink,
   RunRecord,
@@ -114,9 +114,9 @@ export function insertRunRow(sql: Statements, created: NewRun, place?: ThreadPla
 export function writeNames(
   sql: Statements,
   run: number,
-  record: Parameters<typeof namesOf>[0] | undefined,
+  record: Parameters<typeof searchedNamesOf>[0] | undefined,
 ): void {
-  const names = record === undefined ? '' : namesOf(record);
+  const names = record === undefined ? '' : searchedNamesOf(record);
   sql.addText.run(run, 0, names.length, names);
 }
 

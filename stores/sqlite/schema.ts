@@ -21,7 +21,7 @@ export function versionOf({ steps }: Schema): number {
  *   `thread_key` is `threadKeyOf` the run, and `place` its place in the thread. `redactions` counts the redactions. `search` is the title as `foldText` returns it, and `progress` the JSON of a
  *   `Progress`; the columns before it are parts of it (`figuresOf`), and `session` is the label of that name.
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
- * - `texts`: what searches find runs by, folded: for each run its names (`namesOf`), and the words of each commit that had
+ * - `texts`: what searches find runs by, folded: for each run its names (`searchedNamesOf`), and the words of each commit that had
  *   any. `id` is the number of the run and that of the commit's last entry, which is 0 for the names. `texts_index` finds
  *   them by groups of three characters. Of what is deleted it keeps the groups until they are merged: `purge` does that.
  * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.

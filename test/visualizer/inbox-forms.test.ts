@@ -14,7 +14,7 @@ describe.skipIf(CHROMIUM === undefined)('an edited input', () => {
     const run = await desk.start('single', 'Pay Bob back.');
     const { page, watched } = await desk.visit();
     await page.getByRole('button', { name: 'Edit…' }).click();
-    const cents = page.getByLabel('cents');
+    const cents = page.getByRole('spinbutton', { name: 'cents' });
     await cents.waitFor();
     expect(await watched.findBarriers()).toEqual([]);
     expect([await cents.getAttribute('type'), await cents.getAttribute('max')]).toEqual(['number', '50000']);
@@ -48,7 +48,7 @@ describe.skipIf(CHROMIUM === undefined)('an edited input', () => {
     expect(JSON.parse(await field.inputValue())).toEqual(edited);
     await field.fill(JSON.stringify({ ...edited, orderId: 'A-1002' }));
     await page.getByRole('tab', { name: 'Fields' }).click();
-    expect(await page.getByLabel('orderId').inputValue()).toBe('A-1002');
+    expect(await page.getByRole('textbox', { name: 'orderId' }).inputValue()).toBe('A-1002');
     await decideWith(approve);
     await page.getByText('Approved: refund.').waitFor();
     expect(await desk.decisions(run)).toMatchObject([

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Inline } from '../../visualizer/page/render/read-inline.ts';
-import { type Block, readMarkdown } from '../../visualizer/page/render/read-markdown.ts';
+import { type MarkdownBlock, readMarkdown } from '../../visualizer/page/render/read-markdown.ts';
 import { randomCases } from '../support/sample.ts';
 
 function writeInline(parts: readonly Inline[]): string {
@@ -16,7 +16,7 @@ function writeInline(parts: readonly Inline[]): string {
     .join('');
 }
 
-function writeBlock(block: Block): string {
+function writeBlock(block: MarkdownBlock): string {
   switch (block.kind) {
     case 'heading':
       return `<h${block.level}>${writeInline(block.of)}</h${block.level}>`;

@@ -68,8 +68,8 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
     await page.getByText(/^2 notes · 24\sB · changed (just now|\d+ s ago)$/).waitFor();
     const found = await page.locator('main section').allInnerTexts();
     expect(found.map(text => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
-      '/memories/a/c.md 8 B Orders',
-      '/memories/b.md 16 B Prefers tea.',
+      '/memories/a/c.md 8 B Orders Source',
+      '/memories/b.md 16 B Prefers tea. Source',
     ]);
     expect(await page.title()).toBe('Notes of user 7 · Agentchart');
     await page.getByRole('link', { name: 'Journal of the notes' }).click();

@@ -5,7 +5,7 @@ import type * as protocol from '../../../protocol/run-view.ts';
 export type { AgentSummary } from '../../../protocol/agent-view.ts';
 export type { JsonOpenCall, JsonOpenItem, RunSummary, RunView } from '../../../protocol/run-view.ts';
 
-export type InboxItem = Omit<protocol.InboxItem, 'kind' | 'call'> & {
+export type InboxEntry = Omit<protocol.InboxItem, 'kind' | 'call'> & {
   kind: protocol.InboxItem['kind'] | 'sign-in';
   call: protocol.JsonOpenItem | protocol.OpenSignIn;
   labels?: Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { isOpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
 import { later } from '../app/later.tsx';
-import { type InboxItem, type JsonOpenItem, runPath } from '../data/request.ts';
+import { type InboxEntry, type JsonOpenItem, runPath } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { subjectOf } from '../model/subject-of.ts';
 import { formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
@@ -11,17 +11,17 @@ import { SeenBox, seenPart } from '../ui/scrolling.tsx';
 import { ProblemText, Safe } from '../ui/text.tsx';
 import { ReadableValue } from '../ui/value.tsx';
 import { Beside } from './beside.tsx';
-import { KINDS, keyOf, nameOf } from './inbox-rows.ts';
+import { inboxKeyOf, KINDS, nameOf } from './inbox-rows.ts';
 import { WhyInDoubt } from './why-in-doubt.tsx';
 
 const SignInBar = later(async () => (await import('../run/decisions/question-forms.tsx')).SignInBar);
 
 /** Another one if what is decided is another. */
-export function decisionKeyIn({ call }: InboxItem): string {
+export function decisionKeyIn({ call }: InboxEntry): string {
   return isOpenItem(call) ? decisionKeyOf(call) : call.id;
 }
 
-type DecisionProps = { item: InboxItem; isGone: boolean; onTaken(message: string): Promise<void> };
+type DecisionProps = { item: InboxEntry; isGone: boolean; onTaken(message: string): Promise<void> };
 
 export function Decision({ item, isGone, onTaken }: DecisionProps) {
   const { kind, call, title, agent, since, rootId, runId } = item;
@@ -53,13 +53,13 @@ export function Decision({ item, isGone, onTaken }: DecisionProps) {
         </p>
       </header>
       <div class="inbox-body">
-        {isOpenItem(call) ? <What call={call} id={keyOf(item)} /> : <Safe in="p" text={call.reason} />}
+        {isOpenItem(call) ? <What call={call} id={inboxKeyOf(item)} /> : <Safe in="p" text={call.reason} />}
       </div>
       <footer>
         {isGone ? (
           <p role="status">This was resolved. The list shows what is left once the pointer leaves it.</p>
         ) : (
-          <Forms call={call} id={keyOf(item)} runId={runId} onTaken={onTaken} />
+          <Forms call={call} id={inboxKeyOf(item)} runId={runId} onTaken={onTaken} />
         )}
       </footer>
     </article>

@@ -6,7 +6,7 @@ import { useShortcuts } from '../app/keyboard.ts';
 import { isMine } from '../data/caller.ts';
 import { formatAgo, formatDay, formatLine, joinFacts, showSafe } from '../render/format.ts';
 import { Safe } from '../ui/text.tsx';
-import { addressOf, describeRows, KINDS, nameOf, type Row, type RowGroup } from './inbox-rows.ts';
+import { addressOf, describeRows, type InboxLine, KINDS, nameOf, type RowGroup } from './inbox-rows.ts';
 import type { useSteadyRows } from './steady-rows.ts';
 
 type InboxListProps = {
@@ -105,7 +105,7 @@ export function InboxList({ groups, shown, search, selected, isPicking, onChoose
       run: () => shown !== null && toggle(shown),
     },
   ]);
-  const drawRow = (row: Row, hasTitle: boolean) => (
+  const drawRow = (row: InboxLine, hasTitle: boolean) => (
     <InboxRow
       key={row.key}
       row={row}
@@ -175,7 +175,7 @@ const keyOfRow = (target: EventTarget | null): string | undefined =>
   target instanceof Element ? target.closest<HTMLElement>('[data-key]')?.dataset.key : undefined;
 
 type InboxRowProps = {
-  row: Row;
+  row: InboxLine;
   /** Whether it shows the title of its run, or its group does. */
   hasTitle: boolean;
   words: string;

@@ -1,10 +1,10 @@
 import { isOpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
-import type { InboxItem, JsonOpenItem } from '../data/request.ts';
+import type { InboxEntry, JsonOpenItem } from '../data/request.ts';
 import { subjectOf } from '../model/subject-of.ts';
 import { describeInputs } from '../render/describe-call.ts';
 import { formatPreview } from '../render/format.ts';
 
-export const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
+export const KINDS: Readonly<Record<InboxEntry['kind'], string>> = {
   approval: 'approve',
   result: 'answer',
   doubt: 'in doubt',
@@ -14,10 +14,10 @@ export const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
 };
 
 /** What the list shows: an item, its rank when it got its place, and whether it has been resolved since. */
-export type Row = { key: string; item: InboxItem; rank: number; isGone: boolean };
+export type InboxLine = { key: string; item: InboxEntry; rank: number; isGone: boolean };
 
 /** Names an item, also after its input changed. */
-export function keyOf({ runId, call }: InboxItem): string {
+export function inboxKeyOf({ runId, call }: InboxEntry): string {
   return rowKey({ runId, callId: callIdOf(call) });
 }
 
@@ -32,26 +32,26 @@ export function nameOf(call: JsonOpenItem | OpenSignIn): string {
   return isOpenItem(call) ? subjectOf(call).name : call.server;
 }
 
-export function addressOf({ runId, call }: InboxItem, query: string): string {
+export function addressOf({ runId, call }: InboxEntry, query: string): string {
   return `/inbox/${encodeURIComponent(runId)}/${encodeURIComponent(callIdOf(call))}${query}`;
 }
 
 /** In the order of work: doubts, then what `isMine` says waits for this person; each by its longest wait. */
-export function sortRows(items: readonly InboxItem[], isMine: (item: InboxItem) => boolean): Row[] {
-  const rankOf = (item: InboxItem): number => {
+export function sortRows(items: readonly InboxEntry[], isMine: (item: InboxEntry) => boolean): InboxLine[] {
+  const rankOf = (item: InboxEntry): number => {
     if (item.kind === 'doubt') return 0;
     return isMine(item) ? 1 : 2;
   };
   return items
-    .map(item => ({ key: keyOf(item), item, rank: rankOf(item), isGone: false }))
+    .map(item => ({ key: inboxKeyOf(item), item, rank: rankOf(item), isGone: false }))
     .sort((one, other) => one.rank - other.rank || one.item.since - other.item.since);
 }
 
 /** Rows that follow each other; `title` if several are of one family of runs. */
-export type RowGroup = { key: string; title?: string; rows: readonly Row[] };
+export type RowGroup = { key: string; title?: string; rows: readonly InboxLine[] };
 
 /** Rows of one rank and one family of runs stand together, at the place of the first. */
-export function groupRows(rows: readonly Row[]): RowGroup[] {
+export function groupRows(rows: readonly InboxLine[]): RowGroup[] {
   const families = Map.groupBy(rows, ({ rank, item }) => `${rank} ${item.rootId}`);
   return [...families].map(([key, members]) => ({
     key,
@@ -64,8 +64,9 @@ export function groupRows(rows: readonly Row[]): RowGroup[] {
  * What tells a row from the others: the reason for its approval, or else its values. A reason that another row gives for a
  * call of the same tool tells nothing.
  */
-export function describeRows(rows: readonly Row[]): Map<string, string> {
-  const reasonOf = ({ item: { kind, call } }: Row): string => (kind === 'approval' && call.reason) || '';
+export function describeRows(rows: readonly InboxLine[]): Map<string, string> {
+  const reasonOf = ({ item: { kind, call } }: InboxLine): string =>
+    (kind === 'approval' && call.reason) || '';
   const shared = Map.groupBy(rows, row => `${nameOf(row.item.call)} ${reasonOf(row)}`);
   return new Map(
     rows.map(row => {
@@ -78,7 +79,7 @@ export function describeRows(rows: readonly Row[]): Map<string, string> {
 
 const LONGEST = 160;
 
-function describeItem({ call }: InboxItem): string {
+function describeItem({ call }: InboxEntry): string {
   if (!isOpenItem(call)) return call.reason;
   if (call.kind === 'question') return call.questions.map(({ message }) => message).join(' · ');
   if (call.kind === 'review') return formatPreview(subjectOf(call).value, LONGEST);
@@ -107,15 +108,15 @@ export function readFilter(query: URLSearchParams): InboxFilter {
   };
 }
 
-export function labelsOf({ labels = {} }: InboxItem): string[] {
+export function labelsOf({ labels = {} }: InboxEntry): string[] {
   return Object.entries(labels).map(([name, value]) => `${name}=${value}`);
 }
 
 export function filterRows(
-  rows: readonly Row[],
+  rows: readonly InboxLine[],
   filter: InboxFilter,
-  isMine: (item: InboxItem) => boolean,
-): Row[] {
+  isMine: (item: InboxEntry) => boolean,
+): InboxLine[] {
   const { text, agent, tool, label, kind, mine } = filter;
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter(({ item }) => {

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
-import type { Row } from './inbox-rows.ts';
+import type { InboxLine } from './inbox-rows.ts';
 
 type Steady = {
-  rows: readonly Row[];
+  rows: readonly InboxLine[];
   /** How many rows have come since and wait for their place. */
   newer: number;
   /** Gives all rows their place now, unless the pointer is over the list. */
@@ -21,8 +21,8 @@ type Steady = {
  * The rows of a list that keep their place while the pointer is over it or the focus is in it. What is resolved meanwhile is
  * gone, in its place; what is new comes after.
  */
-export function useSteadyRows(now: readonly Row[]): Steady {
-  const shown = useRef<readonly Row[]>([]);
+export function useSteadyRows(now: readonly InboxLine[]): Steady {
+  const shown = useRef<readonly InboxLine[]>([]);
   const by = useRef({ pointer: false, focus: false });
   const isSettling = useRef(false);
   const isHeld = useSignal(false);

@@ -4,7 +4,7 @@ import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import { isOpenItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { isMine } from '../data/caller.ts';
-import type { InboxItem, JsonOpenCall } from '../data/request.ts';
+import type { InboxEntry, JsonOpenCall } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { describeInputs, formatAmount, sumAmounts } from '../render/describe-call.ts';
 import { formatCount, formatLine } from '../render/format.ts';
@@ -15,12 +15,12 @@ import { Panels } from '../ui/panels.tsx';
 import { Safe } from '../ui/text.tsx';
 import { Asked, type Confirmation, useTwoPresses } from '../ui/two-presses.tsx';
 import { ReadableValue } from '../ui/value.tsx';
-import { keyOf, nameOf } from './inbox-rows.ts';
+import { inboxKeyOf, nameOf } from './inbox-rows.ts';
 
-type Approval = InboxItem & { call: JsonOpenCall };
+type Approval = InboxEntry & { call: JsonOpenCall };
 
 /** What one press may decide for all: approvals of this person, who has not approved them yet. */
-function isDecidable(item: InboxItem): item is Approval {
+function isDecidable(item: InboxEntry): item is Approval {
   return isOpenItem(item.call) && item.call.kind === 'approval' && isMine(item.call);
 }
 
@@ -28,7 +28,7 @@ const REJECT = 'Reject…';
 const DRAFT = 'inbox/together/';
 
 type TogetherProps = {
-  items: readonly InboxItem[];
+  items: readonly InboxEntry[];
   onDone(keys: readonly string[], words: readonly string[]): Promise<void>;
   onClear(): void;
 };
@@ -53,7 +53,7 @@ export function Together({ items, onDone, onClear }: TogetherProps) {
         const problems: string[] = [];
         for (const item of able) {
           const problem = await send(item, answer);
-          if (problem === null) keys.push(keyOf(item));
+          if (problem === null) keys.push(inboxKeyOf(item));
           else
             problems.push(
               `${formatLine(nameOf(item.call), 40)} ${describeInputs(item.call.input)}: ${problem}`,
@@ -101,7 +101,7 @@ export function Together({ items, onDone, onClear }: TogetherProps) {
       >
         <ol class="together-list" aria-label={isFull ? 'Every input in full' : 'In short'}>
           {able.map(item => (
-            <li key={keyOf(item)}>
+            <li key={inboxKeyOf(item)}>
               <p>
                 <Safe text={item.call.name} class="mono" /> <Safe text={item.title} class="muted" />
               </p>

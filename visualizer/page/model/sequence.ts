@@ -9,7 +9,7 @@ import { describeShownEvent } from '../render/describe-event.ts';
 import { formatLine, formatOutput, formatReply } from '../render/format.ts';
 
 /** A column of the sequence: a person, a run, the model of runs, or a tool of runs. */
-export type Lane = { name: string; kind: 'person' | 'agent' | 'model' | 'tool' | 'sub-agent' };
+export type SequenceLane = { name: string; kind: 'person' | 'agent' | 'model' | 'tool' | 'sub-agent' };
 
 /** Who says what to whom, by an entry: `from` `says` `to`: `about`. A model's request and response are one arrow. */
 export type SequenceArrow = {
@@ -17,8 +17,8 @@ export type SequenceArrow = {
   seq: number;
   /** ms since the epoch. */
   at: number;
-  from: Lane;
-  to: Lane;
+  from: SequenceLane;
+  to: SequenceLane;
   says: string;
   /** Safe to show, on one line. */
   about: string;
@@ -39,7 +39,7 @@ export function tellSequence(
   runId: string,
   journals: ReadonlyMap<string, Journal>,
   isFinished: boolean,
-): { lanes: Lane[]; arrows: SequenceArrow[] } {
+): { lanes: SequenceLane[]; arrows: SequenceArrow[] } {
   const teller = new SequenceTeller(runId, journals);
   const arrows = teller.weave(runId, isFinished).map(({ arrow }) => arrow);
   const lanes = [...teller.lanes.values()];
@@ -47,7 +47,7 @@ export function tellSequence(
 }
 
 class SequenceTeller {
-  readonly lanes = new Map<string, Lane>();
+  readonly lanes = new Map<string, SequenceLane>();
   readonly #root: string;
   readonly #journals: ReadonlyMap<string, Journal>;
   readonly #names = new Map<string, number>();
@@ -79,7 +79,7 @@ class SequenceTeller {
     return woven;
   }
 
-  #lane(kind: Lane['kind'], name: string, key = name): Lane {
+  #lane(kind: SequenceLane['kind'], name: string, key = name): SequenceLane {
     const known = this.lanes.get(`${kind} ${key}`);
     if (known !== undefined) return known;
     const count = (this.#names.get(name) ?? 0) + 1;
@@ -89,7 +89,7 @@ class SequenceTeller {
     return lane;
   }
 
-  #run(runId: string, name: string): Lane {
+  #run(runId: string, name: string): SequenceLane {
     const [started] = this.#journals.get(runId) ?? [];
     const agent = started?.type === 'run.started' ? started.agent.name : name;
     return this.#lane(runId === this.#root ? 'agent' : 'sub-agent', agent, runId);
@@ -115,13 +115,19 @@ class SequenceTeller {
       const callId = 'callId' in event ? event.callId : '';
       const decider = 'reviewId' in event ? event.reviewId : callId;
       const by = 'by' in event && event.by ? event.by : deciders.get(decider);
-      const say = (from: Lane, says: string, to: Lane, about: string, runs: Partial<Woven> = {}): void => {
+      const say = (
+        from: SequenceLane,
+        says: string,
+        to: SequenceLane,
+        about: string,
+        runs: Partial<Woven> = {},
+      ): void => {
         const failed = type.endsWith('failed') || ('isError' in event && event.isError === true);
         const arrow = { runId, seq, at, from, to, says, about: formatLine(about, LONGEST), failed };
         told.push({ arrow, time: at, ...runs });
       };
       const person = (name = 'person') => this.#lane('person', name);
-      const laneOf = (role: string | undefined): Lane => {
+      const laneOf = (role: string | undefined): SequenceLane => {
         if (role === 'person') return person(by);
         if (role === 'model') return this.#lane('model', model);
         return role === 'tool' ? this.#lane('tool', nameOf(callId)) : agent;

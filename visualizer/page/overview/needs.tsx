@@ -1,5 +1,4 @@
-import type { InboxItem } from '../../../protocol/run-view.ts';
-import { requestServer, runPath } from '../data/request.ts';
+import { type InboxEntry, requestServer, runPath } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import { formatDuration, formatNumber } from '../render/format.ts';
@@ -8,7 +7,7 @@ import { ProblemText, Safe } from '../ui/text.tsx';
 /** What waits for someone, the longest wait first. */
 export function Needs({ source }: { source: PageSource }) {
   const { answer, problem, again } = useRead(
-    () => requestServer<{ items: InboxItem[] }>('/inbox?limit=200&order=asc'),
+    () => requestServer<{ items: InboxEntry[] }>('/inbox?limit=200&order=asc'),
     [],
   );
   useNews(source, ['ready', 'inbox', 'removed'], again);

@@ -1,16 +1,16 @@
 import { type Inline, readInline } from './read-inline.ts';
 
-export type Block =
+export type MarkdownBlock =
   | { kind: 'heading'; level: number; of: Inline[] }
   | { kind: 'paragraph'; of: Inline[] }
   /** `info` is what follows its fence: a language. */
   | { kind: 'code'; info: string; text: string }
-  | { kind: 'quote'; of: Block[] }
+  | { kind: 'quote'; of: MarkdownBlock[] }
   | { kind: 'list'; start: number | null; isLoose: boolean; items: Item[] }
   | { kind: 'table'; head: Inline[][]; rows: Inline[][][] }
   | { kind: 'rule' };
 
-type Item = { checked: boolean | null; of: Block[] };
+type Item = { checked: boolean | null; of: MarkdownBlock[] };
 
 type Fence = { mark: string; indent: number; info: string };
 
@@ -35,7 +35,7 @@ const TASK = /^\[([ xX])\] +(?=\S)/;
  * M2 Marks that have no meaning stay: only the marks themselves are not in the result.
  * M3 The result is at most `DEEPEST` blocks deep.
  */
-export function readMarkdown(text: string): Block[] {
+export function readMarkdown(text: string): MarkdownBlock[] {
   const lines = text.split(/\r?\n|\r/).map(expandTabs);
   return new Reader(lines).read(lines, 0);
 }
@@ -60,8 +60,8 @@ class Reader {
     this.#targets = new Map(found.reverse());
   }
 
-  read(lines: readonly string[], depth: number): Block[] {
-    const blocks: Block[] = [];
+  read(lines: readonly string[], depth: number): MarkdownBlock[] {
+    const blocks: MarkdownBlock[] = [];
     let at = 0;
     while (at < lines.length) {
       const line = lines[at] ?? '';
@@ -73,7 +73,7 @@ class Reader {
     return blocks;
   }
 
-  #block(lines: readonly string[], at: number, depth: number): [Block, end: number] {
+  #block(lines: readonly string[], at: number, depth: number): [MarkdownBlock, end: number] {
     const line = lines[at] ?? '';
     if (line.startsWith('    ')) return readIndented(lines, at);
     const fence = openFence(line);
@@ -92,12 +92,12 @@ class Reader {
     return isTable(lines, at) ? this.#table(lines, at) : this.#paragraph(lines, at);
   }
 
-  #quote(lines: readonly string[], at: number, depth: number): [Block, end: number] {
+  #quote(lines: readonly string[], at: number, depth: number): [MarkdownBlock, end: number] {
     const inner = takeInner(lines, at, line => (QUOTE.test(line) ? line.replace(QUOTE, '') : null));
     return [{ kind: 'quote', of: this.read(inner, depth + 1) }, at + inner.length];
   }
 
-  #list(lines: readonly string[], from: number, depth: number): [Block, end: number] {
+  #list(lines: readonly string[], from: number, depth: number): [MarkdownBlock, end: number] {
     const [, , first = '', start] = MARKER.exec(lines[from] ?? '') ?? [];
     const items: Item[] = [];
     let isLoose = false;
@@ -131,7 +131,7 @@ class Reader {
     return { checked: mark === undefined ? null : mark !== ' ', of };
   }
 
-  #table(lines: readonly string[], at: number): [Block, end: number] {
+  #table(lines: readonly string[], at: number): [MarkdownBlock, end: number] {
     const end = endOf(lines, at + 2, line => isBlank(line) || beginsBlock(line));
     const [head = [], ...rows] = [lines[at] ?? '', ...lines.slice(at + 2, end)].map(line =>
       splitCells(line).map(cell => this.#inline(cell)),
@@ -139,7 +139,7 @@ class Reader {
     return [{ kind: 'table', head, rows }, end];
   }
 
-  #paragraph(lines: readonly string[], at: number): [Block, end: number] {
+  #paragraph(lines: readonly string[], at: number): [MarkdownBlock, end: number] {
     const end = endOf(
       lines,
       at + 1,
@@ -189,14 +189,14 @@ function closes({ mark }: Fence, line: string): boolean {
 }
 
 /** Code whose fence is not closed goes on to the end. */
-function readFenced(lines: readonly string[], at: number, fence: Fence): [Block, end: number] {
+function readFenced(lines: readonly string[], at: number, fence: Fence): [MarkdownBlock, end: number] {
   const end = endOf(lines, at + 1, line => closes(fence, line));
   const indent = new RegExp(`^ {0,${fence.indent}}`);
   const text = lines.slice(at + 1, end).map(line => line.replace(indent, ''));
   return [{ kind: 'code', info: fence.info, text: text.join('\n') }, end + 1];
 }
 
-function readIndented(lines: readonly string[], at: number): [Block, end: number] {
+function readIndented(lines: readonly string[], at: number): [MarkdownBlock, end: number] {
   const end = endOf(lines, at, line => !isBlank(line) && !line.startsWith('    '));
   const text = lines.slice(at, end).map(line => line.slice(4));
   return [{ kind: 'code', info: '', text: text.join('\n').trimEnd() }, end];

@@ -29,7 +29,7 @@ import {
 } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { Markdown } from '../ui/markdown.tsx';
-import { Media } from '../ui/picture.tsx';
+import { MediaParts } from '../ui/picture.tsx';
 import { Details, type Fact, Facts, FoldedText, LongText, ProblemText, Safe } from '../ui/text.tsx';
 import { Value } from '../ui/value.tsx';
 
@@ -199,7 +199,7 @@ function Message({ item }: { item: MessageItem }) {
             part.type === 'text' ? (
               <LongText key={at} text={part.text} kind="prose" />
             ) : (
-              <Media key={at} part={part} />
+              <MediaParts key={at} part={part} />
             ),
           )}
         </div>

@@ -2,7 +2,7 @@ import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { showSafe, takePages } from '../render/format.ts';
 import type { Inline } from '../render/read-inline.ts';
-import { type Block, readMarkdown } from '../render/read-markdown.ts';
+import { type MarkdownBlock, readMarkdown } from '../render/read-markdown.ts';
 import { Button } from './button.tsx';
 import { Link } from './link.tsx';
 import { LongText, MoreButton } from './text.tsx';
@@ -57,7 +57,7 @@ function Page({ text }: { text: string }) {
   );
 }
 
-function drawBlock(block: Block, key: number): ComponentChildren {
+function drawBlock(block: MarkdownBlock, key: number): ComponentChildren {
   switch (block.kind) {
     case 'heading':
       return h('p', { key, class: `heading level-${block.level}` }, drawInline(block.of));
@@ -76,7 +76,7 @@ function drawBlock(block: Block, key: number): ComponentChildren {
   }
 }
 
-function drawList({ start, isLoose, items }: Extract<Block, { kind: 'list' }>, key: number) {
+function drawList({ start, isLoose, items }: Extract<MarkdownBlock, { kind: 'list' }>, key: number) {
   const rows = items.map(({ checked, of }, index) => (
     <li key={index}>
       {checked !== null && (checked ? '☑ ' : '☐ ')}
@@ -88,7 +88,7 @@ function drawList({ start, isLoose, items }: Extract<Block, { kind: 'list' }>, k
   return start === null ? <ul key={key}>{rows}</ul> : h('ol', { key, start }, rows);
 }
 
-function drawTable({ head, rows }: Extract<Block, { kind: 'table' }>, key: number) {
+function drawTable({ head, rows }: Extract<MarkdownBlock, { kind: 'table' }>, key: number) {
   const drawRow = (tag: 'th' | 'td', cells: readonly Inline[][], place = 0) => (
     <tr key={place}>{cells.map((cell, index) => h(tag, { key: index }, drawInline(cell)))}</tr>
   );

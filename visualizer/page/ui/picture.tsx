@@ -17,7 +17,7 @@ const BEGINS: Readonly<Record<string, RegExp>> = {
 const LONGEST = 16 * 1024 * 1024;
 
 /** Returns the image in a `data:` URL, or in an object with `data` and its type as MCP and providers write it. */
-export function readImage(value: JsonValue): ImageText | null {
+export function readImageText(value: JsonValue): ImageText | null {
   if (typeof value === 'string') {
     const [begin, type = ''] = /^data:(image\/[a-z]{3,4});base64,/i.exec(value.slice(0, 40)) ?? [];
     return begin === undefined ? null : imageOf(type, value.slice(begin.length));
@@ -65,8 +65,8 @@ function decode(type: string, data: string): Uint8Array<ArrayBuffer> | null {
 }
 
 /** An image or a file of a message or result. What is elsewhere is named, and not fetched. */
-export function Media({ part }: { part: Exclude<Part, { type: 'text' }> }) {
-  const image = part.type === 'image' ? readImage(part.url) : null;
+export function MediaParts({ part }: { part: Exclude<Part, { type: 'text' }> }) {
+  const image = part.type === 'image' ? readImageText(part.url) : null;
   if (image !== null) return <Picture image={image} />;
   return <p class="muted">{showSafe(`[${describeMedia(part)}]`)}</p>;
 }

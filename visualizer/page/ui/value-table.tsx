@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { formatCount, formatLine, formatNumber, formatPreview } from '../render/format.ts';
 import { Button } from './button.tsx';
-import { readImage } from './picture.tsx';
+import { readImageText } from './picture.tsx';
 import { Safe } from './text.tsx';
 
 const COLUMNS = 10;
@@ -16,7 +16,7 @@ export function isTable(value: JsonValue): value is JsonObject[] {
   if (!Array.isArray(value) || value.length < 2) return false;
   return value
     .slice(0, LOOKED_AT)
-    .every(row => isJsonObject(row) && Object.keys(row).length > 0 && readImage(row) === null);
+    .every(row => isJsonObject(row) && Object.keys(row).length > 0 && readImageText(row) === null);
 }
 
 /** A list of objects: a column for each key, as long as they are few; the other keys are in the last one. */

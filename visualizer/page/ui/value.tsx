@@ -13,7 +13,7 @@ import { Button } from './button.tsx';
 import { CopyMenu } from './copy-menu.tsx';
 import { Link } from './link.tsx';
 import { Markdown } from './markdown.tsx';
-import { Media, Picture, readImage } from './picture.tsx';
+import { MediaParts, Picture, readImageText } from './picture.tsx';
 import { Details, isProse, LongText, Safe } from './text.tsx';
 import { isTable, ValueTable } from './value-table.tsx';
 
@@ -36,7 +36,7 @@ const LINE = 100;
 
 /** A value from outside: images, texts, tables and trees. It takes no longer for large ones. */
 export function Value({ value, path, kind = 'mono', depth = 0, isWhole = false }: ValueProps) {
-  const image = readImage(value);
+  const image = readImageText(value);
   if (image !== null) return <Picture image={image} />;
   if (typeof value === 'string') return <Text text={value} kind={kind} />;
   const content = readContent(value);
@@ -47,7 +47,7 @@ export function Value({ value, path, kind = 'mono', depth = 0, isWhole = false }
           part.type === 'text' ? (
             <Text key={at} text={part.text} kind={kind} />
           ) : (
-            <Media key={at} part={part} />
+            <MediaParts key={at} part={part} />
           ),
         )}
       </>
@@ -164,7 +164,7 @@ function sizeOf(value: JsonValue): number | null {
 }
 
 function describe(value: JsonValue): string {
-  if (typeof value === 'string') return readImage(value) === null ? formatLength(value.length) : 'image';
+  if (typeof value === 'string') return readImageText(value) === null ? formatLength(value.length) : 'image';
   if (Array.isArray(value)) return formatCount(value.length, 'item');
   return formatCount(Object.keys(Object(value)).length, 'key');
 }
@@ -190,7 +190,7 @@ const MOST_READABLE = 40;
 /** A value that a person decides about: its texts as texts, its members by name. */
 export function ReadableValue({ value, path }: { value: JsonValue; path: string }) {
   const isSmall = formatPreview(value, SMALL).length < SMALL;
-  const isList = isJsonObject(value) && readImage(value) === null && readContent(value) === undefined;
+  const isList = isJsonObject(value) && readImageText(value) === null && readContent(value) === undefined;
   const members = isList ? Object.entries(value) : [];
   if (members.length === 0 || members.length > MOST_READABLE)
     return <Value value={value} path={path} kind="prose" isWhole={isSmall} />;

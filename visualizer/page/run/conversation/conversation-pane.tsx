@@ -14,7 +14,7 @@ import { formatDuration, formatLine, formatOutput, formatTimeOfDay, showSafe } f
 import { Button } from '../../ui/button.tsx';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
-import { Media } from '../../ui/picture.tsx';
+import { MediaParts } from '../../ui/picture.tsx';
 import { Details, Diff, FoldedText, LongText, Safe } from '../../ui/text.tsx';
 import { Form } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
@@ -126,7 +126,7 @@ function BlockView({ block }: { block: Block }) {
             mark={unread ? 'arrived too late to be read' : ''}
           />
           <LongText text={textOf(item)} kind="prose" />
-          {item.content.map((part, index) => part.type !== 'text' && <Media key={index} part={part} />)}
+          {item.content.map((part, index) => part.type !== 'text' && <MediaParts key={index} part={part} />)}
         </div>
       );
     }
