@@ -84,7 +84,8 @@ export const LIST_SORTS = [
 ] as const;
 
 const time = lazySchema(() => z.exactOptional(z.number()));
-const name = lazySchema(() => z.exactOptional(z.string().check(z.maxLength(1_000))));
+const runId = lazySchema(() => z.string().check(z.maxLength(1_000)));
+const name = lazySchema(() => z.exactOptional(runId));
 
 export const listFilterSchema = lazySchema(() =>
   z.strictObject({
@@ -106,8 +107,14 @@ export const listFilterSchema = lazySchema(() =>
     folded: z.exactOptional(z.literal(true)),
     /** `true`: only runs that wait for the decision of a doubt. */
     doubt: z.exactOptional(z.literal(true)),
-    /** The id of the run whose sub-agents' runs to list. */
-    parent: name,
+    /** The model of the latest turn, as in `Progress`. */
+    model: name,
+    /** The error code of failed runs. */
+    errorCode: name,
+    /** `false`: no runs that wait. */
+    waiting: z.exactOptional(z.literal(false)),
+    /** The id of the run whose sub-agents' runs to list, or the ids of up to 100. */
+    parent: z.exactOptional(z.union([runId, z.array(runId).check(z.minLength(1), z.maxLength(100))])),
     /**
      * Words, separated by white space, in upper or lower case. Each is somewhere in the id, the thread, the title, the
      * labels or the `words` of the run. If none has three characters, only the newest 10,000 runs that match otherwise

@@ -18,6 +18,7 @@ import {
   stateQuery,
   stateSchema,
 } from './runs/reading/journal-routes.ts';
+import { foldedQuery, foldedSchema } from './runs/reading/read-folded.ts';
 import { notesQuery, notesSchema } from './runs/reading/read-notes.ts';
 import { threadQuery, threadsQuery, threadsSchema, threadViewSchema } from './runs/reading/read-threads.ts';
 import { totalsQuery, totalsSchema } from './runs/reading/read-totals.ts';
@@ -93,6 +94,7 @@ export const OPEN_ROUTES = {
 export const PAGE_ROUTES = {
   'GET /': { summary: 'The page.', open: true },
   'GET /compare/:pair': { summary: 'The page, on two runs.', open: true },
+  'GET /inbox/:run/:call': { summary: 'The page, on a decision.', open: true },
   'GET /sessions/:id': { summary: 'The page, on a session.', open: true },
   'GET /assets/*': { summary: 'The files of the page.', open: true },
 } as const satisfies RouteTable;
@@ -241,6 +243,12 @@ export const RUNS_ROUTES = {
     query: totalsQuery,
     tagged: true,
     answer: totalsSchema,
+  },
+  'GET /folded': {
+    summary:
+      'Read what rows of a folded list stand for: how many runs of sub-agents, and the runs of the thread or session.',
+    query: foldedQuery,
+    answer: foldedSchema,
   },
   'GET /inbox': {
     summary: 'List every open decision and doubt of all runs: each once, with the topmost run of its family.',

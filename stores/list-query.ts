@@ -33,7 +33,7 @@ export type ListQuery = Omit<ListFilter, 'cursor' | 'onDamaged'> &
   };
 
 const NAMES = optionNames<ListFilter>()(
-  'status agent labels thread latest folded doubt parent text since before sort order skip limit cursor onDamaged',
+  'status agent labels thread latest folded doubt waiting model errorCode parent text since before sort order skip limit cursor onDamaged',
 );
 
 export function readListFilter(given: ListFilter): ListQuery {
@@ -111,7 +111,22 @@ function choose<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns
 
 /** Returns the runs that match the query, in any order, whatever its cursor. */
 export function match<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
-  const { status, agent, labels, thread, latest, folded, doubt, parent, words, since, before } = query;
+  const {
+    status,
+    agent,
+    labels,
+    thread,
+    latest,
+    folded,
+    doubt,
+    waiting,
+    model,
+    errorCode,
+    parent,
+    words,
+    since,
+    before,
+  } = query;
   const { recordOf, progressOf } = read;
   const left = folded === true ? foldRuns(items, labels, read) : items;
   const inThread = thread === undefined ? left : left.filter(item => isIn(recordOf(item), thread));
@@ -121,10 +136,13 @@ export function match<Item>(items: readonly Item[], query: ListQuery, read: List
     return (
       (status === undefined || record.status === status) &&
       (agent === undefined || record.agent === agent) &&
-      (parent === undefined || record.parent?.runId === parent) &&
+      (parent === undefined || [parent].flat().includes(record.parent?.runId ?? '')) &&
       (since === undefined || record.createdAt >= since) &&
       (before === undefined || record.createdAt < before) &&
       hasLabels(record.labels, labels) &&
+      (model === undefined || progressOf(item)?.model === model) &&
+      (errorCode === undefined || progressOf(item)?.errorCode === errorCode) &&
+      (waiting === undefined || record.status !== 'waiting') &&
       (doubt === undefined || (record.status === 'waiting' && isInDoubt(progressOf(item))))
     );
   });

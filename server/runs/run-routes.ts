@@ -23,6 +23,7 @@ import { forCommands, type listQuery, type startBody } from './commands/request-
 import { readInbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
+import { readFolded } from './reading/read-folded.ts';
 import { sendNotes } from './reading/read-notes.ts';
 import { answerThread, deleteThread, listThreads } from './reading/read-threads.ts';
 import { readTotals } from './reading/read-totals.ts';
@@ -106,6 +107,7 @@ export function runsHandlers(
     'GET /threads': (c, { query }) => listThreads(c, query, parts),
     'GET /threads/:id': (c, { params, query }) => answerThread(c, params.id, query, parts),
     'DELETE /threads/:id': (c, { params, query }) => deleteThread(c, params.id, query, parts),
+    'GET /folded': (c, { query }) => readFolded(c, query, store),
     'GET /totals': (c, { query }) => readTotals(c, query, store),
     'GET /inbox': (c, { query }) => readInbox(c, query, parts.inbox),
     'GET /notes': (c, { query }) => sendNotes(c, store, query),

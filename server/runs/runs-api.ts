@@ -90,6 +90,8 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
       '/runs',
       '/agents',
       '/inbox',
+      '/totals',
+      '/folded',
       '/threads',
       '/notes',
       '/regressions',

@@ -131,6 +131,29 @@ export const findChecks: Checks = {
     assert.deepEqual(await listIds(store, { doubt: true, status: 'waiting' }), ['a']);
     assert.deepEqual(await listIds(store, { doubt: true, status: 'cancelled' }), []);
   },
+  'a list leaves out the runs that wait, and has those of one model and of one error': async store => {
+    await beginRuns(store, {
+      a: { status: 'waiting', model: 'openai:gpt-5' },
+      b: { status: 'failed', model: 'openai:gpt-5', errorCode: 'rate-limit' },
+      c: { status: 'failed', model: 'x:"y"', errorCode: 'authentication' },
+      d: { status: 'running' },
+    });
+    assert.deepEqual(await listIds(store, { waiting: false }), ['d', 'c', 'b']);
+    assert.deepEqual(await listIds(store, { waiting: false, status: 'waiting' }), []);
+    assert.deepEqual(await listIds(store, { model: 'x:"y"' }), ['c']);
+    assert.deepEqual(await listIds(store, { model: 'openai:gpt-5' }), ['b', 'a']);
+    assert.deepEqual(await listIds(store, { model: 'openai:gpt-5', errorCode: 'rate-limit' }), ['b']);
+    assert.deepEqual(await listIds(store, { errorCode: 'other' }), []);
+  },
+  'a list has the runs of the sub-agents of one run, or of several': async store => {
+    for (const [at, parent] of ['', 'a', 'a', 'b', 'c'].entries()) {
+      const more = parent === '' ? {} : { parent: { runId: parent, callId: 'call' } };
+      await store.create(begin(`run${at}`, { at: 1000 + at, ...more }));
+    }
+    assert.deepEqual(await listIds(store, { parent: 'a' }), ['run2', 'run1']);
+    assert.deepEqual(await listIds(store, { parent: ['b', 'a', 'x'] }), ['run3', 'run2', 'run1']);
+    await rejectsWith('input-invalid', store.list({ parent: [] }));
+  },
   'a record names the model of its latest turn': async store => {
     await beginRuns(store, { a: { model: 'openai:gpt "5"' } });
     assert.equal((await store.get('a'))?.model, 'openai:gpt "5"');

@@ -12,6 +12,7 @@ import {
   divideBlob,
   escapeText,
   hasDeadOwner,
+  isOneOf,
   joinParts,
   type Row,
   rangesOf,
@@ -94,8 +95,8 @@ function conditionsOf(wanted: ListQuery, sorted: string): SqlCondition {
   const { status, agent, parent, thread: named, labels } = wanted;
   const thread = typeof named === 'string' ? named : undefined;
   const key = threadKeyIn(wanted);
-  const conditions = Object.entries(omitUndefined({ status, agent, parent, thread })).map(
-    ([column, value]): SqlCondition => ({ where: `r.${column} = ?`, values: [escapeText(value)] }),
+  const conditions = Object.entries(omitUndefined({ status, agent, parent, thread })).map(([column, value]) =>
+    isOneOf(`r.${column}`, value),
   );
   if (key !== undefined) conditions.push({ where: 'r.thread_key = ?', values: [key] });
   if (wanted.latest === true)

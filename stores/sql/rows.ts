@@ -170,9 +170,15 @@ export function toRunList(found: readonly Row[], query: ListQuery, filter: ListF
 /** SQL with a `?` for each of its values. */
 export type SqlCondition = { where: string; values: readonly (string | number)[] };
 
+/** That a column has a text, or one of several. */
+export function isOneOf(column: string, texts: string | readonly string[]): SqlCondition {
+  const values = [texts].flat().map(escapeText);
+  return { where: `${column} IN (${values.map(() => '?').join(', ')})`, values };
+}
+
 /** The conditions of a list that no index answers alone. `key` is the table of the list's order, `runs` that of the runs. */
 export function rangesOf(
-  { doubt, since, before }: ListQuery,
+  { doubt, waiting, model, errorCode, since, before }: ListQuery,
   { key, runs }: { key: string; runs: string },
 ): SqlCondition[] {
   const ranges: SqlCondition[] = [];
@@ -180,6 +186,10 @@ export function rangesOf(
   if (before !== undefined) ranges.push({ where: `${key}.created_at < ?`, values: [before] });
   if (doubt === true)
     ranges.push({ where: `${runs}.status = 'waiting' AND ${runs}.doubted = 1`, values: [] });
+  if (model !== undefined) ranges.push({ where: `${runs}.model = ?`, values: [escapeText(model)] });
+  if (errorCode !== undefined)
+    ranges.push({ where: `${runs}.error_code = ?`, values: [escapeText(errorCode)] });
+  if (waiting === false) ranges.push({ where: `${runs}.status <> 'waiting'`, values: [] });
   return ranges;
 }
 

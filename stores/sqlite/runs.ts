@@ -30,6 +30,7 @@ import {
   divideBlob,
   escapeText,
   hasDeadOwner,
+  isOneOf,
   joinParts,
   type NewRun,
   type Row,
@@ -421,8 +422,7 @@ function pathsOf(query: ListQuery): Path[] {
     ([column, value]): Path => ({
       ...BY_AGE,
       from: `runs INDEXED BY runs_by_${column}`,
-      where: `runs.${column} = ?`,
-      values: [escapeText(value)],
+      ...isOneOf(`runs.${column}`, value),
     }),
   );
   const ofLabels = Object.entries(query.labels).map(

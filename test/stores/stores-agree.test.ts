@@ -49,6 +49,7 @@ const filter: fc.Arbitrary<ListFilter> = fc.record(
     order: fc.constantFrom('asc', 'desc'),
     folded: fc.constant(true),
     latest: fc.constant(true),
+    waiting: fc.constant(false),
     parent: runId,
     thread: fc.constant('t'),
   },

@@ -61,7 +61,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
     await note({ '/memories/b.md': 'Prefers **tea**.', '/memories/a/c.md': '# Orders' });
     const watched = await visit('/runs?label=user%3D7');
     const { page } = watched;
-    const row = page.locator('.runs .row', { hasText: 'Notes of user 7' });
+    const row = page.locator('.run-row', { hasText: 'Notes of user 7' });
     await expect.poll(() => row.locator('.status').innerText()).toBe('notes');
     await row.getByRole('link').click();
     await page.getByRole('heading', { name: 'Notes of user 7' }).waitFor();

@@ -50,8 +50,10 @@ describe.skipIf(CHROMIUM === undefined)('the overview', () => {
     const watched = await visit('/');
     const { page } = watched;
     const waiting = page.getByRole('region', { name: 'Waiting' });
-    await waiting.getByRole('link', { name: '3 waiting, 1 in doubt' }).waitFor();
+    await waiting.getByRole('link', { name: '3', exact: true }).waitFor();
     expect(await waiting.getByRole('listitem').first().innerText()).toContain('Pay Ada back.');
+    const doubts = page.getByRole('region', { name: 'In doubt' });
+    await doubts.getByText('deploy').waitFor();
     expect(await page.title()).toBe('(3) Overview · Agentchart');
     for (const path of ['/runs', '/inbox', '/agents', `/runs/${first.id}`]) {
       await page.goto(`${api.url}${path}`);

@@ -52,9 +52,11 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   test('a run is started, followed to its approval, approved and followed to its end', async () => {
     const watched = await visit('/runs');
     const { page } = watched;
-    await page.getByLabel('Agent', { exact: true }).selectOption('refunds');
-    await page.getByLabel('Input').fill(ASK);
-    await page.getByRole('button', { name: 'Start' }).click();
+    await page.getByRole('button', { name: 'New run' }).click();
+    const dialog = page.getByRole('dialog', { name: 'New run' });
+    await dialog.getByLabel('Agent').selectOption('refunds');
+    await dialog.getByLabel('Input').fill(ASK);
+    await dialog.getByRole('button', { name: 'Start' }).click();
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
     await page.getByText('pays back 4200 cents to the customer').first().waitFor();
     expect(await page.locator('.where').innerText()).toContain('1 call of refund needs a decision');
@@ -329,7 +331,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       for (const [name, path] of paths) {
         const watched = await visit(path, { colorScheme, width });
         await watched.page
-          .locator(name === 'runs' ? '.row' : '.facts-table')
+          .locator(name === 'runs' ? '.run-row a' : '.facts-table')
           .first()
           .waitFor();
         if (name === 'waiting') await watched.page.getByRole('button', { name: 'Edit…' }).click();

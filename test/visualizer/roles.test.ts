@@ -65,7 +65,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () 
     await expect.poll(() => offered('Approve')).toBe(decides);
     await page.goto(`${api.url}/runs`);
     await page.getByText('Pay Ada back.').first().waitFor();
-    await expect.poll(() => offered('Start')).toBe(steers);
+    await expect.poll(() => offered('New run')).toBe(steers);
     await watched.close();
     await run.cancel();
   });

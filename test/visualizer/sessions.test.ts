@@ -89,11 +89,10 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     const watched = await WatchedPage.open(browser, `${served.url}/runs`);
     open.push(watched);
     const { page, problems } = watched;
-    const row = page.getByRole('link', { name: 'Hi there' });
-    await row.waitFor();
-    expect(await page.locator('.row').count()).toBe(2);
-    expect(await row.innerText()).toContain('thread of 2 runs');
-    await row.click();
+    const row = page.getByRole('row', { name: 'Hi there' });
+    await row.getByText('thread · 2 runs').waitFor();
+    expect(await page.locator('.run-row:has(a)').count()).toBe(2);
+    await row.getByRole('link').first().click();
     await page.getByRole('heading', { name: 'Hi there' }).waitFor();
     expect(page.url()).toBe(`${served.url}/threads/c1?label=user%3Dada`);
     const conversation = page.getByRole('region', { name: 'Conversation' });
@@ -119,11 +118,11 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
 
   test('is one row of the list, named by its first prompt, and one conversation with what it used', async () => {
     const { page, problems } = await visit('/runs');
-    const row = page.getByRole('link', { name: 'Fix the parser' });
-    await row.waitFor();
-    expect(await page.locator('.row').count()).toBe(2);
-    expect(await row.innerText()).toMatch(/session of 3 runs[\s\S]*3,150 tokens/);
-    await row.click();
+    const row = page.getByRole('row', { name: 'Fix the parser' });
+    await row.getByText('session · 3 runs').waitFor();
+    expect(await page.locator('.run-row:has(a)').count()).toBe(2);
+    await row.getByText('3,150').waitFor();
+    await row.getByRole('link', { name: 'Fix the parser' }).click();
     await page.getByRole('heading', { name: 'Fix the parser' }).waitFor();
     expect(new URL(page.url()).pathname).toBe(`/sessions/${ID}`);
     const facts = await page.locator('main .facts').innerText();
@@ -185,8 +184,8 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
   test('opens to its runs, and one that does not exist says so', async () => {
     const { page } = await visit(`/sessions/${ID}`);
     await page.getByRole('link', { name: 'Only the runs' }).click();
-    await page.getByText('3 runs.').waitFor();
-    expect(await page.locator('.row').count()).toBe(3);
+    await page.getByText(/^3 runs · /).waitFor();
+    expect(await page.locator('.run-row:has(a)').count()).toBe(3);
     const none = await visit('/sessions/none');
     await none.page.getByText('There is no run of this session here.').waitFor();
   });

@@ -14,6 +14,18 @@ import { forwardRequest } from './forward-request.ts';
 const HOST = '127.0.0.1';
 /** Changes within this time are sent together, in ms. */
 const BATCH_MS = 30;
+/** What the runs API of the current process answers. */
+const FORWARDED = [
+  '/runs',
+  '/runs/*',
+  '/events',
+  '/inbox',
+  '/totals',
+  '/folded',
+  '/notes',
+  '/regressions',
+  '/agents',
+];
 
 const killBody = z.strictObject({
   sides: z
@@ -93,9 +105,7 @@ function makeApp(demo: Demo, page: DemoPage): Hono {
     const asset = (await pageAssets()).find(c.req.path);
     return asset === undefined ? await next() : c.body(asset.body, 200, { 'Content-Type': asset.type });
   });
-  app.on(['GET', 'POST'], ['/runs', '/runs/*', '/events', '/inbox', '/notes', '/regressions', '/agents'], c =>
-    forwardRequest(c.req.raw, demo.round),
-  );
+  app.on(['GET', 'POST'], FORWARDED, c => forwardRequest(c.req.raw, demo.round));
   app.notFound(c => {
     throw new ApiError('not-found', `There is no ${c.req.method} at this path.`);
   });

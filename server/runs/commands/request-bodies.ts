@@ -194,7 +194,7 @@ export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);
 
 export const sessionBody = fields({ token: z.string().max(10_000) });
 
-const { status, agent, parent, text, sort, order, cursor } = listFilterSchema.shape;
+const { status, agent, model, errorCode, text, sort, order, cursor } = listFilterSchema.shape;
 const time = optional(z.coerce.number(), 'ms since the epoch');
 const flag = z.literal('true').transform((): true => true);
 
@@ -204,13 +204,19 @@ export const filterFields = {
   agent,
   label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The run has all of these labels.'),
   thread: optional(z.string().max(256), 'The id of a thread: the runs of all threads with it.'),
-  parent,
+  parent: agent,
   text,
   folded: optional(
     flag,
     'No runs of sub-agents, of each thread only the latest run, and of the runs with one `session` label only the newest.',
   ),
   doubt: optional(flag, 'Only runs that wait for the decision of a doubt.'),
+  model,
+  errorCode,
+  waiting: optional(
+    z.literal('false').transform((): false => false),
+    'No runs that wait.',
+  ),
   since: time,
   before: time,
 };

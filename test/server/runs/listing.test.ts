@@ -4,6 +4,10 @@ import type { Totals } from '../../../protocol/listing/totals.ts';
 import type { RunSummary } from '../../../protocol/run-view.ts';
 import { DONE, errorOf, makeApp, REFUND, type TestApp } from '../../support/server/runs-app.ts';
 
+type Folded = {
+  rows: { runId: string; subAgents: number; together?: { kind: string; title: string; runs: number } }[];
+};
+
 type Page = { runs: RunSummary[]; next?: string };
 
 describe('GET /runs', () => {
@@ -70,7 +74,9 @@ describe('GET /runs', () => {
     expect(await titles('?folded=true&sort=created')).toHaveLength(4);
     expect(await titles('?doubt=true')).toEqual([]);
     expect((await list('')).runs[0]?.model).toBe('scripted:script');
-    for (const query of ['?sort=size', '?skip=-1', '?skip=1.5', '?folded=yes', '?doubt=1'])
+    expect(await titles('?model=scripted%3Ascript&waiting=false')).toEqual([]);
+    expect(await titles('?errorCode=rate-limit')).toEqual([]);
+    for (const query of ['?sort=size', '?waiting=true', '?skip=-1', '?skip=1.5', '?folded=yes', '?doubt=1'])
       expect((await desk.send('GET', `/runs${query}`)).status).toBe(400);
   });
 
@@ -85,6 +91,28 @@ describe('GET /runs', () => {
     expect(await totals('?by=model&every=86400000')).toMatchObject([{ model: 'scripted:script', runs: 4 }]);
     for (const query of ['?by=colour', '?by=label:', '?every=5', '?limit=5', '?by=status&by=status'])
       expect((await desk.send('GET', `/totals${query}`)).status).toBe(400);
+  });
+
+  test('says what its folded rows stand for, of the runs that exist', async () => {
+    const shop = makeApp({ turns: Array.from({ length: 3 }, () => [REFUND, DONE]).flat() });
+    const chosen: string[] = [];
+    for (const user of ['7', '7', '8'])
+      chosen.push((await shop.begin({ input: 'go', labels: { session: 's', user }, title: user })).runId);
+    const [first = '', second = '', other = ''] = chosen;
+    const query = [...chosen, 'none'].map(id => `run=${id}`).join('&');
+    const { rows } = (await (await shop.send('GET', `/folded?${query}`)).json()) as Folded;
+    expect(rows.map(({ runId, subAgents }) => [runId, subAgents])).toEqual([
+      [first, 0],
+      [second, 0],
+      [other, 0],
+    ]);
+    expect(rows[0]?.together).toMatchObject({
+      kind: 'session',
+      title: '7',
+      latest: { runId: other },
+      runs: 3,
+    });
+    expect((await shop.send('GET', '/folded')).status).toBe(400);
   });
 
   test('is paged, and the pages together are the whole list', async () => {

@@ -21,6 +21,10 @@ it('a token with labels reads and decides only runs that have them; a token with
     ).json()) as Totals;
   expect((await sums('ann')).rows).toMatchObject([{ label: 'a', runs: 1 }]);
   expect((await sums('bert')).rows).toEqual([]);
+  const folded = async (name: keyof typeof tokens) =>
+    (await server.send('GET', `/folded?run=${runId}`, undefined, as(name))).json();
+  expect(await folded('ann')).toEqual({ rows: [{ runId, subAgents: 0 }] });
+  expect(await folded('bert')).toEqual({ rows: [] });
   const refused = await server.send('POST', `/runs/${runId}/reject`, { callId: 'c' }, as('bert'));
   expect(refused.status).toBe(404);
 });

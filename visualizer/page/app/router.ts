@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { openItems } from '../data/open-items.ts';
 
 export type PageRoute =
-  | { view: 'overview' }
+  | { view: 'overview'; query: URLSearchParams }
   | { view: 'runs'; query: URLSearchParams }
   /** `shown`: the decision that the address names. */
   | { view: 'inbox'; shown: { runId: string; callId: string } | null; query: URLSearchParams }
@@ -28,7 +28,7 @@ function readRoute({ pathname, searchParams }: URL): PageRoute {
     return { view: 'inbox', shown: name === '' ? null : { runId: name, callId }, query: searchParams };
   }
   if (rest.length > 0 && rest.some(part => part !== '')) return { view: 'unknown' };
-  if (folder === '') return { view: 'overview' };
+  if (folder === '') return { view: 'overview', query: searchParams };
   if (folder === 'runs' && name === '') return { view: 'runs', query: searchParams };
   if (folder === 'runs') return { view: 'run', runId: name };
   if (folder === 'sessions' && name !== '') return { view: 'session', id: name };

@@ -27,7 +27,7 @@ export function drawView(route: PageRoute, source: PageSource): ComponentChildre
   if (example !== null) return <ExampleView example={example} />;
   switch (route.view) {
     case 'overview':
-      return <OverviewView source={source} />;
+      return <OverviewView source={source} query={route.query} />;
     case 'runs':
       return <RunsView source={source} query={route.query} />;
     case 'run': {

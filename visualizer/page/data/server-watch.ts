@@ -43,11 +43,12 @@ async function answers(): Promise<boolean> {
 
 const GATHER_MS = 250;
 
-/** Calls `hear` some time after the list of runs or the inbox has changed, once for many changes. */
+/** Calls `hear` some time after the list of runs or the inbox has changed, at most every `everyMs`. */
 export function useNews(
   source: PageSource,
   types: readonly ListNews['type'][],
   hear: () => Promise<void>,
+  everyMs = GATHER_MS,
 ): void {
   const heard = useRef(hear);
   heard.current = hear;
@@ -55,8 +56,10 @@ export function useNews(
     let soon: ReturnType<typeof setTimeout> | undefined;
     const end = source.followList(({ type }) => {
       if (!types.includes(type)) return;
-      clearTimeout(soon);
-      soon = setTimeout(() => void heard.current(), GATHER_MS);
+      soon ??= setTimeout(() => {
+        soon = undefined;
+        void heard.current();
+      }, everyMs);
     });
     return () => {
       clearTimeout(soon);

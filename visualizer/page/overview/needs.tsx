@@ -1,34 +1,130 @@
-import { type InboxEntry, requestServer, runPath } from '../data/request.ts';
+import type { ComponentChildren } from 'preact';
+import { type InboxEntry, type RunSummary, requestServer, runPath } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
-import { formatDuration, formatNumber } from '../render/format.ts';
+import { askTotals, sumTotals } from '../data/totals.ts';
+import { formatCount, formatDay, formatDuration, formatNumber } from '../render/format.ts';
 import { ProblemText, Safe } from '../ui/text.tsx';
+import { runsSince, startOf } from '../views/run-filter.ts';
+
+const READ = 200;
+const SHOWN = 4;
+const AGAIN_MS = 1_000;
 
 /** What waits for someone, the longest wait first. */
-export function Needs({ source }: { source: PageSource }) {
-  const { answer, problem, again } = useRead(
-    () => requestServer<{ items: InboxEntry[] }>('/inbox?limit=200&order=asc'),
-    [],
-  );
-  useNews(source, ['ready', 'inbox', 'removed'], again);
-  const items = answer?.items.toSorted((one, other) => one.since - other.since) ?? [];
-  const doubts = items.filter(({ kind }) => kind === 'doubt').length;
+export function Needs({ source, hours }: { source: PageSource; hours: number }) {
+  const { answer, problem, again } = useRead(() => readNeeds(hours), [hours]);
+  useNews(source, ['ready', 'inbox', 'summary', 'removed'], again, AGAIN_MS);
+  if (answer === null) return <ProblemText text={problem} />;
+  const { waiting, items, signIns, errors } = answer;
+  const doubts = items.filter(({ kind }) => kind === 'doubt');
+  const [longest] = items;
   return (
-    <section class="need" aria-label="Waiting">
+    <section class="needs" aria-label="Needs someone">
       <ProblemText text={problem} />
-      <p>
-        <a href="/inbox">{`${formatNumber(items.length)} waiting, ${formatNumber(doubts)} in doubt`}</a>
-      </p>
-      <ul>
-        {items.slice(0, 9).map(({ runId, title, since }, at) => (
-          <li key={at}>
-            <a href={runPath(runId)}>
-              <Safe text={title || runId} />
+      <Need
+        title="Waiting"
+        count={waiting}
+        href="/inbox"
+        none="Nothing waits for a decision."
+        is="waiting"
+        note={longest && `longest ${formatDuration(Date.now() - longest.since)}`}
+      >
+        {items.slice(0, SHOWN).map(item => (
+          <li key={`${item.runId}/${'callId' in item.call ? item.call.callId : item.call.server}`}>
+            <a href={runPath(item.runId)}>
+              <Safe text={item.title || item.runId} />
             </a>
-            <span>{formatDuration(Date.now() - since)}</span>
+            <time title={`Since ${formatDay(item.since)}`}>{formatDuration(Date.now() - item.since)}</time>
           </li>
         ))}
-      </ul>
+      </Need>
+      <Need
+        title="In doubt"
+        count={doubts.length}
+        href="/runs?status=in+doubt"
+        none="Every call is known to have happened or not."
+        is="in-doubt"
+      >
+        {countBy(doubts, ({ call }) => ('name' in call ? call.name : ''))}
+      </Need>
+      <Need
+        title="Sign-ins"
+        count={signIns.length}
+        href="/runs?status=waiting"
+        none="No tool server waits for a sign-in."
+        is="waiting"
+      >
+        {countBy(signIns, name => name)}
+      </Need>
+      <Need
+        title="Failing"
+        count={sumTotals(errors).runs}
+        href={runsSince(hours, { status: 'failed' })}
+        none="No run has failed in this time."
+        is="failed"
+      >
+        {errors.slice(0, SHOWN).map(({ errorCode = '', runs }) => (
+          <li key={errorCode}>
+            <a href={runsSince(hours, { error: errorCode })}>
+              <Safe text={errorCode} class="mono" />
+            </a>
+            <span>{formatCount(runs, 'run')}</span>
+          </li>
+        ))}
+      </Need>
     </section>
   );
+}
+
+type NeedProps = {
+  title: string;
+  count: number;
+  href: string;
+  /** What is said if there is nothing. */
+  none: string;
+  is: string;
+  note?: string | undefined;
+  children: ComponentChildren;
+};
+
+function Need({ title, count, href, none, is, note, children }: NeedProps) {
+  return (
+    <section class="need" aria-label={title}>
+      <h2>{title}</h2>
+      <p class="figure">
+        <a href={href} class={count === 0 ? 'is-none' : `is-${is}`}>
+          {formatNumber(count)}
+        </a>{' '}
+        {note && <span class="muted">{note}</span>}
+      </p>
+      {count === 0 ? <p class="muted">{none}</p> : <ul>{children}</ul>}
+    </section>
+  );
+}
+
+/** The names, the most frequent first, each with how often it is there. */
+function countBy<Item>(items: readonly Item[], nameOf: (item: Item) => string): ComponentChildren {
+  const counts = [...Map.groupBy(items, nameOf)].toSorted(([, one], [, other]) => other.length - one.length);
+  return counts.slice(0, SHOWN).map(([name, all]) => (
+    <li key={name}>
+      <Safe text={name} class="mono" /> <span>{`×${formatNumber(all.length)}`}</span>
+    </li>
+  ));
+}
+
+async function readNeeds(hours: number) {
+  const failed = new URLSearchParams({ status: 'failed', since: String(startOf(hours)) });
+  const [{ items, waiting = items.length }, { runs }, errors] = await Promise.all([
+    requestServer<{ items: InboxEntry[]; waiting?: number }>(`/inbox?limit=${READ}&order=asc`),
+    requestServer<{ runs: RunSummary[] }>(`/runs?status=waiting&limit=${READ}`),
+    askTotals('by=errorCode', failed),
+  ]);
+  const signIns = runs.flatMap(({ waitsFor = [] }) => waitsFor.filter(({ type }) => type === 'sign-in'));
+  return {
+    waiting,
+    items: items.toSorted((one, other) => one.since - other.since),
+    signIns: signIns.map(({ name }) => name),
+    errors: errors.toSorted((one, other) => other.runs - one.runs),
+  };
 }

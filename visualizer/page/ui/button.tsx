@@ -21,6 +21,8 @@ const PATHS = {
   left: 'M10 3 5 8l5 5-1 1-6-6 6-6z',
   right: 'M6 3l5 5-5 5 1 1 6-6-6-6z',
   down: 'M7 2h2v8l3-3 1 1-5 6-5-6 1-1 3 3z',
+  up: 'M9 14H7V6l-3 3-1-1 5-6 5 6-1 1-3-3z',
+  close: 'M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z',
   crash: 'M7 1h2v4h4v2H9v8H7V7H3V5h4z',
 } as const;
 

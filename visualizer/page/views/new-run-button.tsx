@@ -1,0 +1,18 @@
+import { useSignal } from '@preact/signals';
+import { later } from '../app/later.tsx';
+import { mayOperate } from '../data/caller.ts';
+import { Button } from '../ui/button.tsx';
+
+const NewRunDialog = later(async () => (await import('./new-run.tsx')).NewRunDialog);
+
+/** Opens the form for a new run, for those who may start one. */
+export function NewRunButton({ agent }: { agent: string }) {
+  const isOpen = useSignal(false);
+  if (!mayOperate()) return null;
+  return (
+    <>
+      <Button class="primary" label="New run" onClick={() => (isOpen.value = true)} />
+      {isOpen.value && <NewRunDialog agent={agent} onClose={() => (isOpen.value = false)} />}
+    </>
+  );
+}
