@@ -57,7 +57,9 @@ describe('GET /runs', () => {
       'Refund 7a',
       'Refund 8a',
       'Refund 7b',
+      'Hello, desk',
     ]);
+    expect(await titles('?status=waiting&text=unicorn')).toEqual([]);
     expect(await titles('?agent=other')).toEqual([]);
     expect(await titles(`?since=${Date.now() + 60_000}`)).toEqual([]);
     expect(await titles(`?before=${Date.now() + 60_000}&limit=1`)).toEqual(['Hello, desk']);

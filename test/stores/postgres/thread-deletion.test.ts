@@ -50,7 +50,7 @@ describe.skipIf(POSTGRES_BIN === undefined)('a run that follows one that is bein
 
   test('keeps the run that it follows, if it commits before', async () => {
     const { store, client, isBlocked } = await open();
-    const columns = `agent, title, search, labels, thread, thread_key, status, created_at, updated_at, base, seq, last_sum, epoch`;
+    const columns = `agent, title, search, labels, thread, thread_key, status, turns, tokens, cached, cached_of, cost, active_ms, doubted, created_at, updated_at, base, seq, last_sum, epoch`;
     await client.query('BEGIN');
     await client.query(`SELECT 1 FROM agentchart.runs WHERE run_id = 'a' FOR KEY SHARE`);
     const deleted = store.delete('a', { now: 5000 }).catch(error => error.code);
