@@ -169,7 +169,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     await asked('B-3').waitFor();
     await run.approve('call_0_2', { by: 'Ada' });
     await page.getByText('B-4').first().waitFor();
-    expect(await asked('').count()).toBe(0);
+    await expect.poll(() => asked('').count()).toBe(0);
     await wait(600);
     await approve().click();
     await asked('B-4').waitFor();

@@ -315,8 +315,8 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     };
     for (const [path, text] of Object.entries(paths)) {
       const watched = await visit(path, { colorScheme });
-      await watched.page.getByText(text).first().waitFor();
-      expect(await watched.findBarriers()).toEqual([]);
+      await watched.page.getByText(text).filter({ visible: true }).first().waitFor();
+      expect(await watched.findBarriers(), path).toEqual([]);
       await watched.close();
     }
   });
