@@ -105,7 +105,7 @@ class Machine {
       status: isFinal ? 'done' : status,
       output: undefined,
       error: undefined,
-      machine: this,
+      machine: this as Machine,
       context,
       _nodes: nodes,
       value,
