@@ -211,9 +211,12 @@ describe.skipIf(CHROMIUM === undefined)(
       await token.press('Escape');
       expect(await token.inputValue()).toBe(BOSS);
       await token.press('Control+Enter');
+      const newRun = page.getByRole('button', { name: 'New run' });
+      await newRun.click();
       const input = page.getByLabel('Input');
       await input.fill('Pay A-1 back');
       await input.press('Escape');
+      await newRun.click();
       expect(await input.inputValue()).toBe('Pay A-1 back');
       await input.press('Control+Enter');
       await page.waitForURL(/\/runs\/run_/);
