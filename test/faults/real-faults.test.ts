@@ -50,7 +50,7 @@ const canMount = shell(`unshare -rm sh -c '${SMALL_DISK}'`, { DISK: dirname(make
 describe('a full disk', () => {
   test('ends the driver with an error that names it, and a later process continues from the acknowledged writes', () => {
     const FILE = makeFile();
-    const first = shell('ulimit -f 500; exec "$NODE" "$FIXTURE" "$FILE"', { FILE });
+    const first = shell('ulimit -f 640; exec "$NODE" "$FIXTURE" "$FILE"', { FILE });
     const before = linesOf(first.stdout);
     const failure = before.find(({ failed }) => failed !== undefined);
     expect(failure, first.stderr).toMatchObject({ failed: 'store-unavailable' });
