@@ -29,7 +29,7 @@ export class Desk {
   readonly breaking = signal<Omit<Breakpoint, 'id'> | null>(null);
   /** Whether the form that forks the run at the cursor is open. */
   readonly forking = signal(false);
-  /** The text that is searched in the run; `null` if nobody searches. */
+  /** The text that is searched in the run; `null` without a search. */
   readonly finding = signal<string | null>(null);
   /** The entries that have it, in order. */
   readonly hits = signal<readonly number[]>([]);

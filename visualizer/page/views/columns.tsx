@@ -100,7 +100,7 @@ const KEY = 'agentchart.columns';
 
 const kept = signal(localStorage.getItem(KEY));
 
-/** The names of the columns that the address has, or else this browser keeps; `null` if nobody has chosen. */
+/** The names of the columns that the address has, or those saved in this browser; `null` for the default. */
 export function chosenColumns(): readonly string[] | null {
   const text = address.value.searchParams.get('columns') ?? kept.value;
   return text === null ? null : text.split(',');

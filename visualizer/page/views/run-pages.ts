@@ -96,7 +96,7 @@ export class RunPages {
     return this.#parts.flatMap(({ pages }) => [...pages.values()].flat());
   }
 
-  /** Reads what is in sight, once nobody scrolls any more. `last` is the row after it. */
+  /** Reads the visible rows after scrolling stops. `last` is the row after it. */
   look(first: number, last: number): void {
     this.#sight = [first, last];
     if (!this.isRead.peek()) return;
@@ -198,7 +198,7 @@ export class RunPages {
     }
   }
 
-  /** Counts once, if nobody does yet, and not again before `TOTALS_MS`. */
+  /** Starts a count unless one is running or `TOTALS_MS` have not passed. */
   #countSoon(): void {
     const wait = Math.max(0, this.#counted + TOTALS_MS - performance.now());
     this.#counting ??= setTimeout(() => void this.#count(), wait);
