@@ -36,6 +36,9 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
   test('selects several by keyboard, and approves them once every input was shown in full', async () => {
     const run = await desk.start('parcels', 'Six parcels came back.');
     const { page, watched, rows } = await desk.visit();
+    // On a slow machine a key must not act on a row that was left.
+    const throttle = await page.context().newCDPSession(page);
+    await throttle.send('Emulation.setCPUThrottlingRate', { rate: 4 });
     const isSelected = (): Promise<string> =>
       page.evaluate(
         `[...document.querySelectorAll('[role="option"]')].map(row => (row.ariaSelected === 'true' ? 'x' : '-')).join('')`,
@@ -47,6 +50,7 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('x');
     expect(await isSelected()).toBe('-xx---');
+    await throttle.send('Emulation.setCPUThrottlingRate', { rate: 1 });
     await page.keyboard.press('Shift+ArrowDown');
     await page.keyboard.press('Shift+ArrowDown');
     expect(await isSelected()).toBe('--xxx-');

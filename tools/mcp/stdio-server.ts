@@ -28,9 +28,6 @@ const STDERR_SHOWN = 4096;
 const STDERR_BYTES_KEPT = 2 * STDERR_SHOWN;
 const STDERR_LINES_SHOWN = 8;
 
-/** How long a process may be silent when it is asked for its revisions, in ms; then it is taken for an earlier server. */
-const DISCOVER_MS = 2_000;
-
 /**
  * Starts the process and connects to it. Its stderr is not printed; the end of it is part of error messages. A server that
  * ends when it is asked for its revisions is started again as an earlier one.
@@ -94,7 +91,8 @@ export async function startProcess(
 
   const outcomeOf = (error: unknown): RequestOutcome =>
     ProtocolError.isInstance(error) ? 'answered' : 'unknown';
-  const discoverMs = Math.min(DISCOVER_MS, timeoutMs / 2);
+  // Earlier servers refuse an unknown request at once: what is silent for longer is a process that is still starting.
+  const discoverMs = timeoutMs / 2;
   return startSession(
     { open, discoverMs, nextMode, reasonOf, explain, redact, outcomeOf, following },
     timeoutMs,

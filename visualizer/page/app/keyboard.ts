@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect, useMemo } from 'preact/hooks';
 
 /** `keys` are values of `KeyboardEvent.key`, with `Shift+` where it matters. A held key repeats it only with `repeats`. */
 export type Shortcut = {
@@ -9,20 +9,23 @@ export type Shortcut = {
   run(event: KeyboardEvent): void;
 };
 
-const groups = signal<readonly { title: string; shortcuts: readonly Shortcut[] }[]>([]);
+type Group = { title: string; shortcuts: readonly Shortcut[] };
+
+const groups = signal<readonly Group[]>([]);
 
 export const shownShortcuts = groups;
 export const helpIsOpen = signal(false);
 
-/** Keys that work while the component is shown. They do nothing while a person types. */
+/** Keys that work while the component is shown, each as it was drawn last. They do nothing while a person types. */
 export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): void {
-  useEffect(() => {
-    const group = { title, shortcuts };
+  const group: Group = useMemo(() => ({ title, shortcuts }), []);
+  Object.assign(group, { title, shortcuts });
+  useLayoutEffect(() => {
     groups.value = [...groups.peek(), group];
     return () => {
       groups.value = groups.peek().filter(one => one !== group);
     };
-  }, shortcuts);
+  }, []);
 }
 
 export function watchKeys(): void {
