@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type OutputFile, type Plugin, transform } from 'esbuild';
+import { transform } from 'esbuild';
+import { type OutputChunk, type OutputOptions, type Plugin, rolldown } from 'rolldown';
 import { structuralHash } from '../machines/structural-hash.ts';
 import { CHART_STYLE } from './chart-svg.ts';
 
@@ -39,19 +39,20 @@ const STYLES = [
 const ENTRY = 'page.js';
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
+const STRUCTURAL_HASH = fileURLToPath(new URL('../machines/structural-hash.ts', import.meta.url));
 const STATE_TREE = fileURLToPath(new URL('./state-tree.ts', import.meta.url));
 
-/** Bundles the page from its sources, without external resources. Uses esbuild. */
+/** Bundles the page from its sources, without external resources. Uses Rolldown, and esbuild for the styles. */
 export async function buildPage(): Promise<PageFiles> {
   const [html, icon, css, modules, [offline]] = await Promise.all([
     readFile(`${PAGE}index.html`, 'utf8'),
     readFile(`${PAGE}icon.svg`, 'utf8'),
     readStyle(),
-    bundle({ format: 'esm', splitting: true }),
-    bundle({ format: 'iife' }),
+    bundle({ format: 'esm' }),
+    bundle({ format: 'iife', codeSplitting: false }),
   ]);
   const scripts = Object.fromEntries(
-    modules.map(({ path, text }) => [basename(path), withoutBareImports(text)]),
+    modules.map(({ fileName, code }) => [fileName, withoutBareImports(code)]),
   );
   const runViews = Object.keys(scripts).filter(name => name.startsWith('run-view-'));
   return {
@@ -60,7 +61,7 @@ export async function buildPage(): Promise<PageFiles> {
     css,
     icon,
     scripts,
-    offline: offline?.text ?? '',
+    offline: offline?.code ?? '',
   };
 }
 
@@ -84,48 +85,37 @@ function preload(html: string, names: Set<string>): string {
   return html.replace('  </head>', `${links.join('')}  </head>`);
 }
 
-async function bundle(output: { format: 'esm' | 'iife'; splitting?: true }): Promise<OutputFile[]> {
-  const { outputFiles } = await build({
-    ...output,
-    entryPoints: { page: `${PAGE}main.tsx` },
-    outdir: PAGE,
-    bundle: true,
-    write: false,
-    minify: true,
+async function bundle(output: OutputOptions): Promise<OutputChunk[]> {
+  const built = await rolldown({
+    input: { page: `${PAGE}main.tsx` },
     platform: 'browser',
-    target: 'es2023',
-    plugins: REPLACED,
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
-    define: { 'process.env.NODE_ENV': '"production"' },
-    legalComments: 'none',
-    charset: 'utf8',
+    plugins: [replaced],
+    transform: {
+      target: 'es2023',
+      jsx: { runtime: 'automatic', importSource: 'preact' },
+      define: { 'process.env.NODE_ENV': '"production"' },
+    },
+    treeshake: { moduleSideEffects: id => id.endsWith('main.tsx'), propertyReadSideEffects: false },
     logLevel: 'silent',
   });
-  return outputFiles;
+  const options = { minify: true, comments: { legal: false }, entryFileNames: '[name].js' } as const;
+  const { output: files } = await built.generate({ ...options, ...output });
+  await built.close();
+  return files.filter(file => file.type === 'chunk');
 }
 
-/** The hash of the chart is a constant of the page, which needs no SHA-256 then. */
-const knownHash: Plugin = {
-  name: 'known-hash',
-  setup({ onLoad }) {
-    onLoad({ filter: /machines[\\/]structural-hash\.ts$/ }, () => ({
-      contents: `export const structuralHash = () => ${JSON.stringify(structuralHash())};`,
-      loader: 'js',
-    }));
-  },
+/**
+ * What replaces modules of the checkout in the page. The hash of the chart is a constant, which needs no SHA-256. The page
+ * folds with the compiled chart: of XState it needs the tree of states, without actors and steps.
+ */
+export const replaced: Plugin = {
+  name: 'replaced',
+  resolveId: id => (id === 'xstate' ? STATE_TREE : undefined),
+  load: id =>
+    id === STRUCTURAL_HASH
+      ? `export const structuralHash = () => ${JSON.stringify(structuralHash())};`
+      : undefined,
 };
-
-/** The page folds with the compiled chart: of XState it needs the tree of states, without actors and steps. */
-const treeOnly: Plugin = {
-  name: 'tree-only',
-  setup({ onResolve }) {
-    onResolve({ filter: /^xstate$/ }, () => ({ path: STATE_TREE }));
-  },
-};
-
-/** What replaces modules of the checkout in the page. */
-export const REPLACED: Plugin[] = [knownHash, treeOnly];
 
 async function readStyle(): Promise<string> {
   const sheets = await Promise.all(STYLES.map(name => readFile(`${PAGE}styles/${name}.css`, 'utf8')));

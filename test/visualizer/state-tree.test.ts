@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { rolldown } from 'rolldown';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { agentMachine } from '../../machines/agent.ts';
 import type { RunEvent } from '../../protocol/event.ts';
-import { REPLACED } from '../../visualizer/build-page.ts';
+import { replaced } from '../../visualizer/build-page.ts';
 import { readChart } from '../../visualizer/chart-graph.ts';
 import { Folded } from '../../visualizer/page/model/journal-fold.ts';
 import { readGolden } from '../golden/golden-journal.ts';
@@ -14,22 +14,30 @@ const JOURNALS = [...readGolden('edges'), ...readGolden('runs')].map(
 
 type Bundled = { Folded: typeof Folded; readChart: typeof readChart; agentMachine: typeof agentMachine };
 
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
 /** The modules as the page has them: without XState. */
 async function bundle(): Promise<Bundled> {
-  const contents = `export { Folded } from './visualizer/page/model/journal-fold.ts';
-    export { readChart } from './visualizer/chart-graph.ts';
-    export { agentMachine } from './machines/agent.ts';`;
-  const { outputFiles, metafile } = await build({
-    stdin: { contents, resolveDir: fileURLToPath(new URL('../../', import.meta.url)) },
-    bundle: true,
-    write: false,
-    metafile: true,
-    format: 'esm',
-    plugins: REPLACED,
+  const entry = `export { Folded } from '${ROOT}visualizer/page/model/journal-fold.ts';
+    export { readChart } from '${ROOT}visualizer/chart-graph.ts';
+    export { agentMachine } from '${ROOT}machines/agent.ts';`;
+  const built = await rolldown({
+    input: 'entry',
+    plugins: [
+      {
+        name: 'entry',
+        resolveId: id => (id === 'entry' ? id : undefined),
+        load: id => (id === 'entry' ? entry : undefined),
+      },
+      replaced,
+    ],
   });
-  expect(Object.keys(metafile.inputs).filter(name => name.includes('node_modules'))).toEqual([]);
-  const text = outputFiles[0]?.text ?? '';
-  return await import(`data:text/javascript;base64,${Buffer.from(text).toString('base64')}`);
+  const {
+    output: [{ code, moduleIds }],
+  } = await built.generate({ codeSplitting: false });
+  await built.close();
+  expect(moduleIds.filter(name => name.includes('node_modules'))).toEqual([]);
+  return await import(`data:text/javascript;base64,${Buffer.from(code).toString('base64')}`);
 }
 
 const shapeOf = ({ seq, state, taken, problem, path }: Folded) => ({

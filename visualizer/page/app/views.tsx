@@ -11,15 +11,13 @@ import type { PageRoute } from './router.ts';
 const OverviewView = later(async () => (await import('../overview/overview-view.tsx')).OverviewView);
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
 const InboxView = later(async () => (await import('../inbox/inbox-view.tsx')).InboxView);
-const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
-const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
-const SessionView = later(async () => (await import('../session/thread-view.tsx')).SessionView);
-const ThreadView = later(async () => (await import('../session/thread-view.tsx')).ThreadView);
-const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
-const RegressionsView = later(
-  async () => (await import('../regressions/regressions-view.tsx')).RegressionsView,
-);
-const AgentsView = later(async () => (await import('../agents/agents-view.tsx')).AgentsView);
+const NotesView = later(async () => (await import('./more-views.ts')).NotesView);
+const ExampleView = later(async () => (await import('./more-views.ts')).ExampleView);
+const SessionView = later(async () => (await import('./more-views.ts')).SessionView);
+const ThreadView = later(async () => (await import('./more-views.ts')).ThreadView);
+const CompareView = later(async () => (await import('./more-views.ts')).CompareView);
+const RegressionsView = later(async () => (await import('./more-views.ts')).RegressionsView);
+const AgentsView = later(async () => (await import('./more-views.ts')).AgentsView);
 
 /** Draws the view of an address. A new view needs a case here and its own folder. */
 export function drawView(route: PageRoute, source: PageSource): ComponentChildren {

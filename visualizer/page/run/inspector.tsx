@@ -144,7 +144,7 @@ function describeRequest(context: Context | null): string {
   ].join('\n');
 }
 
-const ForkPanel = later(async () => (await import('./forking/fork-panel.tsx')).ForkPanel);
+const ForkPanel = later(async () => (await import('./more-panels.ts')).ForkPanel);
 
 function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();

@@ -276,8 +276,8 @@ function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
   );
 }
 
-const SchemaEditor = later(async () => (await import('./question-forms.tsx')).SchemaEditor);
-const QuestionForms = later(async () => (await import('./question-forms.tsx')).QuestionForms);
+const SchemaEditor = later(async () => (await import('../more-panels.ts')).SchemaEditor);
+const QuestionForms = later(async () => (await import('../more-panels.ts')).QuestionForms);
 
 function DoubtForms({ call, isKeyed }: FormsProps) {
   const open = useSignal<string | null>(null);

@@ -10,7 +10,7 @@ import { ActionButton } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { type Held, runTo, toolNames } from './breakpoints.ts';
 
-const ReplyEditor = later(async () => (await import('../edits/reply-editor.tsx')).ReplyEditor);
+const ReplyEditor = later(async () => (await import('../more-panels.ts')).ReplyEditor);
 
 /** The most calls that have a button of their own; the editor of the reply has all. */
 const MOST_CALLS = 4;
