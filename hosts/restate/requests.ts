@@ -16,6 +16,8 @@ import type {
 
 /** Its key is the run's id. */
 export const RUN_OBJECT = 'AgentchartRun';
+/** Of the keys with a run's words: a number follows. */
+export const WORDS = 'words ';
 /** One invocation is one delivery. */
 export const DRIVE_SERVICE = 'AgentchartDrive';
 /** Its key is `threadKeyOf` the runs of the thread. */
@@ -41,8 +43,8 @@ export type RunMeta = {
   lastInput: number;
   watchers: readonly Watcher[];
   children: readonly string[];
-  /** By which searches find the run, by commit. */
-  words?: readonly string[];
+  /** The last of the blocks in which the words are by which searches find the run. */
+  wordsBlock: number;
   quarantine?: Quarantine;
 };
 

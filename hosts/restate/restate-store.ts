@@ -5,6 +5,7 @@ import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
 import type { Totals, TotalsQuery } from '../../protocol/listing/totals.ts';
+import { addWords } from '../../protocol/listing/words.ts';
 import {
   type AdoptedRun,
   type AppendGuard,
@@ -59,7 +60,7 @@ import {
 } from '../../stores/run-record.ts';
 import { addUp, readTotalsQuery } from '../../stores/totals.ts';
 import type { RestateCalls } from './ingress.ts';
-import { type KeptEntry, type ReadAnswer, RUN_OBJECT, type RunMeta } from './requests.ts';
+import { type KeptEntry, type ReadAnswer, RUN_OBJECT, type RunMeta, WORDS } from './requests.ts';
 import { restateDeltas } from './text-object.ts';
 
 /** The owner that is reported for a run that this process was not asked to drive. */
@@ -236,13 +237,13 @@ export class RestateStore implements Store {
   /** Lists runs by an SQL query. The result is as recent as the last commit of each partition. */
   async list(filter: ListFilter = {}): Promise<RunList> {
     const query = readListFilter(filter);
-    const { page, next } = choosePage(await readMetas(this.#calls), query, LISTED);
+    const { page, next } = choosePage(await readListed(this.#calls, query), query, LISTED);
     return { runs: page.map(describe), ...omitUndefined({ next }) };
   }
 
   async totals(filter: TotalsFilter = {}, query: TotalsQuery = {}): Promise<Totals> {
     const wanted = readTotalsQuery(filter, query);
-    return addUp(await readMetas(this.#calls), wanted, LISTED);
+    return addUp(await readListed(this.#calls, wanted.list), wanted, LISTED);
   }
 
   async count() {
@@ -321,10 +322,12 @@ export class RestateStore implements Store {
   }
 }
 
-const LISTED: ListedRuns<RunMeta> = {
+type Listed = RunMeta & { words: readonly string[] };
+
+const LISTED: ListedRuns<Listed> = {
   recordOf: describe,
   progressOf: describe,
-  wordsOf: ({ words = [] }) => words,
+  wordsOf: ({ words }) => words,
 };
 
 function describe({ record, quarantine }: RunMeta): RunRecord {
@@ -451,6 +454,25 @@ async function readMetas(calls: RestateCalls): Promise<RunMeta[]> {
     `select value_utf8 from state where service_name = '${RUN_OBJECT}' and key = 'meta'`,
   );
   return rows.map(({ value_utf8 }) => JSON.parse(String(value_utf8)));
+}
+
+/** Reads the words of all runs too if the query looks for some. */
+async function readListed(calls: RestateCalls, { text }: { text?: string | undefined }): Promise<Listed[]> {
+  const metas = await readMetas(calls);
+  if (text === undefined) return metas.map(meta => ({ ...meta, words: [] }));
+  const rows = await calls.query(
+    `select service_key, key, value_utf8 from state where service_name = '${RUN_OBJECT}' and key like '${WORDS}%'`,
+  );
+  const blockOf = ({ key }: (typeof rows)[number]): number => Number(String(key).slice(WORDS.length));
+  const byRun = Map.groupBy(
+    rows.sort((one, other) => blockOf(one) - blockOf(other)),
+    ({ service_key }) => service_key,
+  );
+  return metas.map(meta => {
+    const blocks = byRun.get(meta.record.runId) ?? [];
+    const words = blocks.flatMap(({ value_utf8 }) => JSON.parse(String(value_utf8)) as string[]);
+    return { ...meta, words: addWords(words.slice(0, -1), words.at(-1) ?? '') };
+  });
 }
 
 async function readKinship(calls: RestateCalls): Promise<Kinship> {

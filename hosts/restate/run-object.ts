@@ -1,6 +1,6 @@
 import type { ObjectContext, ObjectSharedContext } from '@restatedev/restate-sdk';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { addWords } from '../../protocol/listing/words.ts';
+import { MOST_WORDS } from '../../protocol/listing/words.ts';
 import type { Standing } from '../../protocol/store.ts';
 import { recordClaim } from '../../stores/lease.ts';
 import { reopens, threadKeyOf, unknownProgress } from '../../stores/run-record.ts';
@@ -16,6 +16,7 @@ import {
   THREAD_OBJECT,
   type Tombstone,
   type Watcher,
+  WORDS,
 } from './requests.ts';
 
 type SharedRunContext = Pick<ObjectSharedContext, 'key' | 'get' | 'stateKeys' | 'genericSend' | 'awakeable'>;
@@ -33,6 +34,10 @@ const LATE_MS = 5_000;
 /** The most watchers of a run. A further watcher replaces the oldest, which is resolved early. */
 const MOST_WATCHERS = 64;
 const BLOB = 'blob ';
+/** After so many characters the words of further appends begin another block. */
+const BLOCK_OF_WORDS = 256;
+/** As many blocks as can hold the words that are kept, and the one that is not full. */
+const BLOCKS_OF_WORDS = MOST_WORDS / BLOCK_OF_WORDS + 1;
 
 /**
  * The journal of a run as a virtual object: the only writer of its entries.
@@ -54,10 +59,10 @@ const BLOB = 'blob ';
  */
 export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, SharedName>> = {
   async create(ctx, request) {
-    const { events, record, wakeAt, blobs = [], source, words = '' } = request;
+    const { events, record, wakeAt, blobs = [], source, words } = request;
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
     const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Tombstone>('tombstone')));
-    change.meta.words = addWords([], words);
+    keepWords(ctx, change.meta, [], words);
     const copied = record.forkOf === undefined ? [] : await readBlobs(ctx, record.forkOf.runId);
     if (source !== undefined) {
       const found = await callAndWait(ctx, source.runId, 'get', undefined);
@@ -190,7 +195,7 @@ export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, Shared
   async rewrite(ctx, request) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
-    const { after, redactions, entries, blobs, state, progress, words = '', title, event, now } = request;
+    const { after, redactions, entries, blobs, state, progress, words, title, event, now } = request;
     const { record } = meta;
     if (after !== record.seq || redactions !== record.redactions)
       return { type: 'conflict', seq: record.seq };
@@ -198,7 +203,8 @@ export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, Shared
     const wakeAt = record.owner === undefined ? undefined : Math.min(now, record.wakeAt ?? now);
     dropOwner(meta);
     for (const { seq, ...entry } of entries) ctx.set(`entry ${seq}`, entry);
-    meta.words = addWords([], words);
+    for (let block = oldestBlock(meta); block <= meta.wordsBlock; block++) ctx.clear(`${WORDS}${block}`);
+    keepWords(ctx, meta, [], words);
     Object.assign(record, progress, { redactions: redactions + 1 }, omitUndefined({ title }));
     if (event !== undefined) {
       keep(ctx, meta, [event]);
@@ -353,6 +359,7 @@ function newMeta(record: RunMeta['record'], tombstone: Tombstone | null): RunMet
     lastInput: 0,
     watchers: [],
     children: [],
+    wordsBlock: 0,
   };
 }
 
@@ -379,7 +386,8 @@ async function take(ctx: RunContext, change: Change, request: AppendRequest): Pr
   if (events.length > 0) meta.record.updatedAt = at;
   if (epoch === undefined) meta.lastInput = meta.record.seq;
   Object.assign(meta.record, standing.progress);
-  if (standing.words !== undefined) meta.words = addWords(meta.words ?? [], standing.words);
+  if (standing.words !== undefined)
+    keepWords(ctx, meta, (await ctx.get<string[]>(`${WORDS}${meta.wordsBlock}`)) ?? [], standing.words);
   await takeStanding(ctx, change, standing);
   if (wasEnded || !hasEnded(meta)) return;
   if (standing.wakes !== undefined) callRun(change, standing.wakes, 'call', { reason: 'child-ended' });
@@ -393,6 +401,21 @@ function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stat
     const entry: KeptEntry = isLast && stateHash !== undefined ? { event, stateHash } : { event };
     ctx.set(`entry ${meta.record.seq}`, entry);
   }
+}
+
+/** Adds words to the last block, which has `kept`, or begins the next and drops the oldest. */
+function keepWords(ctx: RunContext, meta: RunMeta, kept: readonly string[], words = ''): void {
+  if (words === '') return;
+  const isFull = kept.reduce((sum, text) => sum + text.length, 0) >= BLOCK_OF_WORDS;
+  if (isFull) {
+    meta.wordsBlock += 1;
+    ctx.clear(`${WORDS}${oldestBlock(meta) - 1}`);
+  }
+  ctx.set(`${WORDS}${meta.wordsBlock}`, isFull ? [words] : [...kept, words]);
+}
+
+function oldestBlock({ wordsBlock }: RunMeta): number {
+  return Math.max(0, wordsBlock - BLOCKS_OF_WORDS + 1);
 }
 
 async function takeStanding(ctx: RunContext, change: Change, { status, wakeAt }: Standing): Promise<void> {

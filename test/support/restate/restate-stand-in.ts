@@ -98,8 +98,9 @@ export class RestateStandIn {
                 name.slice(name.indexOf(' ') + 1),
               ];
               const rows = [...state].map(([key, value_utf8]) => ({ service_key, key, value_utf8 }));
+              const [, prefix] = / key like '([^%']+)%'/.exec(sql) ?? [];
               const isWanted = (key: string) =>
-                sql.includes("key = 'meta'") ? key === 'meta' : key.startsWith('entry ');
+                prefix === undefined ? key === 'meta' : key.startsWith(prefix);
               return service === RUN_OBJECT ? rows.filter(({ key }) => isWanted(key)) : [];
             }),
     };

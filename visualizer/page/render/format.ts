@@ -169,7 +169,7 @@ function* membersOf(value: JsonObject): Generator<[string, JsonValue]> {
   for (const name in value) yield [name, value[name] ?? null];
 }
 
-const PAGE = 20_000;
+const PAGE = 10_000;
 
 /** The first pages of a text, and how many characters are left. A page ends at the end of a line if one is near. */
 export function takePages(text: string, count: number): { pages: string[]; left: number } {
