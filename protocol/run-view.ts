@@ -3,7 +3,8 @@ import type { NextAction } from './effect.ts';
 import type { Question } from './event.ts';
 import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
-import type { RunRecord } from './store.ts';
+import type { Labels } from './listing/label.ts';
+import type { Progress, RunRecord } from './store.ts';
 import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { ToolResultOf } from './tool-result.ts';
 import type { Usage } from './turn.ts';
@@ -259,8 +260,9 @@ export type Stranding = {
   advice: string;
 };
 
+/** What someone has to decide, answer or sign in for. */
 export type InboxItem = {
-  kind: OpenItem['kind'];
+  kind: OpenItem['kind'] | 'sign-in';
   /** The run that takes the decision. */
   runId: string;
   /** The topmost run of its family; the run itself if it has no parent. */
@@ -268,7 +270,34 @@ export type InboxItem = {
   agent: string;
   /** The title of the topmost run. */
   title: string;
+  labels: Labels;
+  /** Who started the topmost run, if that is known. */
+  startedBy?: string;
+  /** What the run has spent. */
+  spent: Pick<Progress, 'turns' | 'tokens' | 'cost' | 'activeMs'>;
   /** When it began to wait as it does now, in ms since the epoch. */
   since: number;
-  call: JsonOpenItem;
+  call: JsonOpenItem | OpenSignIn;
+};
+
+/** Names an item among those of its run: the call or the review; of a sign-in, the tool server. */
+export function callIdOf(call: InboxItem['call']): string {
+  return isOpenItem(call) ? call.callId : call.server;
+}
+
+/** What an entry says, at most 500 characters of it. */
+export type Excerpt = { seq: number; at: number; text: string; isCut?: true };
+
+type PastCall = { runId: string; callId: string };
+
+/** What helps to decide an item: how its run came to it, and what was done and decided in the runs that the caller sees. */
+export type OpenedItem = {
+  item: InboxItem;
+  /** The last messages and results of the run before the call, oldest first. `name`: of the person, or of the tool. */
+  before: (Excerpt & { type: 'user' | 'agent' | 'tool'; name?: string })[];
+  /** The results of calls of the tool with an equal input, newest first. */
+  equal: (Excerpt & PastCall & { isError: boolean })[];
+  /** Decisions on calls of the tool, newest first; the text is the reason. `input`: that of the call, if it is short. */
+  decisions: (Excerpt &
+    PastCall & { type: 'approve' | 'reject' | 'answer'; by?: string; input?: JsonValue })[];
 };

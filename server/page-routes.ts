@@ -7,9 +7,18 @@ import { type PageAssets, prefersPage } from './page-assets.ts';
 import type { RunsEnv } from './runs-env.ts';
 
 /** Paths that are a view of the page for browsers, and a route of the API for programs. */
-const VIEWS = ['/runs', '/runs/:id', '/threads/:id', '/inbox', '/regressions', '/agents', '/agents/:name'];
+const VIEWS = [
+  '/runs',
+  '/runs/:id',
+  '/threads/:id',
+  '/inbox',
+  '/inbox/:run/:call',
+  '/regressions',
+  '/agents',
+  '/agents/:name',
+];
 
-const PAGES = ['/', '/compare/:pair', '/inbox/:run/:call', '/sessions/:id'];
+const PAGES = ['/', '/compare/:pair', '/sessions/:id'];
 
 type Packed = { etag: string; plain: Uint8Array<ArrayBuffer>; gzipped: Uint8Array<ArrayBuffer> };
 

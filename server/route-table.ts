@@ -9,6 +9,7 @@ import { bulkBody, bulkSchema, forkBody } from './runs/commands/command-routes.t
 import { forCommands, listQuery, sessionBody, startBody } from './runs/commands/request-bodies.ts';
 import { exploreQuery, exploreRunQuery } from './runs/explore-route.ts';
 import { inboxQuery, inboxSchema } from './runs/inbox/read-inbox.ts';
+import { openedItemSchema } from './runs/inbox/read-item.ts';
 import { eventsQuery } from './runs/live/event-routes.ts';
 import {
   entriesQuery,
@@ -94,7 +95,6 @@ export const OPEN_ROUTES = {
 export const PAGE_ROUTES = {
   'GET /': { summary: 'The page.', open: true },
   'GET /compare/:pair': { summary: 'The page, on two runs.', open: true },
-  'GET /inbox/:run/:call': { summary: 'The page, on a decision.', open: true },
   'GET /sessions/:id': { summary: 'The page, on a session.', open: true },
   'GET /assets/*': { summary: 'The files of the page.', open: true },
 } as const satisfies RouteTable;
@@ -251,10 +251,17 @@ export const RUNS_ROUTES = {
     answer: foldedSchema,
   },
   'GET /inbox': {
-    summary: 'List every open decision and doubt of all runs: each once, with the topmost run of its family.',
+    summary:
+      'List every open decision, doubt and sign-in of all runs: each once, with the topmost run of its family.',
     query: inboxQuery,
     tagged: true,
     answer: inboxSchema,
+  },
+  'GET /inbox/:run/:call': {
+    summary:
+      'Read one of them, with what came before it, and with equal calls and decisions in other runs that the caller sees.',
+    tagged: true,
+    answer: openedItemSchema,
   },
   'GET /notes': {
     summary: 'Read what models have noted under a label with `notes()`: files with their texts.',

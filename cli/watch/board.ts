@@ -1,10 +1,11 @@
 import { describeApprovals, describeDuties, findOpenBar, hasDuties } from '../../machines/duties.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { Person } from '../../protocol/run-command.ts';
 import type { InboxItem } from '../../protocol/run-view.ts';
 import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
 import { Inbox } from '../../server/runs/inbox/read-inbox.ts';
+import { nameOf } from '../../visualizer/page/inbox/inbox-rows.ts';
 import { describeInputs } from '../../visualizer/page/render/describe-call.ts';
 
 /** The runs and the open decisions of a store. `more`: there are more of them than are shown. */
@@ -88,35 +89,29 @@ function byUrgency(person: Person) {
 
 /** Whether this person may decide, and has not. */
 export function isOpenFor(person: Person, call: InboxItem['call']): boolean {
-  if (call.kind === 'result') return true;
+  if (call.kind === 'result' || call.kind === 'sign-in') return true;
   const decider = omitUndefined({ by: person.name, groups: person.groups });
   return findOpenBar(call, decider) === null && call.approvedBy?.includes(person.name) !== true;
 }
 
 function matches(item: InboxItem, text: string): boolean {
   const { kind, agent, title, runId, call } = item;
-  const words = [
-    kind,
-    agent,
-    title,
-    runId,
-    call.kind === 'review' ? '' : call.name,
-    describeDifference(item),
-  ];
+  const words = [kind, agent, title, runId, nameOf(call), describeDifference(item)];
   return words.join('\n').toLowerCase().includes(text.toLowerCase());
 }
 
 /** What tells the item from others of its tool: the reason, and the first inputs. */
 export function describeDifference({ call }: InboxItem): string {
+  if (call.kind === 'sign-in') return call.reason;
   if (call.kind === 'review') return call.reason ?? call.answer;
   if (call.kind === 'question') return call.questions.map(({ message }) => message).join(' ');
-  const inputs = describeInputs(call.input as JsonValue);
+  const inputs = describeInputs(call.input);
   return [call.reason, inputs].filter(Boolean).join(' · ');
 }
 
 /** Who may decide, and who has, for people; empty without duties. */
 export function describeWho({ call }: InboxItem): string {
-  if (call.kind === 'result' || !hasDuties(call)) return '';
+  if (call.kind === 'result' || call.kind === 'sign-in' || !hasDuties(call)) return '';
   const approvals = describeApprovals(call);
   return `needs ${describeDuties(call)}${approvals === '' ? '' : `; ${approvals}`}`;
 }

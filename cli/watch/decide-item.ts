@@ -4,7 +4,7 @@ import { isOwnerDead } from '../../engine/host/owner.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { listOpen } from '../../machines/settled.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
-import type { InboxItem } from '../../protocol/run-view.ts';
+import { callIdOf, type InboxItem, isOpenItem } from '../../protocol/run-view.ts';
 import { isDriven, type Store } from '../../protocol/store.ts';
 import { askForDecisions } from '../ask.ts';
 import { bareAgent } from '../launch.ts';
@@ -21,6 +21,7 @@ export async function decideItem(
   { runId, call }: InboxItem,
   answer: Answer,
 ): Promise<{ isTaken: boolean; message?: string }> {
+  if (!isOpenItem(call)) throw new Error('A sign-in has no decision.');
   const record = await findRun(store, runId);
   const run = await bareAgent(record, store).open(runId);
   const result = await run.submit([{ ...commandFor(call, answer), ...sender }]);
@@ -37,7 +38,9 @@ export async function askAbout(
   const { state, seq } = await loadRun(store, runId);
   const open = listOpen(state.context);
   const asked =
-    'item' in opened ? open.filter(one => 'callId' in one && one.callId === opened.item.call.callId) : open;
+    'item' in opened
+      ? open.filter(one => one.kind !== 'pause' && callIdOf(one) === callIdOf(opened.item.call))
+      : open;
   if (asked.length === 0) return false;
   const run = await bareAgent(record, store).open(runId);
   return await askForDecisions({ run, output, sender, after: seq }, asked);

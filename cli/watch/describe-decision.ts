@@ -1,14 +1,13 @@
 import { describeBar, findOpenBar } from '../../machines/duties.ts';
-import type { JsonValue } from '../../protocol/json.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Answer } from '../../protocol/open/answer.ts';
 import type { Person } from '../../protocol/run-command.ts';
-import type { InboxItem } from '../../protocol/run-view.ts';
+import { type InboxItem, isOpenItem } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import { describeShownCall } from '../../visualizer/page/render/describe-call.ts';
 import { describeWait } from '../commands/runs.ts';
 import { formatDistance, plural } from '../render/format.ts';
-import { bold, dim, type Output } from '../render/output.ts';
+import { bold, dim, type Output, yellow } from '../render/output.ts';
 import { HEADINGS, STATUS_STYLES, showOpen } from '../render/show-open.ts';
 import type { Line } from './screen.ts';
 
@@ -16,9 +15,9 @@ import type { Line } from './screen.ts';
 export function describeItem(item: InboxItem, record: RunRecord | undefined, now: number): Line[] {
   const { call, title, agent, runId, since } = item;
   const fact = (label: string, text: string): Line => [dim(`  ${label.padEnd(12)}`), text];
-  const [heading = [], ...facts]: Line[] = collect(output =>
-    showOpen(output, call, HEADINGS[call.kind], now),
-  );
+  const [heading = [], ...facts]: Line[] = isOpenItem(call)
+    ? collect(output => showOpen(output, call, HEADINGS[call.kind], now))
+    : [[yellow(call.reason)], ...(call.url === undefined ? [] : [fact('address', call.url)])];
   return [
     heading,
     fact('run', `${title} (${runId})`),
@@ -68,9 +67,10 @@ function describeSpent({ turns, tokens, cost }: RunRecord): string {
   return `${plural(turns, 'turn')}, ${tokens.toLocaleString('en-US')} tokens${money}`;
 }
 
-/** `refund of $42.00 for B-2`, or `the answer`. */
+/** `refund of $42.00 for B-2`, `the answer`, or the tool server of a sign-in. */
 export function nameSubject({ call }: InboxItem): string {
-  return call.kind === 'review' ? 'the answer' : describeShownCall(call.name, call.input as JsonValue);
+  if (call.kind === 'sign-in') return call.server;
+  return call.kind === 'review' ? 'the answer' : describeShownCall(call.name, call.input);
 }
 
 /** What a press asks before the answer is given. */
@@ -101,6 +101,7 @@ const REJECTED: Readonly<Partial<Record<InboxItem['kind'], string>>> = {
 /** Why this answer cannot be given with one key, for people; `null` if it can. */
 export function findHurdle(item: InboxItem, type: 'approve' | 'reject', person: Person): string | null {
   const { kind, call } = item;
+  if (call.kind === 'sign-in') return `${call.reason} Press e.`;
   if (kind === 'doubt' || kind === 'result' || (kind === 'question' && type === 'approve'))
     return `${OTHERWISE[kind]} Press e.`;
   if (call.kind === 'result') return null;

@@ -1,6 +1,7 @@
 import type { Person } from '../../protocol/run-command.ts';
 import type { InboxItem } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
+import { KINDS, nameOf } from '../../visualizer/page/inbox/inbox-rows.ts';
 import { describeWait } from '../commands/runs.ts';
 import { formatSpan, showSafely } from '../render/format.ts';
 import { bold, cyan, dim, type Segment, type Style } from '../render/output.ts';
@@ -20,14 +21,6 @@ const COLUMNS = 76;
 const MOST_MESSAGE_LINES = 8;
 const GAP = '  ';
 const AGE = 7;
-
-const KINDS = {
-  approval: 'approve',
-  result: 'answer',
-  doubt: 'in doubt',
-  question: 'question',
-  review: 'review',
-} as const;
 
 /** The lines of the screen, each of its width, and how far what is opened scrolls. */
 export function drawWatch(drawing: Drawing, { columns, rows }: Size): { lines: Line[]; mostScroll: number } {
@@ -144,7 +137,7 @@ const textOf = (segment: Segment): string => (typeof segment === 'string' ? segm
 
 const drawItem: DrawRow<InboxItem> = (item, columns, { person, now }) => {
   const { kind, call, title, agent, since } = item;
-  const name = call.kind === 'review' ? 'answer' : call.name;
+  const name = nameOf(call);
   const isMine = isOpenFor(person, call);
   const kindCell = { style: kindStyle(kind, isMine), text: cell(KINDS[kind], 8) };
   const facts = [describeDifference(item), ...(isMine ? [] : [describeWho(item) || 'for others'])].join(

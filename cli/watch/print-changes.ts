@@ -1,12 +1,13 @@
-import type { InboxItem } from '../../protocol/run-view.ts';
+import { callIdOf, type InboxItem, isOpenItem } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
+import { nameOf } from '../../visualizer/page/inbox/inbox-rows.ts';
 import { describeWait } from '../commands/runs.ts';
 import { formatClock } from '../render/format.ts';
 import { dim, type Output, yellow } from '../render/output.ts';
 import { HEADINGS, STATUS_STYLES } from '../render/show-open.ts';
 import { type Board, describeDifference } from './board.ts';
 import { nameSubject } from './describe-decision.ts';
-import { itemKey } from './watch-session.ts';
+import { itemKey, markOf } from './watch-session.ts';
 
 /** Prints boards as lines: at first the runs that have not ended and what is open, then what has changed. */
 export class ChangePrinter {
@@ -26,8 +27,8 @@ export class ChangePrinter {
       if (isNews) this.#printRun(record, now);
     }
     const open = new Map(items.map(item => [itemKey(item), item]));
-    for (const [key, item] of open)
-      if (this.#items.get(key)?.call.digest !== item.call.digest) this.#printOpen(item, now);
+    const marks = new Set([...this.#items.values()].map(markOf));
+    for (const item of open.values()) if (!marks.has(markOf(item))) this.#printOpen(item, now);
     for (const [key, item] of this.#items) if (!open.has(key)) this.#printClosed(item, now);
     this.#runs = new Map([...(before ?? []), ...runs.map(record => [record.runId, record] as const)]);
     this.#items = open;
@@ -51,15 +52,17 @@ export class ChangePrinter {
       { type: 'open', ...item },
       dim(`${formatClock(now)}  `),
       `${item.runId}  `,
-      yellow(`${nameSubject(item)} ${HEADINGS[item.kind]}`),
+      yellow(
+        `${nameSubject(item)} ${isOpenItem(item.call) ? HEADINGS[item.call.kind] : 'waits for a sign-in'}`,
+      ),
       `  ${describeDifference(item)}`,
     );
   }
 
   #printClosed({ runId, call, kind }: InboxItem, now: number): void {
-    const name = call.kind === 'review' ? 'the answer' : call.name;
+    const name = call.kind === 'review' ? 'the answer' : nameOf(call);
     this.#output.tell(
-      { type: 'closed', kind, runId, callId: call.callId },
+      { type: 'closed', kind, runId, callId: callIdOf(call) },
       dim(`${formatClock(now)}  `),
       `${runId}  ${name} is no longer open`,
     );

@@ -1,7 +1,7 @@
 import { messageOf } from '../../protocol/error.ts';
 import type { Answer } from '../../protocol/open/answer.ts';
 import type { Person } from '../../protocol/run-command.ts';
-import type { InboxItem } from '../../protocol/run-view.ts';
+import { callIdOf, type InboxItem, isOpenItem } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import { type Board, EMPTY_BOARD } from './board.ts';
 import { describeDone, describeQuestion, findHurdle, nameSubject } from './describe-decision.ts';
@@ -346,10 +346,10 @@ const MOVES: Readonly<Record<string, number>> = {
 };
 
 export function itemKey({ runId, call }: InboxItem): string {
-  return `${runId}/${call.callId}`;
+  return `${runId}/${callIdOf(call)}`;
 }
 
 /** Names what is open as it is now: an edit changes it. */
-function markOf(item: InboxItem): string {
-  return `${itemKey(item)} ${item.call.digest}`;
+export function markOf(item: InboxItem): string {
+  return `${itemKey(item)} ${isOpenItem(item.call) ? item.call.digest : ''}`;
 }

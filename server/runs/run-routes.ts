@@ -21,6 +21,7 @@ import { beginWithin } from './begin-run.ts';
 import { createOnce, fork, submitToMany, submitToOne } from './commands/command-routes.ts';
 import { forCommands, type listQuery, type startBody } from './commands/request-bodies.ts';
 import { readInbox } from './inbox/read-inbox.ts';
+import { readItem } from './inbox/read-item.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import { readEntries, readState, sendText } from './reading/journal-routes.ts';
 import { readFolded } from './reading/read-folded.ts';
@@ -110,6 +111,8 @@ export function runsHandlers(
     'GET /folded': (c, { query }) => readFolded(c, query, store),
     'GET /totals': (c, { query }) => readTotals(c, query, store),
     'GET /inbox': (c, { query }) => readInbox(c, query, parts.inbox),
+    'GET /inbox/:run/:call': async (c, { params: { run, call } }) =>
+      readItem(c, await findRecord(store, run, c.get('caller')), call, parts),
     'GET /notes': (c, { query }) => sendNotes(c, store, query),
     'GET /regressions': (c, { query }) => readRegressions(c, query, parts.regressions),
     'GET /events': (c, { query }) => streamAll(c, query, parts),

@@ -122,7 +122,7 @@ const openQuestionSchema = z.object({
 
 export const openItemSchema = z.union([openCallSchema, openQuestionSchema, openReviewSchema]);
 
-const openSignInSchema = z.object({
+export const openSignInSchema = z.object({
   id: z.string(),
   kind: z.literal('sign-in').meta({ description: 'Sign in at the tool server.' }),
   runId: z.string(),

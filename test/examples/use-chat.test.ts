@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
-import type { InboxItem } from '../../protocol/run-view.ts';
+import type { InboxItem, JsonOpenItem } from '../../protocol/run-view.ts';
 import { explore } from '../../testing/index.ts';
 import { ChatSite, KEYS } from '../support/fronts/ai-sdk-ui/chat-site.ts';
 import { TAKES_ALL } from '../support/sample.ts';
@@ -66,7 +66,9 @@ test('a chat continues in another process after its server was killed, and only 
     api = await site.start();
     const messages = (await (await as('customer', '/c')).json()) as [UIMessage, UIMessage];
     expect((await as('customer', '/c/stream')).status).toBe(204);
-    const inbox = (await (await as('manager', '/../inbox')).json()) as { items: [InboxItem] };
+    const inbox = (await (await as('manager', '/../inbox')).json()) as {
+      items: [InboxItem & { call: JsonOpenItem }];
+    };
     const { runId, call } = inbox.items[0];
     const decision = { callId: call.callId, digest: call.digest };
     expect((await as('customer', `/../runs/${runId}/approve`, decision)).status).toBe(403);

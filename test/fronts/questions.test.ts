@@ -370,7 +370,7 @@ describe('the runs API', () => {
       runs: [{ waitsFor: [{ type: 'question', callId: 'call_0_0', name: 'book' }] }],
     });
     const callId = 'call_0_0';
-    const digest = item?.call.digest;
+    const digest = (item?.call as OpenQuestion | undefined)?.digest;
     for (const [who, body, http, code] of [
       ['vera', { answers: { people: 1 } }, 403, 'forbidden'],
       ['ann', { answers: { account: 'A' } }, 403, 'not-allowed'],

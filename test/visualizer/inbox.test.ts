@@ -81,6 +81,9 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     await page.getByLabel('Agent').selectOption('letters');
     await expect.poll(() => rows.count()).toBe(1);
     await page.getByLabel('Agent').selectOption('');
+    await page.getByLabel('Label').selectOption('team=returns');
+    await expect.poll(() => rows.count()).toBe(6);
+    await page.getByLabel('Label').selectOption('');
     await page.getByLabel('Tool').selectOption('refund');
     await page.getByLabel('Mine').check();
     await expect.poll(() => rows.count()).toBe(7);
@@ -154,6 +157,10 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
   });
 
   test('has beside a decision what came before: who asked, what was spent, messages, equal calls and decisions', async () => {
+    const earlier = await desk.start('twice', 'Pay Ann back.');
+    await earlier.approve('call_0_0', { by: 'Carl' });
+    await earlier.settled();
+    await earlier.cancel();
     const run = await desk.start('twice', 'Pay Bob back.');
     await run.approve('call_0_0', { by: 'Ada' });
     await run.settled();
@@ -163,8 +170,27 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     await beside.getByText('Grace: Pay Bob back.').waitFor();
     await beside.getByText('agent: I looked at all of it.').waitFor();
     await beside.getByText('Ada approved refund of $42.00 for A-1001').waitFor();
+    await beside.getByText('Carl approved refund of $42.00 for A-1001').waitFor();
     const equal = beside.getByRole('listitem').filter({ hasText: 'another refund of $42.00 for A-1001' });
-    expect(await equal.getByRole('link').getAttribute('href')).toMatch(`/runs/${run.id}?at=`);
+    const links = await equal.getByRole('link').all();
+    expect(await Promise.all(links.map(link => link.getAttribute('href')))).toEqual([
+      expect.stringContaining(`/runs/${run.id}?at=`),
+      expect.stringContaining(`/runs/${earlier.id}?at=`),
+    ]);
+    expect(await links[1]?.innerText()).toMatch(`in ${earlier.id}`);
+  });
+
+  test('has the sign-ins that runs wait for, each with its address', async () => {
+    const run = await desk.start('accounts', 'Look Ada up.');
+    await desk.start('single', 'Pay Bob back.');
+    const { page, rows } = await desk.visit('/inbox?kind=sign-in');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect((await rows.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
+      /^sign in crm .* A person must sign in at "crm"\. Look Ada up\./,
+    );
+    await page.getByRole('link', { name: /Inbox 2/ }).waitFor();
+    await desk.visit(`/inbox/${run.id}/crm`);
+    await page.getByRole('article', { name: 'sign in: crm' }).getByText('Sign in').first().waitFor();
   });
 
   inAll.each(

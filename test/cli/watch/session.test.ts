@@ -7,7 +7,7 @@ import { drawWatch } from '../../../cli/watch/draw-watch.ts';
 import { widthOf } from '../../../cli/watch/text-width.ts';
 import { type WatchActions, WatchSession } from '../../../cli/watch/watch-session.ts';
 import type { Answer } from '../../../protocol/open/answer.ts';
-import type { InboxItem } from '../../../protocol/run-view.ts';
+import { callIdOf, type InboxItem } from '../../../protocol/run-view.ts';
 import { makeProgress } from '../../../stores/conformance/check.ts';
 
 const NOW = 1_800_000_000_000;
@@ -30,6 +30,8 @@ function makeItem(callId: string, changes: Partial<InboxItem['call']> = {}, titl
     rootId: call.runId,
     agent: 'desk',
     title,
+    labels: {},
+    spent: { turns: 1, tokens: 0, cost: 0, activeMs: 0 },
     since: NOW - 60_000,
     call,
   };
@@ -57,7 +59,7 @@ class Desk {
   readonly actions: WatchActions = {
     decide: async ({ call }, answer) => {
       if (this.refusal !== undefined) return { isTaken: false, message: this.refusal };
-      this.decided.push({ callId: call.callId, answer });
+      this.decided.push({ callId: callIdOf(call), answer });
       return { isTaken: true };
     },
     ask: async () => 'asked',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, tool } from '../../../agent/index.ts';
-import type { InboxItem } from '../../../protocol/run-view.ts';
+import { callIdOf, type InboxItem } from '../../../protocol/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import { DONE, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
@@ -25,7 +25,7 @@ test('the inbox has every approval, question and doubt, and none that was decide
   ]);
   expect(items.every(item => item.runId === runId && item.rootId === runId && item.since > 0)).toBe(true);
   const refund = items.find(({ kind }) => kind === 'approval');
-  await desk.send('POST', `/runs/${runId}/reject`, { callId: refund?.call.callId });
+  await desk.send('POST', `/runs/${runId}/reject`, { callId: refund && callIdOf(refund.call) });
   expect((await read(desk)).items.map(({ kind }) => kind).sort()).toEqual(['doubt', 'result']);
 });
 
@@ -46,7 +46,7 @@ test("a call's waiting time survives the decisions about its siblings, and a dou
   const decidedAfter = Date.now();
   await until(() => Date.now() > decidedAfter || undefined);
   const refund = items.find(({ kind }) => kind === 'approval');
-  await desk.send('POST', `/runs/${runId}/reject`, { callId: refund?.call.callId });
+  await desk.send('POST', `/runs/${runId}/reject`, { callId: refund && callIdOf(refund.call) });
   expect((await read(desk)).items).toEqual(items.filter(item => item !== refund));
 });
 

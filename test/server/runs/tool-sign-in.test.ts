@@ -55,6 +55,14 @@ test('a person signs in through the server, and the run that waits for it contin
   const { runId, settled, open: waits } = await app.begin();
   expect(settled).toMatchObject({ status: 'waiting', open: [{ kind: 'sign-in', server: 'crm' }] });
   expect(waits).toMatchObject([{ kind: 'sign-in', id: `sign-in:${runId}:crm` }]);
+  const asked = (await store.read(runId)).find(({ event }) => event.type === 'sign-in.requested');
+  const item = { kind: 'sign-in', runId, since: asked?.event.at, call: waits[0] };
+  expect(await (await app.send('GET', '/inbox')).json()).toMatchObject({ items: [item], waiting: 1 });
+  expect(await (await app.send('GET', `/inbox/${runId}/crm`)).json()).toMatchObject({
+    item,
+    before: [{ text: 'go' }],
+    equal: [],
+  });
   const { url, expiresAt } = await beginSignIn(app, runId);
   expect(expiresAt).toBeGreaterThan(Date.now());
   const back = await app.send('GET', await pathOfReturn(url));

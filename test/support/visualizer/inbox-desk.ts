@@ -3,8 +3,8 @@ import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Run, tool } from '../../../agent/index.ts';
-import { InDoubt } from '../../../protocol/error.ts';
-import type { Tool } from '../../../protocol/tool.ts';
+import { EngineError, InDoubt } from '../../../protocol/error.ts';
+import type { AgentTool, Tool } from '../../../protocol/tool.ts';
 import { closePages, type Look, sharedChromium, WatchedPage } from './browser.ts';
 import { ServedRuns } from './served-runs.ts';
 
@@ -42,6 +42,13 @@ const deploy = tool({
   },
 });
 
+const crm = {
+  async connect(): Promise<Tool[]> {
+    throw new EngineError('sign-in-needed', 'Sign in.', { server: 'crm', url: 'https://crm.test/mcp' });
+  },
+  async close() {},
+};
+
 const PARCELS = [1, 2, 3, 4, 5, 6].map(number => ({
   name: 'refund',
   arguments: { cents: 7350, orderId: 'B-2', note: `parcel ${number} of 6` },
@@ -61,7 +68,7 @@ export class InboxDesk {
   #api: ServedRuns | undefined;
 
   constructor() {
-    const make = (name: string, tools: Tool[], toolCalls: Calls): Agent =>
+    const make = (name: string, tools: AgentTool[], toolCalls: Calls): Agent =>
       createAgent({
         name,
         store: this.store,
@@ -73,6 +80,7 @@ export class InboxDesk {
       single: make('single', [refund as Tool], [SINGLE]),
       letters: make('letters', [email as Tool], [{ name: 'email', arguments: { to: 'ada@example.com' } }]),
       releases: make('releases', [deploy as Tool], [{ name: 'deploy', arguments: { version: '2.4.0' } }]),
+      accounts: make('accounts', [crm], []),
       twice: make('twice', [refund as Tool], [SINGLE, SINGLE]),
     };
   }
@@ -89,13 +97,13 @@ export class InboxDesk {
     await this.#api?.close();
   }
 
-  /** Ends the runs of a test and gives its pages back. Returns the problems of its pages. */
+  /** Ends the runs of a test and gives its pages back. Returns their problems; an item may be decided before it is read. */
   async clear(): Promise<string[]> {
     const pages = this.#pages.splice(0);
     const problems = pages.flatMap(page => page.problems);
     await Promise.all(pages.map(page => page.close()));
     await Promise.all(this.#runs.splice(0).map(run => run.cancel()));
-    return problems;
+    return problems.filter(problem => !/ 404 .*\/inbox\//.test(problem));
   }
 
   /** Starts a run that waits then. */

@@ -67,7 +67,7 @@ export function renameAddress(href: string): void {
 /** Names the view in the browser's tab, which also counts what waits for people. */
 export function showTitle(name: string): void {
   const count = openItems.value;
-  document.title = `${count === 0 ? '' : `(${count}) `}${name} · Agentchart`;
+  document.title = `${count === '' ? '' : `(${count}) `}${name} · Agentchart`;
 }
 
 export function useTitle(name: string): void {

@@ -7,7 +7,7 @@ import { openItems, readOpenItems } from '../data/open-items.ts';
 import { describeThrown, RequestError, requestServer } from '../data/request.ts';
 import { lostSince, useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
-import { formatNumber, formatTimeOfDay, showSafe } from '../render/format.ts';
+import { formatTimeOfDay, showSafe } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { Form, NameField } from '../ui/two-presses.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
@@ -55,10 +55,10 @@ function TopBar({ source }: { source: PageSource }) {
       {links.map(({ href, name, view }) => (
         <a key={href} href={href} aria-current={shown === view ? 'page' : undefined}>
           {name}
-          {view === 'inbox' && openItems.value > 0 && (
+          {view === 'inbox' && openItems.value !== '' && (
             <>
               {' '}
-              <span class="count-mark">{formatNumber(openItems.value)}</span>
+              <span class="count-mark">{openItems.value}</span>
             </>
           )}
         </a>

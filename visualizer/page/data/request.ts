@@ -1,17 +1,15 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import type * as protocol from '../../../protocol/run-view.ts';
 
 export type { AgentSummary } from '../../../protocol/agent-view.ts';
-export type { JsonOpenCall, JsonOpenItem, RunSummary, RunView } from '../../../protocol/run-view.ts';
-
-export type InboxEntry = Omit<protocol.InboxItem, 'kind' | 'call'> & {
-  kind: protocol.InboxItem['kind'] | 'sign-in';
-  call: protocol.JsonOpenItem | protocol.OpenSignIn;
-  labels?: Readonly<Record<string, string>>;
-  startedBy?: string;
-  spent?: { turns: number; tokens: number; cost: number; activeMs: number };
-};
+export type {
+  InboxItem,
+  JsonOpenCall,
+  JsonOpenItem,
+  OpenedItem,
+  RunSummary,
+  RunView,
+} from '../../../protocol/run-view.ts';
 
 export const runPath = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
-import { isOpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
+import { isOpenItem } from '../../../protocol/run-view.ts';
 import { later } from '../app/later.tsx';
-import { type InboxEntry, type JsonOpenItem, runPath } from '../data/request.ts';
+import { type InboxItem, type JsonOpenItem, runPath } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { subjectOf } from '../model/subject-of.ts';
 import { formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
@@ -17,11 +17,11 @@ import { WhyInDoubt } from './why-in-doubt.tsx';
 const SignInBar = later(async () => (await import('../run/more-panels.ts')).SignInBar);
 
 /** Another one if what is decided is another. */
-export function decisionKeyIn({ call }: InboxEntry): string {
+export function decisionKeyIn({ call }: InboxItem): string {
   return isOpenItem(call) ? decisionKeyOf(call) : call.id;
 }
 
-type DecisionProps = { item: InboxEntry; isGone: boolean; onTaken(message: string): Promise<void> };
+type DecisionProps = { item: InboxItem; isGone: boolean; onTaken(message: string): Promise<void> };
 
 export function Decision({ item, isGone, onTaken }: DecisionProps) {
   const { kind, call, title, agent, since, rootId, runId } = item;
@@ -53,7 +53,7 @@ export function Decision({ item, isGone, onTaken }: DecisionProps) {
         </p>
       </header>
       <div class="inbox-body">
-        {isOpenItem(call) ? <What call={call} id={inboxKeyOf(item)} /> : <Safe in="p" text={call.reason} />}
+        {isOpenItem(call) ? <What call={call} item={item} /> : <Safe in="p" text={call.reason} />}
       </div>
       <footer>
         {isGone ? (
@@ -66,7 +66,7 @@ export function Decision({ item, isGone, onTaken }: DecisionProps) {
   );
 }
 
-function What({ call, id }: { call: JsonOpenItem; id: string }) {
+function What({ call, item }: { call: JsonOpenItem; item: InboxItem }) {
   const { name, value, label } = subjectOf(call);
   return (
     <>
@@ -76,10 +76,10 @@ function What({ call, id }: { call: JsonOpenItem; id: string }) {
         <p class="muted">This call must not run twice.</p>
       )}
       <h3>{label}</h3>
-      <SeenBox id={id} label={`${label} of ${showSafe(name)}`}>
+      <SeenBox id={inboxKeyOf(item)} label={`${label} of ${showSafe(name)}`}>
         <ReadableValue value={value} path={label.toLowerCase()} />
       </SeenBox>
-      <Beside call={call} />
+      <Beside item={item} />
     </>
   );
 }
@@ -92,7 +92,7 @@ const DONE: Readonly<Record<string, string>> = {
 };
 
 type FormsProps = Pick<DecisionProps, 'onTaken'> & {
-  call: JsonOpenItem | OpenSignIn;
+  call: InboxItem['call'];
   id: string;
   runId: string;
 };

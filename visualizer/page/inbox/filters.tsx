@@ -1,5 +1,5 @@
 import { setQuery } from '../app/router.ts';
-import type { InboxEntry } from '../data/request.ts';
+import type { InboxItem } from '../data/request.ts';
 import { Check, Choice } from '../ui/draft-field.tsx';
 import { type InboxFilter, KINDS, labelsOf, nameOf } from './inbox-rows.ts';
 
@@ -17,8 +17,8 @@ export function SearchField({ filter }: { filter: InboxFilter }) {
 }
 
 /** What to choose from: only what would leave something out, or is chosen. */
-export function Filters({ filter, items }: { filter: InboxFilter; items: readonly InboxEntry[] }) {
-  const values = (of: (item: InboxEntry) => readonly string[]): string[] =>
+export function Filters({ filter, items }: { filter: InboxFilter; items: readonly InboxItem[] }) {
+  const values = (of: (item: InboxItem) => readonly string[]): string[] =>
     [...new Set(items.flatMap(of))].sort();
   const select = (
     name: 'agent' | 'tool' | 'label' | 'kind',
@@ -54,7 +54,7 @@ export function Filters({ filter, items }: { filter: InboxFilter; items: readonl
         'kind',
         'Any kind',
         values(({ kind }) => [kind]),
-        kind => KINDS[kind as InboxEntry['kind']] ?? kind,
+        kind => KINDS[kind as InboxItem['kind']] ?? kind,
       )}
       <Check label="Mine" checked={filter.mine} onCheck={isOn => setQuery({ mine: isOn ? 'true' : null })} />
     </search>

@@ -1,10 +1,10 @@
-import { isOpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
-import type { InboxEntry, JsonOpenItem } from '../data/request.ts';
+import { callIdOf, isOpenItem } from '../../../protocol/run-view.ts';
+import type { InboxItem } from '../data/request.ts';
 import { subjectOf } from '../model/subject-of.ts';
 import { describeInputs } from '../render/describe-call.ts';
 import { formatPreview } from '../render/format.ts';
 
-export const KINDS: Readonly<Record<InboxEntry['kind'], string>> = {
+export const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
   approval: 'approve',
   result: 'answer',
   doubt: 'in doubt',
@@ -14,31 +14,26 @@ export const KINDS: Readonly<Record<InboxEntry['kind'], string>> = {
 };
 
 /** What the list shows: an item, its rank when it got its place, and whether it has been resolved since. */
-export type InboxLine = { key: string; item: InboxEntry; rank: number; isGone: boolean };
+export type InboxLine = { key: string; item: InboxItem; rank: number; isGone: boolean };
 
 /** Names an item, also after its input changed. */
-export function inboxKeyOf({ runId, call }: InboxEntry): string {
+export function inboxKeyOf({ runId, call }: InboxItem): string {
   return rowKey({ runId, callId: callIdOf(call) });
 }
 
 export const rowKey = ({ runId, callId }: { runId: string; callId: string }): string => `${runId}/${callId}`;
 
-/** What the address of an item names it by. */
-function callIdOf(call: JsonOpenItem | OpenSignIn): string {
-  return isOpenItem(call) ? call.callId : call.server;
-}
-
-export function nameOf(call: JsonOpenItem | OpenSignIn): string {
+export function nameOf(call: InboxItem['call']): string {
   return isOpenItem(call) ? subjectOf(call).name : call.server;
 }
 
-export function addressOf({ runId, call }: InboxEntry, query: string): string {
+export function addressOf({ runId, call }: Pick<InboxItem, 'runId' | 'call'>, query = ''): string {
   return `/inbox/${encodeURIComponent(runId)}/${encodeURIComponent(callIdOf(call))}${query}`;
 }
 
 /** In the order of work: doubts, then what `isMine` says waits for this person; each by its longest wait. */
-export function sortRows(items: readonly InboxEntry[], isMine: (item: InboxEntry) => boolean): InboxLine[] {
-  const rankOf = (item: InboxEntry): number => {
+export function sortRows(items: readonly InboxItem[], isMine: (item: InboxItem) => boolean): InboxLine[] {
+  const rankOf = (item: InboxItem): number => {
     if (item.kind === 'doubt') return 0;
     return isMine(item) ? 1 : 2;
   };
@@ -79,7 +74,7 @@ export function describeRows(rows: readonly InboxLine[]): Map<string, string> {
 
 const LONGEST = 160;
 
-function describeItem({ call }: InboxEntry): string {
+function describeItem({ call }: InboxItem): string {
   if (!isOpenItem(call)) return call.reason;
   if (call.kind === 'question') return call.questions.map(({ message }) => message).join(' · ');
   if (call.kind === 'review') return formatPreview(subjectOf(call).value, LONGEST);
@@ -108,14 +103,14 @@ export function readFilter(query: URLSearchParams): InboxFilter {
   };
 }
 
-export function labelsOf({ labels = {} }: InboxEntry): string[] {
+export function labelsOf({ labels }: InboxItem): string[] {
   return Object.entries(labels).map(([name, value]) => `${name}=${value}`);
 }
 
 export function filterRows(
   rows: readonly InboxLine[],
   filter: InboxFilter,
-  isMine: (item: InboxEntry) => boolean,
+  isMine: (item: InboxItem) => boolean,
 ): InboxLine[] {
   const { text, agent, tool, label, kind, mine } = filter;
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);

@@ -6,7 +6,7 @@ import { isOpenItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate, renameAddress, useTitle } from '../app/router.ts';
 import { isMine, mayOperate } from '../data/caller.ts';
-import { type InboxEntry, runPath } from '../data/request.ts';
+import { type InboxItem, runPath } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import { formatCount, showSafe } from '../render/format.ts';
@@ -34,7 +34,7 @@ import { Together } from './together.tsx';
 const RUNS = 200;
 const PAGES = 3;
 
-export const isMyTurn = ({ call }: InboxEntry): boolean => (isOpenItem(call) ? isMine(call) : mayOperate());
+export const isMyTurn = ({ call }: InboxItem): boolean => (isOpenItem(call) ? isMine(call) : mayOperate());
 
 type InboxProps = {
   source: PageSource;
@@ -45,7 +45,7 @@ type InboxProps = {
 export function InboxView({ source, shown, query }: InboxProps) {
   const pages = useMemo(() => ({ read: PAGES }), []);
   const { answer, problem, again } = useRead(
-    () => readListPages<'items', InboxEntry>(`/inbox?limit=${RUNS}&order=asc`, pages.read, 'items'),
+    () => readListPages<'items', InboxItem>(`/inbox?limit=${RUNS}&order=asc`, pages.read, 'items'),
     [],
   );
   useNews(source, ['ready', 'inbox', 'removed'], again);

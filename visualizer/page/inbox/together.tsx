@@ -4,7 +4,7 @@ import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import { isOpenItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { isMine } from '../data/caller.ts';
-import type { InboxEntry, JsonOpenCall } from '../data/request.ts';
+import type { InboxItem, JsonOpenCall } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { describeInputs, formatAmount, sumAmounts } from '../render/describe-call.ts';
 import { formatCount, formatLine } from '../render/format.ts';
@@ -17,10 +17,10 @@ import { Asked, type Confirmation, useTwoPresses } from '../ui/two-presses.tsx';
 import { ReadableValue } from '../ui/value.tsx';
 import { inboxKeyOf, nameOf } from './inbox-rows.ts';
 
-type Approval = InboxEntry & { call: JsonOpenCall };
+type Approval = InboxItem & { call: JsonOpenCall };
 
 /** What one press may decide for all: approvals of this person, who has not approved them yet. */
-function isDecidable(item: InboxEntry): item is Approval {
+function isDecidable(item: InboxItem): item is Approval {
   return isOpenItem(item.call) && item.call.kind === 'approval' && isMine(item.call);
 }
 
@@ -28,7 +28,7 @@ const REJECT = 'Reject…';
 const DRAFT = 'inbox/together/';
 
 type TogetherProps = {
-  items: readonly InboxEntry[];
+  items: readonly InboxItem[];
   onDone(keys: readonly string[], words: readonly string[]): Promise<void>;
   onClear(): void;
 };

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { type InboxEntry, type RunSummary, requestServer, runPath } from '../data/request.ts';
+import { callIdOf } from '../../../protocol/run-view.ts';
+import { type InboxItem, requestServer, runPath } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import { askTotals, sumTotals } from '../data/totals.ts';
@@ -16,7 +17,8 @@ export function Needs({ source, hours }: { source: PageSource; hours: number }) 
   const { answer, problem, again } = useRead(() => readNeeds(hours), [hours]);
   useNews(source, ['ready', 'inbox', 'summary', 'removed'], again, AGAIN_MS);
   if (answer === null) return <ProblemText text={problem} />;
-  const { waiting, items, signIns, errors } = answer;
+  const { waiting, items, errors } = answer;
+  const signIns = items.filter(({ kind }) => kind === 'sign-in');
   const doubts = items.filter(({ kind }) => kind === 'doubt');
   const [longest] = items;
   return (
@@ -24,14 +26,15 @@ export function Needs({ source, hours }: { source: PageSource; hours: number }) 
       <ProblemText text={problem} />
       <Need
         title="Waiting"
-        count={waiting}
+        count={waiting ?? items.length}
+        isLeast={waiting === undefined}
         href="/inbox"
         none="Nothing waits for a decision."
         is="waiting"
         note={longest && `longest ${formatDuration(Date.now() - longest.since)}`}
       >
         {items.slice(0, SHOWN).map(item => (
-          <li key={`${item.runId}/${'callId' in item.call ? item.call.callId : item.call.server}`}>
+          <li key={`${item.runId}/${callIdOf(item.call)}`}>
             <a href={runPath(item.runId)}>
               <Safe text={item.title || item.runId} />
             </a>
@@ -51,11 +54,11 @@ export function Needs({ source, hours }: { source: PageSource; hours: number }) 
       <Need
         title="Sign-ins"
         count={signIns.length}
-        href="/runs?status=waiting"
+        href="/inbox?kind=sign-in"
         none="No tool server waits for a sign-in."
         is="waiting"
       >
-        {countBy(signIns, name => name)}
+        {countBy(signIns, ({ call }) => callIdOf(call))}
       </Need>
       <Need
         title="Failing"
@@ -80,6 +83,8 @@ export function Needs({ source, hours }: { source: PageSource; hours: number }) 
 type NeedProps = {
   title: string;
   count: number;
+  /** There may be more. */
+  isLeast?: boolean;
   href: string;
   /** What is said if there is nothing. */
   none: string;
@@ -88,13 +93,14 @@ type NeedProps = {
   children: ComponentChildren;
 };
 
-function Need({ title, count, href, none, is, note, children }: NeedProps) {
+function Need({ title, count, isLeast, href, none, is, note, children }: NeedProps) {
   return (
     <section class="need" aria-label={title}>
       <h2>{title}</h2>
       <p class="figure">
         <a href={href} class={count === 0 ? 'is-none' : `is-${is}`}>
           {formatNumber(count)}
+          {isLeast && '+'}
         </a>{' '}
         {note && <span class="muted">{note}</span>}
       </p>
@@ -115,16 +121,13 @@ function countBy<Item>(items: readonly Item[], nameOf: (item: Item) => string): 
 
 async function readNeeds(hours: number) {
   const failed = new URLSearchParams({ status: 'failed', since: String(startOf(hours)) });
-  const [{ items, waiting = items.length }, { runs }, errors] = await Promise.all([
-    requestServer<{ items: InboxEntry[]; waiting?: number }>(`/inbox?limit=${READ}&order=asc`),
-    requestServer<{ runs: RunSummary[] }>(`/runs?status=waiting&limit=${READ}`),
+  const [{ items, waiting }, errors] = await Promise.all([
+    requestServer<{ items: InboxItem[]; waiting?: number }>(`/inbox?limit=${READ}&order=asc`),
     askTotals('by=errorCode', failed),
   ]);
-  const signIns = runs.flatMap(({ waitsFor = [] }) => waitsFor.filter(({ type }) => type === 'sign-in'));
   return {
     waiting,
     items: items.toSorted((one, other) => one.since - other.since),
-    signIns: signIns.map(({ name }) => name),
     errors: errors.toSorted((one, other) => other.runs - one.runs),
   };
 }
