@@ -166,6 +166,14 @@ describe('watch', () => {
     expect(desk.draw(100).join('\n')).toContain('ada is in none of the groups');
     await desk.keys('Escape', 'j', 'a', 'a');
     expect(desk.draw(100).join('\n')).toContain('say so, or try again. Press e.');
+    const reason = 'A person must sign in at "crm".';
+    const signIn = { kind: 'sign-in', server: 'crm', reason, url: 'https://crm.test/mcp' };
+    desk.session.show(makeBoard(makeItem('c3', signIn as never)));
+    expect(desk.draw(100).join('\n')).toMatch(/sign in +crm +A person must sign in at "crm"\. +Refund/);
+    await desk.keys('a', 'a');
+    expect(desk.draw(100).join('\n')).toContain(`${reason} Press e.`);
+    await desk.keys('Enter');
+    expect(desk.draw(80).join('\n')).toContain('https://crm.test/mcp');
     expect(desk.decided).toEqual([]);
   });
 

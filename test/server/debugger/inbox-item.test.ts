@@ -4,7 +4,15 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, tool } from '../../../agent/index.ts';
 import { callIdOf, type InboxItem, type OpenedItem } from '../../../protocol/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
-import { DONE, errorOf, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
+import {
+  DONE,
+  errorOf,
+  makeApp,
+  makeTools,
+  REFUND,
+  type TestApp,
+  until,
+} from '../../support/server/runs-app.ts';
 
 const CALL = 'call_0_0';
 
@@ -59,7 +67,7 @@ test('an item has the item of the list, what came before it, and what equal call
   expect(runsOf(again.decisions)).toEqual([runId, first, first]);
 });
 
-test('a call is equal in another run of the thread, and in a fork only if the fork made it', async () => {
+test('a call is equal in another run of the thread; what a fork has copied and what regress played do not count', async () => {
   const agents = ['desk', 'annex'].map(
     name => [name, { name, model: scripted([REFUND, DONE, REFUND, DONE]) }] as const,
   );
@@ -83,6 +91,8 @@ test('a call is equal in another run of the thread, and in a fork only if the fo
   const { runId } = await desk.begin({ input: 'go', agent: 'desk', thread: 't' });
   const callId = (await desk.view(runId)).calls[0]?.callId ?? '';
   expect(runsOf((await look(desk, runId, {}, callId)).equal)).toEqual([first]);
+  const played = await desk.begin({ input: 'go', agent: 'desk', labels: { regress: 'candidate' } });
+  await decide(desk, played.runId);
   const forked = await desk.send('POST', `/runs/${first}/fork`, { at: seq - 1 });
   expect(forked.status).toBe(201);
   expect(runsOf((await look(desk, runId, {}, callId)).equal)).toEqual([first]);
@@ -108,6 +118,28 @@ test('of many runs only the latest 20 of the agent are read, and 10 calls and de
   expect(new Set(runsOf(equal))).toEqual(new Set(runs.slice(0, 10)));
   expect(decisions).toHaveLength(10);
   expect([...read].sort()).toEqual([runId, ...runs.slice(0, 19)].sort());
+});
+
+test('of a run only the last 500 entries are read', async () => {
+  const waits = { name: 'ask_customer', arguments: {} };
+  const lookups = (count: number) => ({
+    toolCalls: [...Array.from({ length: count }, () => ({ name: 'lookup', arguments: {} })), waits],
+  });
+  const lookup = tool({ name: 'lookup', description: 'Looks.', input: z.object({}), run: () => 'seen' });
+  for (const [count, told] of [
+    [200, 1],
+    [260, 0],
+  ] as const) {
+    const desk = makeApp({
+      turns: [REFUND, lookups(count)],
+      agent: { tools: [...makeTools(), lookup], limits: { toolCalls: 1_000 } },
+    });
+    const { runId: first } = await desk.begin();
+    await decide(desk, first);
+    await desk.rest(first);
+    const { runId } = await desk.begin();
+    expect((await look(desk, runId)).equal).toHaveLength(told);
+  }
 });
 
 test('only runs that the caller may read are told of', async () => {
