@@ -98,7 +98,7 @@ async function bundle(output: OutputOptions): Promise<OutputChunk[]> {
     treeshake: { moduleSideEffects: id => id.endsWith('main.tsx'), propertyReadSideEffects: false },
     logLevel: 'silent',
   });
-  const options = { minify: true, comments: { legal: false }, entryFileNames: '[name].js' } as const;
+  const options = { minify: true, comments: false, entryFileNames: '[name].js' } as const;
   const { output: files } = await built.generate({ ...options, ...output });
   await built.close();
   return files.filter(file => file.type === 'chunk');
