@@ -7,18 +7,28 @@ import { Choice, jsonRows, readDraftJson } from './draft-field.tsx';
 /** Objects in objects have fields down to this depth; what is deeper is JSON. */
 const DEEPEST = 2;
 
-type FieldsProps = {
+export type FieldsProps = {
   schema: JsonObject;
   value: JsonObject;
   onValue(value: JsonObject): void;
   /** What is wrong, by the paths of the fields. */
   problems: Signal<ReadonlyMap<string, string>>;
+  /** Of the members of an object that is asked for: why what was given before does not fit. They may all be left out. */
+  faults?: Readonly<Record<string, string>> | undefined;
   path?: string;
   depth?: number;
 };
 
 /** A field of its kind for each member of an object's schema, and for each other member of the value. */
-export function SchemaFields({ schema, value, onValue, problems, path = '', depth = 0 }: FieldsProps) {
+export function SchemaFields({
+  schema,
+  value,
+  onValue,
+  problems,
+  faults,
+  path = '',
+  depth = 0,
+}: FieldsProps) {
   const properties = isJsonObject(schema.properties) ? schema.properties : {};
   const required = Array.isArray(schema.required) ? schema.required : [];
   const names = [...new Set([...Object.keys(properties), ...Object.keys(value)])];
@@ -27,7 +37,10 @@ export function SchemaFields({ schema, value, onValue, problems, path = '', dept
     const of = isJsonObject(member) ? member : {};
     const at = `${path}/${name}`;
     const own = value[name];
-    const isFieldset = isJsonObject(of.properties) && depth < DEEPEST;
+    const isRequired = required.includes(name);
+    const label = labelOf(name, of, isRequired || faults !== undefined);
+    const fault = faults?.[name] ?? '';
+    const isFieldset = isJsonObject(of.properties) && !isEmptyObject(of) && depth < DEEPEST;
     const set = (next: JsonValue | undefined): void => {
       const { [name]: _, ...others } = value;
       // What had a value keeps its place.
@@ -36,13 +49,12 @@ export function SchemaFields({ schema, value, onValue, problems, path = '', dept
     if (isFieldset && (own === undefined || isJsonObject(own)))
       return (
         <fieldset key={name} class="schema-group">
-          <legend>{labelOf(name, of, required.includes(name))}</legend>
+          <legend>{label}</legend>
+          {fault !== '' && <p class="problem">{showSafe(fault)}</p>}
           <SchemaFields
             schema={of}
             value={own ?? {}}
-            onValue={next =>
-              set(Object.keys(next).length === 0 && !required.includes(name) ? undefined : next)
-            }
+            onValue={next => set(Object.keys(next).length === 0 && !isRequired ? undefined : next)}
             problems={problems}
             path={at}
             depth={depth + 1}
@@ -52,10 +64,11 @@ export function SchemaFields({ schema, value, onValue, problems, path = '', dept
     return (
       <Field
         key={name}
-        name={name}
+        label={label}
+        fault={fault}
         schema={of}
         value={own}
-        isRequired={required.includes(name)}
+        isRequired={isRequired}
         onValue={set}
         problems={problems}
         path={at}
@@ -69,7 +82,8 @@ function labelOf(name: string, { title }: JsonObject, isRequired: boolean): stri
 }
 
 type FieldProps = {
-  name: string;
+  label: string;
+  fault: string;
   schema: JsonObject;
   value: JsonValue | undefined;
   isRequired: boolean;
@@ -78,11 +92,11 @@ type FieldProps = {
   path: string;
 };
 
-function Field({ name, schema, value, isRequired, onValue, problems, path }: FieldProps) {
+function Field({ label, fault, schema, value, isRequired, onValue, problems, path }: FieldProps) {
   const id = useId();
   const kind = kindOf(schema, value);
   const text = useSignal(kind.write(value));
-  const problem = problems.value.get(path) ?? '';
+  const problem = problems.value.get(path) ?? fault;
   const take = (typed: string): void => {
     text.value = typed;
     const read = typed === '' && !(kind.isText && isRequired) ? undefined : kind.read(typed);
@@ -108,7 +122,7 @@ function Field({ name, schema, value, isRequired, onValue, problems, path }: Fie
   return (
     <div class="field">
       <label for={id}>
-        {labelOf(name, schema, isRequired)}
+        {label}
         {kind.hint === '' ? '' : ` ${kind.hint}`}
       </label>
       {kind.choices !== undefined && (
@@ -134,7 +148,7 @@ function Field({ name, schema, value, isRequired, onValue, problems, path }: Fie
         ))}
       {typeof schema.description === 'string' && <p class="muted hint">{showSafe(schema.description)}</p>}
       <p class="problem" id={`${id}-problem`}>
-        {problem}
+        {showSafe(problem)}
       </p>
     </div>
   );
@@ -262,8 +276,15 @@ function readText(typed: string, { minLength, maxLength }: JsonObject): Read {
   return { value: typed };
 }
 
+/** Whether the schema takes nothing but `{}`, as a question does that only asks whether something is done. */
+function isEmptyObject({ properties, additionalProperties }: JsonObject): boolean {
+  return additionalProperties === false && isJsonObject(properties) && Object.keys(properties).length === 0;
+}
+
 /** The values that the schema lists, as JSON, with their names. */
-export function choicesIn({ type, enum: values, oneOf, anyOf }: JsonObject): [value: string, name: string][] {
+function choicesIn(schema: JsonObject): [value: string, name: string][] {
+  const { type, enum: values, oneOf, anyOf } = schema;
+  if (isEmptyObject(schema)) return [['{}', 'done']];
   const listed = [oneOf, anyOf].find(Array.isArray)?.map(one => (isJsonObject(one) ? one : {}));
   const titled = listed?.every(one => one.const !== undefined) ? listed : [];
   const plain = type === 'boolean' ? [true, false] : values;

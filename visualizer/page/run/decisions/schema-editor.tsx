@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { AgentView } from '../../../../protocol/agent-view.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../../../../protocol/json.ts';
@@ -15,7 +15,7 @@ import {
   readDraftJson,
   useDraft,
 } from '../../ui/draft-field.tsx';
-import { SchemaFields } from '../../ui/schema-fields.tsx';
+import { type FieldsProps, SchemaFields } from '../../ui/schema-fields.tsx';
 import { type Confirmation, Form } from '../../ui/two-presses.tsx';
 
 /** The schema of a tool's input, as its agent has it here; `null` if it is not known, or not one of an object. */
@@ -36,7 +36,8 @@ type SchemaEditorProps = InputEditorProps & { runId: string; tool: string };
 export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
   const { answer } = useRead(() => readToolSchema(runId, tool), [runId, tool], { once: true });
   const place = useRef<HTMLDivElement>(null);
-  const { input } = editor;
+  const { input, draftKey } = editor;
+  const draft = useDraft(draftKey, editableJson(input));
   const isReady = answer !== null;
   useEffect(() => {
     const { activeElement } = document;
@@ -49,7 +50,7 @@ export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
         (answer.schema === null || !isJsonObject(input) ? (
           <InputEditor {...editor} />
         ) : (
-          <BothWays {...editor} schema={answer.schema} />
+          <BothWays {...editor} schema={answer.schema} draft={draft} />
         ))}
     </div>
   );
@@ -57,18 +58,28 @@ export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
 
 const WAYS = ['Fields', 'JSON'] as const;
 
-/** The JSON is the draft; the fields read it when they are shown, and write it. */
-function BothWays({
+type BothWaysProps = InputEditorProps & {
+  schema: JsonObject;
+  draft: Signal<string>;
+  faults?: FieldsProps['faults'];
+};
+
+/**
+ * The JSON is the draft; the fields read it when they are shown, and write it. With `faults`, what is typed is new, so there
+ * are no changes to show.
+ */
+export function BothWays({
   label,
   submit,
   unchanged,
   draftKey,
+  draft,
   input,
   words,
   send,
   schema,
-}: InputEditorProps & { schema: JsonObject }) {
-  const draft = useDraft(draftKey, editableJson(input));
+  faults,
+}: BothWaysProps) {
   const read = readDraftJson(draft.value);
   const value = 'value' in read && isJsonObject(read.value) ? read.value : null;
   const way = useSignal<(typeof WAYS)[number]>(value === null ? 'JSON' : 'Fields');
@@ -106,12 +117,12 @@ function BothWays({
       </div>
       {way.value === 'Fields' && value !== null ? (
         <div class="schema-fields">
-          <SchemaFields schema={schema} value={value} onValue={take} problems={problems} />
+          <SchemaFields schema={schema} value={value} onValue={take} problems={problems} faults={faults} />
         </div>
       ) : (
         <DraftField label={label} draft={draft} draftKey={draftKey} rows={jsonRows(draft.value)} mono />
       )}
-      <Changes before={input} now={read} />
+      {(faults === undefined || 'problem' in read) && <Changes before={input} now={read} />}
     </Form>
   );
 }
