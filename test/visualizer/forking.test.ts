@@ -115,7 +115,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
 
   test('with half the amount, and compares the two', async () => {
     const page = await visit('Change a call…');
-    await page.getByLabel('Input of refund').fill('{ "orderId": "A-1", "cents": 2100 }');
+    await page.getByLabel('cents', { exact: true }).fill('2100');
     await page.getByRole('button', { name: 'Fork and approve this input' }).click();
     const fork = await forkOf(page);
     expect((await journal(fork)).at(-1)?.type).toBe('turn.completed');

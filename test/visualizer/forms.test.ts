@@ -21,8 +21,6 @@ type FormCase = {
   sent: string;
 };
 
-const INPUT = '{ "orderId": "A-1", "cents": 5 }';
-
 const CASES: readonly FormCase[] = [
   { name: 'a message', opened: [], field: 'Message', typed: 'Hurry.', sent: 'message.received' },
   {
@@ -42,15 +40,15 @@ const CASES: readonly FormCase[] = [
   {
     name: 'an edited input',
     opened: ['Edit input of refund…'],
-    field: 'Input of refund',
-    typed: INPUT,
+    field: 'cents',
+    typed: '5',
     sent: 'call.edited',
   },
   {
     name: 'a fork with another input',
     opened: ['Fork here…', 'Change a call…'],
-    field: 'Input of refund',
-    typed: INPUT,
+    field: 'cents',
+    typed: '5',
     sent: 'new run',
   },
   {

@@ -171,6 +171,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       }));
       await held(page, 'Held by breakpoint: before calls of refund, where input.cents > 1000');
       await press(page, 'Edit input of refund (1)…');
+      await page.getByRole('tab', { name: 'JSON', exact: true }).click();
       const field = page.getByLabel('Input of refund');
       await field.fill('{ "orderId": ');
       await page.getByText('Invalid JSON').waitFor();
@@ -179,6 +180,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       await page.getByText('The edited input is not valid for refund').waitFor();
       await page.reload();
       await press(page, 'Edit input of refund (1)…');
+      await page.getByRole('tab', { name: 'JSON', exact: true }).click();
       expect(await field.inputValue()).toBe('{ "orderId": "A-1", "cents": -5 }');
       await field.fill('{ "orderId": "A-1", "cents": 5 }');
       await press(page, 'Edit the input');

@@ -220,7 +220,7 @@ function ApprovalForms({ call, ...how }: FormsProps<JsonOpenCall>) {
       approve={() => ask(what => `Approve ${what}${later}?`, { type: 'approve', ...scope })}
       edited="the input"
       edit={
-        <SchemaEditor
+        <InputForm
           runId={call.runId}
           tool={call.name}
           label="Edited input"
@@ -276,7 +276,8 @@ function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
   );
 }
 
-const SchemaEditor = later(async () => (await import('../more-panels.ts')).SchemaEditor);
+/** Edits the input of a call in fields from the schema of its tool. */
+export const InputForm = later(async () => (await import('../more-panels.ts')).SchemaEditor);
 const QuestionForms = later(async () => (await import('../more-panels.ts')).QuestionForms);
 
 function DoubtForms({ call, isKeyed }: FormsProps) {

@@ -10,10 +10,11 @@ import { problemOf, sendOnce } from '../../data/send-command.ts';
 import { useRead } from '../../data/server-watch.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
 import { formatLine } from '../../render/format.ts';
-import { Choice, dropDrafts, Flag, InputEditor, TextForm } from '../../ui/draft-field.tsx';
+import { Choice, dropDrafts, Flag, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { ProblemText } from '../../ui/text.tsx';
 import { ActionButton } from '../../ui/two-presses.tsx';
+import { InputForm } from '../decisions/decision-forms.tsx';
 import { useDesk } from '../desk.ts';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
 import { toolNames } from '../steering/breakpoints.ts';
@@ -140,6 +141,7 @@ function ModelChoice({ chosen }: { chosen: Signal<string> }) {
 type CallFormsProps = { send: Send; draftKey: string; calls: readonly CallRecord[] };
 
 function CallForms({ send, draftKey, calls }: CallFormsProps) {
+  const { model } = useDesk();
   const preferred = calls.findLast(({ call }) => call.gate) ?? calls.at(-1);
   const chosen = useSignal(preferred?.call.callId);
   const record = calls.find(({ call }) => call.callId === chosen.value) ?? calls[0];
@@ -172,8 +174,10 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
       <p class="muted">
         The fork begins at entry {seq}, where the call was made; with another result, where it was started.
       </p>
-      <InputEditor
+      <InputForm
         key={key}
+        runId={model.runId}
+        tool={name}
         label={`Input of ${formatLine(name, 80)}`}
         submit={gate ? 'Fork and approve this input' : 'Fork with this input'}
         unchanged="The input is unchanged."

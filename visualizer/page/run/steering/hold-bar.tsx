@@ -3,10 +3,11 @@ import { canEditTurn, latestReply } from '../../../../machines/fold.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
 import { later } from '../../app/later.tsx';
 import { showSafe } from '../../render/format.ts';
-import { dropDrafts, hasDrafts, InputEditor } from '../../ui/draft-field.tsx';
+import { dropDrafts, hasDrafts } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { ActionButton } from '../../ui/two-presses.tsx';
+import { InputForm } from '../decisions/decision-forms.tsx';
 import { useDesk } from '../desk.ts';
 import { type Held, runTo, toolNames } from './breakpoints.ts';
 
@@ -52,8 +53,10 @@ function Controls({ held: { next, context, key } }: { held: Held }) {
     const draftKey = `${runId}/${callId}/input ${digest}`;
     const label = `Edit input of ${showSafe(name)}${calls.length > 1 ? ` (${place + 1})` : ''}…`;
     const form = (
-      <InputEditor
+      <InputForm
         key={draftKey}
+        runId={runId}
+        tool={name}
         label={`Input of ${showSafe(name)}`}
         submit="Edit the input"
         unchanged="The input is unchanged."
