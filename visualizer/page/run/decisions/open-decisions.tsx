@@ -74,38 +74,37 @@ async function noteOvertaken(call: JsonOpenItem): Promise<void> {
 
 /** Who decided what about the call as it was shown, if the event is that; empty if the call waits anew since it. */
 function describeDecision(event: StreamedEvent, call: JsonOpenItem): string | null {
-  if (event.type === 'cancel.requested') return describe(event, 'cancelled the run of', '', call);
+  const { name, value } = subjectOf(call);
+  const tell = ({ by, at }: { by?: string; at: number }, did = '', how = '.'): string =>
+    `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeShownCall(name, value)}${how}`;
+  if (event.type === 'cancel.requested') return tell(event, 'cancelled the run of');
   const isAbout =
     ('callId' in event && event.callId === call.callId) ||
     ('reviewId' in event && event.reviewId === call.callId);
   if (!isAbout) return null;
   switch (event.type) {
-    case 'approval.decided': {
-      if (event.digest !== call.digest) return null;
-      const { decision } = event;
-      const edited = decision.type === 'approve' && decision.input !== undefined ? ' with changes' : '';
-      const reason =
-        decision.type === 'reject' && decision.reason !== undefined ? `: ${decision.reason}` : '';
-      return describe(event, DECIDED[decision.type], edited + reason, call);
-    }
+    case 'approval.decided':
     case 'review.decided': {
-      const { decision } = event;
-      if (event.digest !== call.digest || decision.type === 'withdraw') return null;
-      if (decision.type === 'reject')
-        return describe(
-          event,
-          'sent back',
-          decision.reason === undefined ? '' : `: ${decision.reason}`,
-          call,
-        );
-      return describe(event, 'approved', decision.text === undefined ? '' : ' with changes', call);
+      const { decision, digest } = event;
+      if (digest !== call.digest || decision.type === 'withdraw') return null;
+      if (decision.type === 'reject') {
+        const { reason } = decision;
+        const did = event.type === 'review.decided' ? 'sent back' : 'rejected';
+        return tell(event, did, reason && `: ${reason}`);
+      }
+      return tell(
+        event,
+        DID[decision.type],
+        'input' in decision || 'text' in decision ? ' with changes' : '.',
+      );
     }
     case 'result.received':
-      return describe(event, 'answered', '', call);
+    case 'question.answered':
+      return tell(event, 'answered');
     case 'doubt.resolved':
-      return describe(event, RESOLVED[event.resolution.type], '', call);
+      return tell(event, DID[event.resolution.type]);
     case 'call.edited':
-      return event.call.digest === call.digest ? '' : describe(event, 'edited', '', call);
+      return event.call.digest === call.digest ? '' : tell(event, 'edited');
     case 'tool.doubted':
       return '';
     default:
@@ -113,19 +112,13 @@ function describeDecision(event: StreamedEvent, call: JsonOpenItem): string | nu
   }
 }
 
-const DECIDED = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const;
-const RESOLVED = {
+const DID: Readonly<Record<string, string>> = {
+  approve: 'approved',
+  answer: 'answered',
   retry: 'retried',
   happened: 'recorded the result of',
   failed: 'recorded the failure of',
-} as const;
-
-type Deed = { by?: string; at: number };
-
-function describe({ by, at }: Deed, did: string, how: string, open: JsonOpenItem): string {
-  const { name, value: input } = subjectOf(open);
-  return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeShownCall(name, input)}${how || '.'}`;
-}
+};
 
 export function OvertakenNotes() {
   return (
