@@ -27,7 +27,7 @@ const SAYS_BY: ReadonlySet<string> = new Set(['run.claimed', 'cancel.requested',
 export const INTERRUPTED = 'interrupted: its process stopped before the outcome was recorded';
 
 /** `blocked by the rule "no leaks"` */
-function describeVerdicts(verdicts: readonly CallVerdict[]): string {
+export function describeVerdicts(verdicts: readonly CallVerdict[]): string {
   return verdicts
     .map(({ rule, verdict, shadow }) => `${(shadow === true ? SHADOWED : SAID)[verdict]} the rule "${rule}"`)
     .join(', ');

@@ -1,5 +1,6 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import type { RunSummary } from '../../../protocol/run-view.ts';
 
 export type { AgentSummary } from '../../../protocol/agent-view.ts';
 export type {
@@ -19,6 +20,14 @@ export const sessionPath = (id: string): string => `/sessions/${encodeURICompone
 export function threadPath(id: string, labels: readonly string[]): string {
   const query = new URLSearchParams(labels.map((label): [string, string] => ['label', label]));
   return `/threads/${encodeURIComponent(id)}${labels.length === 0 ? '' : `?${query}`}`;
+}
+
+/** Of the thread that a run belongs to. */
+export function threadOf({ labels, thread = '' }: Pick<RunSummary, 'labels' | 'thread'>): string {
+  return threadPath(
+    thread,
+    Object.entries(labels).map(pair => pair.join('=')),
+  );
 }
 
 export const comparePath = (left: string, right: string): string =>

@@ -7,6 +7,7 @@ import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { OpenReview } from '../../../protocol/run-view.ts';
 import type { JsonOpenItem } from '../data/request.ts';
+import { describeShownEvent } from '../render/describe-event.ts';
 import type { Folded } from './journal-fold.ts';
 import type { ActivityKind } from './time-line.ts';
 
@@ -73,11 +74,10 @@ export function factsAt({ call, told }: CallRecord, at: number, source: CallSour
   };
   for (const one of told) if (one.seq <= at) addToCall(facts, one);
   const { context, state } = folded;
+  const ended = state !== null && hasEnded(state);
   if (facts.status === '')
-    facts.status =
-      state !== null && hasEnded(state)
-        ? 'unsettled'
-        : ((context && findCall(context, call.callId)?.status) ?? 'ready');
+    facts.status = ended ? 'unsettled' : ((context && findCall(context, call.callId)?.status) ?? 'ready');
+  if (!ended && context?.background.some(({ callId }) => callId === call.callId)) facts.status = 'background';
   if (!isAtEnd || facts.status === 'unsettled') facts.open = null;
   // People may have written in the run or approved the call since it was asked.
   const now = context && findCall(context, call.callId);
@@ -171,6 +171,19 @@ function addNote(call: CallFacts, { at, event }: Told<'note'>): void {
       call.outcome = 'in doubt, then retry';
       call.decisions.push({ what: 'retried', at, by: event.by });
       return spend(call, at, null);
+    case 'call.judged':
+      call.verdicts = [...(call.verdicts ?? []), ...event.verdicts];
+      return;
+    case 'question.asked':
+      return void call.decisions.push({ what: describeShownEvent(event, () => 'asked'), at });
+    case 'question.answered':
+      return void call.decisions.push({ what: describeShownEvent(event, () => 'answered'), at });
+    case 'tool.settled':
+    case 'result.received':
+      call.childRunId ??= event.answered?.runId ?? null;
+      return;
+    case 'message.received':
+      return void call.decisions.push({ what: 'the outcome of its work arrived', at });
     case 'tool.late': {
       const { output, isError, contradicts = call.late?.contradicts ?? null } = event;
       call.late = { output, isError, contradicts };

@@ -10,7 +10,7 @@ import { textOf } from '../../../protocol/message.ts';
 import type { Broken } from '../../../protocol/sent.ts';
 import { describeReplaced } from '../../describe-event.ts';
 import type { StreamedEvent } from '../data/request.ts';
-import { formatCount, formatOutput, formatReply } from '../render/format.ts';
+import { formatCount, formatLine, formatNumber, formatOutput, formatReply } from '../render/format.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
 import { Folded, FoldedJournal } from './journal-fold.ts';
 import { type Activity, kindOf } from './time-line.ts';
@@ -48,7 +48,8 @@ type Content =
   /** The answer of another agent, to which the conversation was handed: from its run. */
   | { kind: 'taken'; agent: string; text: string; runId: string }
   | { kind: 'reasoning'; text: string }
-  | { kind: 'aside'; title: string; text: string; isError?: true }
+  /** `later`: what was known of it at a later entry. */
+  | { kind: 'aside'; title: string; text: string; isError?: true; later?: { seq: number; text: string } }
   | { kind: 'edit'; title: string; before: string; after: string }
   | { kind: 'call'; record: CallRecord }
   /** The same failure of one or more attempts. */
@@ -80,6 +81,7 @@ export const attemptKey = ({ turn, attempt }: { turn: number; attempt: number })
   `${turn}/${attempt}`;
 
 const MOST_FOLLOWED = 8;
+const LONGEST_WHY = 200;
 
 export class RunStory {
   readonly folds: FoldedJournal;
@@ -91,6 +93,8 @@ export class RunStory {
   readonly errors: number[] = [];
   readonly #breakCosts = new BreakCosts();
   #crash: Extract<Content, { kind: 'crash' }> | undefined;
+  /** The latest compaction, until a request was made after it. */
+  #compacted: Extract<Content, { kind: 'aside' }> | undefined;
 
   constructor(read: (seq: number) => StreamedEvent | undefined, begin = Folded.start) {
     this.folds = new FoldedJournal(read, begin);
@@ -109,6 +113,12 @@ export class RunStory {
     if (after === null) return [];
     const told = teller.takeEntry(event, seq, { before, after });
     for (const one of told) this.#write(one, before ?? after, after);
+    if ((event.type === 'result.received' || event.type === 'tool.settled') && event.answered) {
+      const { callId, output, answered, runId } = event;
+      this.#addToCall(callId, { type: 'note', runId, seq, at, event });
+      if (answered.handedBack)
+        this.#addHandOff(event, answered.agent, after.context.agent.name, formatOutput(output));
+    }
     if (told.some(isError)) this.errors.push(seq);
     return told;
   }
@@ -133,14 +143,23 @@ export class RunStory {
       case 'answer.taken':
         return this.#addTaken(told, after.context);
       case 'answer.blocked':
+        if (this.blocks.at(-1)?.seq === told.seq) return;
         return this.#addAside(told, 'The answer was blocked', told.reason, true);
+      case 'review.asked':
+        return this.#addAside(told, 'The answer waits for a review', told.open.reason ?? '');
+      case 'review.decided': {
+        const edited = told.edited === true ? ' with changes' : '';
+        const what = told.approved ? `approved${edited}` : 'sent back';
+        return this.#addAside(told, `The answer was ${what}${byOf(told)}`, told.reason ?? '');
+      }
       case 'call.asked':
         return this.#addToCall(told.open.callId, told);
       case 'call.decided':
       case 'call.started':
       case 'call.suspended':
       case 'call.settled':
-        return this.#addToCall(told.callId, told);
+        this.#addToCall(told.callId, told);
+        return this.#followHandOff(told, before.context);
       case 'note':
         return this.#addNote(told, before, after);
       default:
@@ -167,6 +186,10 @@ export class RunStory {
         return this.#addCompaction(note, event, before.context, after.context);
       case 'message.received':
         return this.#addOutcome(note, event);
+      case 'sign-in.requested':
+        return this.#addAside(note, `A person must sign in at ${event.server}`, '');
+      case 'sign-in.completed':
+        return this.#addAside(note, `Signed in at ${event.server}${byOf(event)}`, '');
       case 'run.cancelled':
         return this.#addAside(note, `Cancelled${byOf(event)}`, event.reason ?? '');
       default:
@@ -184,7 +207,25 @@ export class RunStory {
     this.#push(told, { kind: 'taken', agent, text, runId: answeredBy.runId });
   }
 
+  #followHandOff(told: CallEvent & { callId: string }, before: Context): void {
+    const { agent, handedBy } = before;
+    const call = findCall(before, told.callId);
+    const { input = null, forwards } = call ?? {};
+    const to = (call?.name ?? '').replace('transfer_to_', '');
+    if (told.type === 'call.started' && call?.answers === 'directly' && told.attempt === 1) {
+      const [said] = typeof input === 'object' ? Object.values(input ?? {}) : [];
+      const why = String(said || latestReply(before).text);
+      this.#addHandOff(told, agent.name, to, forwards === undefined ? why : 'it has the conversation');
+    } else if (told.type === 'call.settled' && call?.answers === 'back')
+      this.#addHandOff(told, agent.name, handedBy ?? to, formatOutput(told.output));
+  }
+
+  #addHandOff(from: From, who: string, to: string, why: string): void {
+    this.#addAside(from, `Hand-off from ${who} to ${to}${why && `: ${formatLine(why, LONGEST_WHY)}`}`, '');
+  }
+
   #addOutcome(note: Told<'note'>, { items, from }: Of<'message.received'>): void {
+    this.#addToCall(from?.callId ?? '', note);
     const parts = items.flatMap(item => (item.type === 'message' ? item.content.slice(1) : []));
     const title = `Outcome of the work of ${this.nameOf(from?.callId ?? '')}`;
     this.#addAside(note, title, formatOutput({ type: 'content', parts }));
@@ -222,7 +263,11 @@ export class RunStory {
 
   #addTurn(told: Told<'turn.closed'>, cost: number): void {
     const { seq, turn, attempt, draft, completed } = told;
-    const { calls, items } = completed;
+    const { calls, items, usage } = completed;
+    const compacted = this.#compacted;
+    this.#compacted = undefined;
+    if (compacted && usage)
+      compacted.later = { seq, text: `, ${formatNumber(usage.inputTokens)} in the next request` };
     this.rows.push({ seq, turn, attempt, cost, ended: completed });
     for (const call of calls) this.#addCall(call, told);
     const reply = { draft, preamble: calls.length > 0, attempt: attemptKey(told) };
@@ -236,9 +281,10 @@ export class RunStory {
       return this.#addAside(from, 'The transcript could not be compacted', event.error.message, true);
     this.#addAside(
       from,
-      `Transcript compacted: a summary replaces ${describeReplaced(event)} for the model`,
+      `Transcript compacted: a summary replaces ${describeReplaced(event)} for the model${tokens > 0 ? `; ${formatNumber(tokens)} tokens before it` : ''}`,
       tellSummary(event),
     );
+    this.#compacted = this.blocks.at(-1) as Extract<Block, { kind: 'aside' }>;
   }
 
   #addCall(call: QualifiedCall, { seq }: From): void {

@@ -1,7 +1,15 @@
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { describeCached } from '../../describe-event.ts';
 import { mayOperate } from '../data/caller.ts';
-import { comparePath, type RunView, runPath } from '../data/request.ts';
+import {
+  comparePath,
+  type RunSummary,
+  type RunView,
+  requestServer,
+  runPath,
+  threadOf,
+} from '../data/request.ts';
+import { useRead } from '../data/server-watch.ts';
 import type { RunConnection } from '../model/run-model.ts';
 import { statusNotices } from '../model/status-notices.ts';
 import {
@@ -111,10 +119,29 @@ function Lineage({ view }: { view: RunView }) {
         </span>
       )}
       {continues !== undefined && <span>continues {link(continues)}</span>}
+      {view.thread !== undefined && source.live && <Thread view={view} />}
       {parent && <span>started by {link(parent.runId)}</span>}
       {driver && <span>{`driven by process ${driver.pid} on ${showSafe(driver.host)}`}</span>}
       {source.live && <Downloads runId={runId} />}
     </p>
+  );
+}
+
+/** The thread that a run belongs to, and the run after it. */
+function Thread({ view }: { view: RunView }) {
+  const { thread = '', place = 0, status } = view;
+  const path = threadOf(view);
+  const { answer } = useRead(() => requestServer<{ runs: RunSummary[] }>(path), [path, status]);
+  const next = place > 0 ? answer?.runs.find(run => (run.place ?? 0) > place) : undefined;
+  return (
+    <span>
+      {place > 0 && `run ${place} of `}thread <a href={path}>{showSafe(thread)}</a>
+      {next && (
+        <>
+          , <a href={runPath(next.runId)}>next run</a>
+        </>
+      )}
+    </span>
   );
 }
 

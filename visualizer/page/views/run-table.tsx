@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { setQuery } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
-import { type RunSummary, requestServer, runPath, sessionPath, threadPath } from '../data/request.ts';
+import { type RunSummary, requestServer, runPath, sessionPath, threadOf } from '../data/request.ts';
 import { formatCount, showSafe } from '../render/format.ts';
 import { Button, Icon } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
@@ -184,10 +184,9 @@ const sumsOf = ({ tokens, cost, activeMs }: NonNullable<FoldedRow['together']>) 
 });
 
 /** The address of the run's view, or of that of its thread or session. */
-function pathOf({ runId, labels, thread = '' }: RunSummary, together: FoldedRow['together']): string {
-  if (together === undefined) return runPath(runId);
-  const named = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
-  return together.kind === 'thread' ? threadPath(thread, named) : sessionPath(labels.session ?? '');
+function pathOf(run: RunSummary, together: FoldedRow['together']): string {
+  if (together === undefined) return runPath(run.runId);
+  return together.kind === 'thread' ? threadOf(run) : sessionPath(run.labels.session ?? '');
 }
 
 type SubAgentsProps = { runId: string; count: number; opened: Signal<Opened> };

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { describeBytes, describeOutput, readContent } from '../../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
+import { describeVerdicts } from '../../../describe-event.ts';
 import { barOf } from '../../data/caller.ts';
 import { describeThrown, requestServer, runPath } from '../../data/request.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
@@ -33,6 +34,7 @@ const STATUS_WORDS: Readonly<Record<string, string>> = {
   waiting: 'waits for a result',
   asking: 'asks',
   doubted: 'in doubt',
+  background: 'in the background',
   settled: 'done',
   unsettled: 'no result',
 };
@@ -77,6 +79,11 @@ export function CallCard({ record }: { record: CallRecord }) {
         )}
       </header>
       <div class="call-story">
+        {call.verdicts && (
+          <p>
+            <Safe text={describeVerdicts(call.verdicts)} class="mark" />
+          </p>
+        )}
         {describeHistory(call).map(line => (
           <Safe key={line} in="p" text={line} />
         ))}

@@ -173,7 +173,7 @@ function BlockView({ block }: { block: Block }) {
             <LongText text={block.text} kind="prose" />
           </ErrorBlock>
         );
-      return <Aside kind="aside" title={block.title} text={block.text} />;
+      return <Aside kind="aside" title={block.title + laterOf(block, model.at.value)} text={block.text} />;
     case 'call':
       return <CallCard record={block.record} />;
     case 'failure':
@@ -182,6 +182,8 @@ function BlockView({ block }: { block: Block }) {
       return <CrashCard block={block} />;
   }
 }
+
+const laterOf = ({ later }: Of<'aside'>, at: number): string => (later && later.seq <= at ? later.text : '');
 
 function FailureCard({ block }: { block: Of<'failure'> }) {
   const { model } = useDesk();
