@@ -71,9 +71,9 @@ test('the pages of a text end at lines, add up to it, and split no character', (
   expect(pages.join('')).toBe(text);
   expect(left).toBe(0);
   expect(pages[0]?.endsWith('line\n')).toBe(true);
-  for (const page of pages) expect(page.length).toBeLessThanOrEqual(20_000);
+  for (const page of pages) expect(page.length).toBeLessThanOrEqual(10_000);
   for (const page of pages) expect(page.isWellFormed()).toBe(true);
-  expect(takePages(text, 2)).toEqual({ pages: pages.slice(0, 2), left: text.length - 40_000 });
+  expect(takePages(text, 2)).toEqual({ pages: pages.slice(0, 2), left: text.length - 20_000 });
 });
 
 test.each([

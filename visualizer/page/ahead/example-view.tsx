@@ -42,7 +42,7 @@ function saveTest({ past, path }: Example, invariant: string): void {
   saveFile('breach.test.ts', new Blob([text], { type: 'text/plain' }));
 }
 
-export function runOf({ past, path, of: title }: Example): EmbeddedRun {
+function runOf({ past, path, of: title }: Example): EmbeddedRun {
   const [first] = past.length === 0 ? path.map(({ event }) => event) : past;
   const runId = first?.type === 'run.started' ? first.runId : 'run_explored';
   const entries = [
@@ -84,7 +84,7 @@ export function runOf({ past, path, of: title }: Example): EmbeddedRun {
   return { view, entries };
 }
 
-export function chartEvents(entries: readonly StreamedEvent[]): (RunStarted | ChartEvent)[] {
+function chartEvents(entries: readonly StreamedEvent[]): (RunStarted | ChartEvent)[] {
   return entries.flatMap(({ seq: _, runId, ...event }): (RunStarted | ChartEvent)[] => {
     switch (event.type) {
       case 'run.claimed':
