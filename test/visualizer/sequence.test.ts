@@ -88,16 +88,16 @@ describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
   test('a press on an arrow moves the cursor to its entry, or opens the run it is of; the cursor marks its arrow', async () => {
     const { page } = await visit('', { height: 1400 });
     await page.getByRole('button', { name: 'shop asks desk' }).press('Enter');
-    const marked = page.locator('.message[aria-current]');
+    const marked = page.locator('.sent[aria-current]');
     expect(await marked.textContent()).toContain('shop asks desk');
     const cursor = page.getByRole('slider', { name: 'Entry' });
     await page.getByRole('heading', { name: /tool.suspended/ }).waitFor();
     await cursor.press('End');
-    await page.locator('.message[aria-current]', { hasText: 'shop answers person' }).waitFor();
+    await page.locator('.sent[aria-current]', { hasText: 'shop answers person' }).waitFor();
     await page.getByRole('link', { name: 'Grace answers payer' }).click();
     await page.getByRole('heading', { name: /approval.decided/ }).waitFor();
     expect(new URL(page.url()).pathname).toBe(`/runs/${family.payerRun}`);
-    await page.locator('.message[aria-current]', { hasText: 'Grace answers payer' }).waitFor();
+    await page.locator('.sent[aria-current]', { hasText: 'Grace answers payer' }).waitFor();
   });
 
   inAll.each(

@@ -53,7 +53,7 @@ export function SequencePane() {
           const [from, to] = [lanes.indexOf(arrow.from), lanes.indexOf(arrow.to)];
           const isCurrent = index === current - start;
           const look = [
-            `message of-${arrow.failed ? 'failure' : kindOf(arrow)}`,
+            `sent of-${arrow.failed ? 'failure' : kindOf(arrow)}`,
             from > to && 'leftward',
             from + to >= lanes.length && 'late-label',
             arrow.to.kind === 'model' && 'pair',
