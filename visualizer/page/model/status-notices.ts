@@ -14,7 +14,7 @@ export function openSignIns(view: RunView | null): OpenSignIn[] {
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
 export type StatusNotice = {
-  tone: 'waits' | 'fails' | 'ends' | 'cuts';
+  tone: 'waits' | 'doubts' | 'fails' | 'ends' | 'cuts';
   title: string;
   text: string;
   runs?: readonly string[];
@@ -37,6 +37,7 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
   repeatedFailures: 'The same call failed too often with the same input. See its error in the conversation.',
 };
 
+/** What to do after failures whose messages are in the conversation. */
 const FAILED: Readonly<Record<string, string>> = {
   authentication: "Check the provider's API key in the server's environment, then start a new run.",
   permission: 'The API key has no access to this model. Use another model or another key.',
@@ -62,15 +63,15 @@ function explainWait(view: RunView): StatusNotice[] {
   if (settled?.status !== 'waiting') return [];
   const count = (kind: OpenItem['kind']): number =>
     open.filter(one => one.kind === kind && one.runId === view.runId).length;
-  const waits = (many: number, one: string, more: string): StatusNotice[] =>
-    many === 0 ? [] : [{ tone: 'waits', title: many === 1 ? one : `${many} ${more}`, text: '' }];
+  const waits = (many: number, one: string, more: string, tone: StatusNotice['tone'] = 'waits') =>
+    many === 0 ? [] : [{ tone, title: many === 1 ? one : `${many} ${more}`, text: '' }];
   const reason = open.find(one => one.kind === 'pause')?.reason;
   // The bar of a held run says what holds it.
   const isPaused = paused && (reason !== undefined || next?.type !== 'pause');
   const text = reason ?? 'The run stops before the next model or tool call. Select Continue to resume it.';
   const pause: StatusNotice = { tone: reason === undefined ? 'cuts' : 'fails', title: 'Paused', text };
   return [
-    ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt'),
+    ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt', 'doubts'),
     ...waits(count('approval'), 'A call needs approval', 'calls need approval'),
     ...waits(count('question'), 'A tool asks', 'tools ask'),
     ...waits(count('review'), 'The answer needs a review', 'answers need a review'),
@@ -109,8 +110,7 @@ function explainSubAgents(view: RunView): StatusNotice[] {
 function explainEnd({ settled }: RunView): StatusNotice[] {
   if (settled?.status === 'failed') {
     const { code, message } = settled.error;
-    const text = [message, FAILED[code] ?? ''].filter(Boolean).join(' ');
-    return [{ tone: 'fails', title: `Failed: ${code}`, text }];
+    return [{ tone: 'fails', title: `Failed: ${code}`, text: FAILED[code] ?? message }];
   }
   if (settled?.status !== 'finished') return [];
   const reason = settled.incomplete?.reason;

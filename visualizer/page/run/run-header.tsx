@@ -26,7 +26,6 @@ import { Button, StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
-import { ErrorBlock } from './errors/error-block.tsx';
 import { heldAt } from './steering/breakpoints.ts';
 
 export function RunHeader() {
@@ -44,7 +43,7 @@ export function RunHeader() {
         <h1 tabIndex={-1}>
           <Safe text={view?.title || model.runId} class={view === null ? 'mono' : ''} />
         </h1>
-        {view && <StatusBadge status={view.status} />}
+        {view && <StatusBadge status={shownStatus(view)} />}
         <span
           class="now"
           aria-hidden="true"
@@ -66,6 +65,10 @@ export function RunHeader() {
       </p>
     </header>
   );
+}
+
+function shownStatus({ status, open }: RunView): string {
+  return open.some(({ kind }) => kind === 'doubt') ? 'in doubt' : status;
 }
 
 /** The agent of the run, and the one that has the conversation, if it was handed over. */
@@ -176,27 +179,23 @@ const PICTURES = [
 const MOST_LINKS = 4;
 
 function Notices({ view }: { view: RunView }) {
-  const { source, model } = useDesk();
+  const { source } = useDesk();
   const mayContinue = source.live && mayOperate();
   return (
     <>
-      {statusNotices(view, mayContinue).map(({ tone, title, text, runs = [] }) =>
-        tone === 'fails' && view.status === 'failed' ? (
-          <ErrorBlock key={title} title={title} advice={text} seq={model.story.errors.at(-1) ?? view.seq} />
-        ) : (
-          <div key={`${title} ${text}`} class={`notice ${tone}`}>
-            <strong>{showSafe(title)}</strong>
-            {text !== '' && <Safe text={` ${text}`} />}
-            {source.live &&
-              runs.slice(0, MOST_LINKS).map((run, place) => (
-                <a key={run} href={runPath(run)}>
-                  {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
-                </a>
-              ))}
-            {runs.length > MOST_LINKS ? ` and ${runs.length - MOST_LINKS} more in the tree` : ''}
-          </div>
-        ),
-      )}
+      {statusNotices(view, mayContinue).map(({ tone, title, text, runs = [] }) => (
+        <div key={`${title} ${text}`} class={`notice ${tone}`}>
+          <strong>{showSafe(title)}</strong>
+          {text !== '' && <Safe text={` ${text}`} />}
+          {source.live &&
+            runs.slice(0, MOST_LINKS).map((run, place) => (
+              <a key={run} href={runPath(run)}>
+                {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
+              </a>
+            ))}
+          {runs.length > MOST_LINKS ? ` and ${runs.length - MOST_LINKS} more in the tree` : ''}
+        </div>
+      ))}
     </>
   );
 }

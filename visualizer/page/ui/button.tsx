@@ -1,5 +1,4 @@
 import type { ComponentChildren, JSX } from 'preact';
-import type { RunSummary } from '../data/request.ts';
 
 type ButtonProps = JSX.IntrinsicElements['button'] & { label: ComponentChildren };
 
@@ -35,6 +34,6 @@ export function Icon({ name }: { name: keyof typeof PATHS }) {
   );
 }
 
-export function StatusBadge({ status }: { status: RunSummary['status'] }) {
-  return <span class={`status is-${status}`}>{status}</span>;
+export function StatusBadge({ status }: { status: string }) {
+  return <span class={`status is-${status.replace(' ', '-')}`}>{status}</span>;
 }

@@ -5,6 +5,7 @@ import { NOTES_ID } from '../../../protocol/notes.ts';
 import { address, setQuery } from '../app/router.ts';
 import type { RunSummary } from '../data/request.ts';
 import { formatAgo, formatDay, formatDuration, formatNumber } from '../render/format.ts';
+import { StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { LabelChips } from './label-chips.tsx';
 import { listedStatus } from './run-filter.ts';
@@ -124,8 +125,7 @@ export function shownColumns(width: number): Column[] {
 
 function drawStatus(run: RunSummary): ComponentChildren {
   if (run.runId.startsWith(NOTES_ID)) return <span class="status is-cancelled">notes</span>;
-  const status = listedStatus(run);
-  return <span class={`status is-${status.replace(' ', '-')}`}>{status}</span>;
+  return <StatusBadge status={listedStatus(run)} />;
 }
 
 function drawTime(at: number, title: string): ComponentChildren {

@@ -14,11 +14,11 @@ export const SKETCH_SIZE = { width: 552, height: 392 };
 
 /** The chart in landscape format: the box of each state, by id. A test compares the ids with the machine. */
 export const SKETCH_BOXES: Readonly<Record<string, SketchBox>> = {
-  turn: { x: 2, y: 2, width: 176, height: 106, frame: true },
-  'turn.planning': { x: 12, y: 32, width: 156, height: 30 },
-  'turn.finalStreaming': { x: 12, y: 69, width: 156, height: 30 },
-  executingTools: { x: 188, y: 2, width: 106, height: 106 },
-  backingOff: { x: 302, y: 2, width: 78, height: 106 },
+  turn: { x: 2, y: 2, width: 164, height: 106, frame: true },
+  'turn.planning': { x: 12, y: 32, width: 144, height: 30 },
+  'turn.finalStreaming': { x: 12, y: 69, width: 144, height: 30 },
+  executingTools: { x: 174, y: 2, width: 116, height: 106 },
+  backingOff: { x: 298, y: 2, width: 82, height: 106 },
   compacting: { x: 388, y: 2, width: 80, height: 106 },
   finishing: { x: 476, y: 2, width: 74, height: 106 },
   deciding: { x: 2, y: 142, width: 548, height: 36 },
@@ -40,9 +40,9 @@ const BELOW = { from: 178, to: 212 };
 
 export const SKETCH_ARROWS: readonly SketchArrow[] = [
   { x: 140, from: 62, to: 69, hub: 'turn.planning', states: ['turn.finalStreaming'], back: true },
-  { x: 90, ...ABOVE, states: ['turn', 'turn.planning', 'turn.finalStreaming'], back: true },
-  { x: 241, ...ABOVE, states: ['executingTools'], back: true },
-  { x: 341, ...ABOVE, states: ['backingOff'], back: true },
+  { x: 84, ...ABOVE, states: ['turn', 'turn.planning', 'turn.finalStreaming'], back: true },
+  { x: 232, ...ABOVE, states: ['executingTools'], back: true },
+  { x: 339, ...ABOVE, states: ['backingOff'], back: true },
   { x: 428, ...ABOVE, states: ['compacting'], back: true },
   { x: 513, ...ABOVE, states: ['finishing'], back: true },
   { x: 204, ...BELOW, states: Object.keys(SKETCH_BOXES).filter(id => id.startsWith('resting')), back: true },
