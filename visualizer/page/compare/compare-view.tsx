@@ -187,7 +187,12 @@ function Facts({ left: one, right: other }: { left: Side; right: Side }) {
         )}
         {row(
           'Answer',
-          [left, right].map(({ runId, answer = '–' }) => <LongText key={runId} text={answer} kind="prose" />),
+          [left, right].map(({ runId, answer = '–' }) => (
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls has to be reachable by keyboard.
+            <div key={runId} class="answer" tabIndex={0}>
+              <LongText text={answer} kind="prose" />
+            </div>
+          )),
           compared(left.answer, right.answer),
         )}
       </tbody>

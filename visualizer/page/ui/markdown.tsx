@@ -93,7 +93,8 @@ function drawTable({ head, rows }: Extract<MarkdownBlock, { kind: 'table' }>, ke
     <tr key={place}>{cells.map((cell, index) => h(tag, { key: index }, drawInline(cell)))}</tr>
   );
   return (
-    <div key={key} class="table">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls has to be reachable by keyboard.
+    <div key={key} class="table" tabIndex={0}>
       <table>
         <thead>{drawRow('th', head)}</thead>
         <tbody>{rows.map((cells, index) => drawRow('td', cells, index))}</tbody>

@@ -49,9 +49,13 @@ export function RunsView({ source, query }: { source: PageSource; query: URLSear
       </p>
       {isEmpty ? (
         <p class="empty">
-          {choosesAll(filter)
-            ? 'No runs yet. Start one with New run, or with: agentchart run'
-            : 'No runs match.'}
+          {choosesAll(filter) ? (
+            'No runs yet. Start one with New run, or with: agentchart run'
+          ) : (
+            <>
+              No runs match. <a href="/runs">Show all runs</a>
+            </>
+          )}
         </p>
       ) : (
         <RunTable pages={pages} chosen={chosen} />
