@@ -132,13 +132,16 @@ export class WatchedPage {
     await this.page.screenshot({ path: `${folder}${name}.png` });
   }
 
-  /** The serious and critical violations that axe finds, one line each; also of its rule for the size of targets. */
-  async findBarriers(): Promise<string[]> {
-    await this.page.evaluate(AXE);
+  /**
+   * The serious and critical violations that axe finds, one line each; also of its rule for the size of targets. With
+   * `only`, those of one of its rules.
+   */
+  async findBarriers(only?: string): Promise<string[]> {
+    await this.page.evaluate(`globalThis.axe ?? (() => { ${AXE} })()`);
+    const rules = only === undefined ? { rules: { 'target-size': { enabled: true } } } : { runOnly: [only] };
+    const options = { resultTypes: ['violations'], preload: false, ...rules };
     const found: { violations: { id: string; impact: string; nodes: { html: string }[] }[] } =
-      await this.page.evaluate(
-        'axe.run(document, { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } })',
-      );
+      await this.page.evaluate(`axe.run(document, ${JSON.stringify(options)})`);
     return found.violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);

@@ -2,7 +2,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
-import { type Agent, createAgent, memory, type Run, tool } from '../../../agent/index.ts';
+import { type Agent, createAgent, memory, type Run, type Store, tool } from '../../../agent/index.ts';
 import { EngineError, InDoubt } from '../../../protocol/error.ts';
 import type { AgentTool, Tool } from '../../../protocol/tool.ts';
 import { closePages, type Look, sharedChromium, WatchedPage } from './browser.ts';
@@ -58,32 +58,33 @@ const SINGLE = { name: 'refund', arguments: { cents: 4200, orderId: 'A-1001' } }
 
 type Calls = NonNullable<ScriptedTurn['toolCalls']>;
 
+/** Agents whose runs wait for a person, by their names. */
+export function makeInboxAgents(store: Store): Readonly<Record<string, Agent>> {
+  const make = (name: string, tools: AgentTool[], toolCalls: Calls): Agent =>
+    createAgent({
+      name,
+      store,
+      tools,
+      model: scripted([{ text: 'I looked at all of it.', toolCalls }, { text: 'All done.' }]),
+    });
+  return {
+    parcels: make('parcels', [refund as Tool], PARCELS),
+    single: make('single', [refund as Tool], [SINGLE]),
+    letters: make('letters', [email as Tool], [{ name: 'email', arguments: { to: 'ada@example.com' } }]),
+    releases: make('releases', [deploy as Tool], [{ name: 'deploy', arguments: { version: '2.4.0' } }]),
+    accounts: make('accounts', [crm], []),
+    twice: make('twice', [refund as Tool], [SINGLE, SINGLE]),
+  };
+}
+
 /** Runs that wait, and the inbox of a server that has them. */
 export class InboxDesk {
   readonly store = memory();
-  readonly #agents: Readonly<Record<string, Agent>>;
+  readonly #agents = makeInboxAgents(this.store);
   readonly #runs: Run[] = [];
   readonly #pages: WatchedPage[] = [];
   #browser: Browser | undefined;
   #api: ServedRuns | undefined;
-
-  constructor() {
-    const make = (name: string, tools: AgentTool[], toolCalls: Calls): Agent =>
-      createAgent({
-        name,
-        store: this.store,
-        tools,
-        model: scripted([{ text: 'I looked at all of it.', toolCalls }, { text: 'All done.' }]),
-      });
-    this.#agents = {
-      parcels: make('parcels', [refund as Tool], PARCELS),
-      single: make('single', [refund as Tool], [SINGLE]),
-      letters: make('letters', [email as Tool], [{ name: 'email', arguments: { to: 'ada@example.com' } }]),
-      releases: make('releases', [deploy as Tool], [{ name: 'deploy', arguments: { version: '2.4.0' } }]),
-      accounts: make('accounts', [crm], []),
-      twice: make('twice', [refund as Tool], [SINGLE, SINGLE]),
-    };
-  }
 
   async open(): Promise<void> {
     [this.#browser, this.#api] = await Promise.all([

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { TAKES_ALL } from '../support/sample.ts';
+import { serveAllViews } from '../support/visualizer/all-views.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+
+/** The last is a window of 1280 by 900 px at 200 % zoom. */
+const SIZES = [
+  { width: 390, height: 844 },
+  { width: 360, height: 740 },
+  { width: 768, height: 1024 },
+  { width: 1440, height: 900 },
+  { width: 640, height: 450 },
+].slice(0, TAKES_ALL ? 5 : 1);
+
+/** The elements that the window cuts off, or a box that neither scrolls nor shows that it cuts. */
+const FIND_CUT = `[...document.querySelectorAll('body *:not(svg *)')].flatMap(one => {
+  const { left, right, width } = one.getBoundingClientRect();
+  if (width < 2 || (left > -1 && right < innerWidth + 1) || !one.checkVisibility()) return [];
+  for (let box = one.parentElement; box !== null; box = box.parentElement) {
+    const { overflowX, textOverflow } = getComputedStyle(box);
+    if (overflowX !== 'visible' && (overflowX !== 'hidden' || textOverflow === 'ellipsis')) return [];
+  }
+  return [Math.round(left) + ' to ' + Math.round(right) + ' px: ' + one.outerHTML.slice(0, 100)];
+})`;
+
+const DRAWN = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))';
+
+describe.skipIf(CHROMIUM === undefined)('the page at every size and in both colour schemes', () => {
+  let served: Awaited<ReturnType<typeof serveAllViews>>;
+  let watched: WatchedPage;
+  beforeAll(async () => {
+    const [browser, all] = await Promise.all([sharedChromium(), serveAllViews()]);
+    served = all;
+    watched = await WatchedPage.open(browser, 'about:blank');
+  });
+  afterAll(async () => {
+    await closePages(await sharedChromium());
+    await served.close();
+  });
+
+  async function findFaults({ width, height }: (typeof SIZES)[number]): Promise<string[]> {
+    const { page } = watched;
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.evaluate(DRAWN);
+    const wide: number = await page.evaluate('document.documentElement.scrollWidth');
+    const found: string[] = wide > width ? [`scrolls to ${wide} px`] : [];
+    found.push(...(await page.evaluate<string[]>(FIND_CUT)), ...(await watched.findBarriers()));
+    if (TAKES_ALL) {
+      await page.emulateMedia({ colorScheme: 'light' });
+      // Nothing else depends on the colours.
+      found.push(...(await watched.findBarriers('color-contrast')));
+    }
+    return found.map(line => `${width} px: ${line}`);
+  }
+
+  test('every view fits into the window, without barriers and problems', async () => {
+    const { page, problems } = watched;
+    const found: Record<string, string[]> = {};
+    for (const { name, url, shows, open } of served.views) {
+      await page.setViewportSize(SIZES[0] ?? expect.fail());
+      await page.goto(url);
+      await open?.(page);
+      await page.locator(shows).filter({ visible: true }).first().waitFor();
+      const faults: string[] = [];
+      for (const size of SIZES) faults.push(...(await findFaults(size)));
+      const isExpected = (problem: string) => /^request to|status of 40[14] /.test(problem);
+      faults.push(...problems.splice(0).filter(problem => !isExpected(problem)));
+      if (faults.length > 0) found[name] = faults;
+    }
+    expect(found).toEqual({});
+  });
+});
