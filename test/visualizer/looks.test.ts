@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TAKES_ALL } from '../support/sample.ts';
-import { serveAllViews } from '../support/visualizer/all-views.ts';
+import { serveAllViews, type View } from '../support/visualizer/all-views.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /** The last is a window of 1280 by 900 px at 200 % zoom. */
@@ -38,11 +38,18 @@ describe.skipIf(CHROMIUM === undefined)('the page at every size and in both colo
     await served.close();
   });
 
-  async function findFaults({ width, height }: (typeof SIZES)[number]): Promise<string[]> {
+  async function findFaults(
+    { shows, open }: View,
+    { width, height }: (typeof SIZES)[number],
+  ): Promise<string[]> {
     const { page } = watched;
     await page.setViewportSize({ width, height });
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.evaluate(DRAWN);
+    const shown = page.locator(shows).filter({ visible: true }).first();
+    // What was opened may close where the panes are others.
+    if (!(await shown.isVisible())) await open?.(page);
+    await shown.waitFor();
     const wide: number = await page.evaluate('document.documentElement.scrollWidth');
     const found: string[] = wide > width ? [`scrolls to ${wide} px`] : [];
     found.push(...(await page.evaluate<string[]>(FIND_CUT)), ...(await watched.findBarriers()));
@@ -57,13 +64,14 @@ describe.skipIf(CHROMIUM === undefined)('the page at every size and in both colo
   test('every view fits into the window, without barriers and problems', async () => {
     const { page, problems } = watched;
     const found: Record<string, string[]> = {};
-    for (const { name, url, shows, open } of served.views) {
+    for (const view of served.views) {
+      const { name, url, shows, open } = view;
       await page.setViewportSize(SIZES[0] ?? expect.fail());
       await page.goto(url);
       await open?.(page);
       await page.locator(shows).filter({ visible: true }).first().waitFor();
       const faults: string[] = [];
-      for (const size of SIZES) faults.push(...(await findFaults(size)));
+      for (const size of SIZES) faults.push(...(await findFaults(view, size)));
       const isExpected = (problem: string) => /^request to|status of 40[14] /.test(problem);
       faults.push(...problems.splice(0).filter(problem => !isExpected(problem)));
       if (faults.length > 0) found[name] = faults;

@@ -24,7 +24,7 @@ import { plantRun } from './many-runs.ts';
 import { ServedRuns } from './served-runs.ts';
 
 /** A view of the page. `shows`: what is in sight once it is drawn; `open`: what a person presses before that. */
-type View = { name: string; url: string; shows: string; open?(page: Page): Promise<unknown> };
+export type View = { name: string; url: string; shows: string; open?(page: Page): Promise<unknown> };
 
 const PARCELS = 'Refund the bulk return of Ada Lovelace: six parcels came back, and four of them are broken';
 const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid, if our policy allows it.';
@@ -209,8 +209,8 @@ export async function serveAllViews(): Promise<{ views: View[]; close(): Promise
   const views = [
     at('overview', '/', '.usage-table tbody tr'),
     at('runs', '/runs', '.rows .open'),
-    at('runs-columns', '/runs', '.menu-panel', page =>
-      page.locator('summary', { hasText: 'Columns' }).click(),
+    ...['Views', 'Columns'].map(menu =>
+      at(`runs-${menu}`, '/runs', '.menu-panel', page => page.locator('summary', { hasText: menu }).click()),
     ),
     at('runs-new', '/runs', 'dialog.new-run', press('New run')),
     at('runs-none', '/runs?text=nothing-has-this', '.empty'),
@@ -219,7 +219,7 @@ export async function serveAllViews(): Promise<{ views: View[]; close(): Promise
     at('inbox-approval', `/inbox/${parcels.id}/call_0_4`, '.decision'),
     at('inbox-doubt', `/inbox/${doubt.id}/call_0_0`, '.decision'),
     at('inbox-result', `/inbox/${lab.id}/call_0_0`, '.decision'),
-    at('inbox-gone', `/inbox/${parcels.id}/call_9_9`, '.missing'),
+    at('inbox-gone', `/inbox/${parcels.id}/call_9_9`, '.missing, .inbox-row'),
     at('run', `/runs/${report.id}`, '.reply .markdown'),
     at('run-waiting', `/runs/${parcels.id}`, '.decision-bar .decision'),
     at('run-doubt', `/runs/${doubt.id}`, '.decision-bar .decision'),

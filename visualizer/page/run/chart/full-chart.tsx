@@ -74,7 +74,8 @@ export function FullChart({ folded, path, breaks, moves, onClick }: ChartProps) 
         onPointerCancel={event => lens.current?.release(event)}
         onPointerLeave={event => lens.current?.release(event)}
       />
-      <section class="times">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls has to be reachable by keyboard. */}
+      <section class="times" tabIndex={0}>
         <table>
           <caption>Up to entry {folded.seq}</caption>
           <thead>
