@@ -44,7 +44,7 @@ async function play(film: Film, name: string): Promise<void> {
   }
   await film.take(900);
   await film.press(page.getByRole('button', { name: 'Edit…' }), 250);
-  await page.getByLabel('note').fill('arrived broken, photo seen');
+  await page.getByRole('textbox', { name: 'note' }).fill('arrived broken, photo seen');
   await film.take(1_500);
   await film.press(page.getByRole('button', { name: 'Approve with changes' }), 250);
   await film.take(1_200);

@@ -43,7 +43,7 @@ try {
   await take('inbox', '/inbox', {
     look: light,
     isReady: async page => {
-      await page.getByRole('button', { name: /Release version/ }).focus();
+      await page.getByRole('option', { name: /Release version/ }).focus();
       await page.getByText('started the tool, attempt 1').waitFor();
     },
   });
