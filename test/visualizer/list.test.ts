@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { inAll, sampled } from '../support/sample.ts';
+import { sampled } from '../support/sample.ts';
 import { CHROMIUM } from '../support/visualizer/browser.ts';
 import { plantRun, plantRuns } from '../support/visualizer/many-runs.ts';
 import { serveDemoPages } from '../support/visualizer/visits.ts';
@@ -275,25 +275,5 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
     await page.getByText('Measure area 14', { exact: true }).waitFor();
     const above = `document.elementFromPoint(360, 4).closest('.rows') !== null`;
     expect(await page.evaluate(above)).toBe(true);
-  });
-
-  inAll.each(
-    [360, 390, 768, 1440].flatMap(width => (['light', 'dark'] as const).map(look => [width, look] as const)),
-  )('has no barriers at %d px, %s', async (width, colorScheme) => {
-    await plantThree();
-    await desk.startAtRest('releases', 'Release 2.4.0.');
-    const watched = await desk.visit('/runs?label=team%3Dsouth', { width, colorScheme });
-    const { page } = watched;
-    await page.getByText('Gamma').waitFor();
-    expect(await watched.findBarriers()).toEqual([]);
-    await page.goto(`${desk.url}/runs`);
-    await page.getByText('Release 2.4.0.').waitFor();
-    await page.getByText('Columns', { exact: true }).click();
-    expect(await watched.findBarriers()).toEqual([]);
-    await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'New run' }).click();
-    await page.getByRole('dialog', { name: 'New run' }).waitFor();
-    expect(await watched.findBarriers()).toEqual([]);
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
   });
 });

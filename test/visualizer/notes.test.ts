@@ -4,7 +4,6 @@ import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Store } from '../../agent/index.ts';
 import { notes } from '../../tools/notes/index.ts';
 import { calls } from '../support/engine/agents.ts';
-import { inAll } from '../support/sample.ts';
 import {
   CHROMIUM,
   closePages,
@@ -123,14 +122,5 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
     expect(await page.getByText('Text 10.').count()).toBe(0);
     await page.locator('summary').first().press('Enter');
     await page.getByText('Text 10.').waitFor();
-  });
-
-  inAll.each(['light', 'dark'] as const)('axe finds no barrier in the %s view', async colorScheme => {
-    const runId = await note({ '/memories/a.md': `# Long\n\n${'Prefers tea. '.repeat(900)}` });
-    for (const width of [390, 1400]) {
-      const watched = await visit(`/runs/${runId}`, { colorScheme, width });
-      await watched.page.getByText('Prefers tea.').first().waitFor();
-      expect(await watched.findBarriers()).toEqual([]);
-    }
   });
 });

@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { inAll, sampled } from '../support/sample.ts';
+import { inAll } from '../support/sample.ts';
 import {
   CHROMIUM,
   closePages,
@@ -308,39 +308,4 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-finished.current').waitFor();
     expect(problems).toEqual([]);
   });
-
-  const looks = [
-    ['light', 1280],
-    ['dark', 390],
-    ['dark', 1280],
-    ['light', 390],
-  ] as const;
-  test.each(sampled(looks, 1))(
-    'accessibility: no serious violations (%s, %i px wide)',
-    async (colorScheme, width) => {
-      const everywhere = [
-        ['runs', '/runs'],
-        ['waiting', await startAtRest('refunds')],
-      ] as const;
-      const wide = [
-        ['doubt', await startAtRest('releases')],
-        ['failed', await startAtRest('broken')],
-        ['retried', await startAtRest('flaky')],
-      ] as const;
-      const paths = width === 390 ? everywhere : [...everywhere, ...wide];
-      for (const [name, path] of paths) {
-        const watched = await visit(path, { colorScheme, width });
-        await watched.page
-          .locator(name === 'runs' ? '.run-row a' : '.facts-table')
-          .first()
-          .waitFor();
-        if (name === 'waiting') await watched.page.getByRole('button', { name: 'Edit…' }).click();
-        await watched.screenshot(`${name}-${colorScheme}-${width}`);
-        expect(await watched.findBarriers(), name).toEqual([]);
-        expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBe(width);
-        expect(watched.problems).toEqual([]);
-        await watched.close();
-      }
-    },
-  );
 });

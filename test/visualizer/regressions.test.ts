@@ -6,7 +6,6 @@ import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Store, tool } from '../../agent/index.ts';
 import type { PlayedNote } from '../../regress/played-run.ts';
 import { makeNote, playRun } from '../support/regress/played-runs.ts';
-import { inAll } from '../support/sample.ts';
 import {
   CHROMIUM,
   closePages,
@@ -285,15 +284,6 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
       expect(await watched.page.locator('img').count()).toBe(0);
       expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
       expect(watched.problems).toEqual([]);
-    }
-  });
-
-  inAll.each(['light', 'dark'] as const)('axe finds no barrier in the %s views', async colorScheme => {
-    const { paid, paying } = await playAll();
-    for (const path of ['/regressions', `/compare/${paid}..${paying}?difference=1`]) {
-      const watched = await visit(path, { colorScheme });
-      await watched.page.getByText(NEW_REFUND.detail).first().waitFor();
-      expect(await watched.findBarriers()).toEqual([]);
     }
   });
 });

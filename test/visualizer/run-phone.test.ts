@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { memory } from '../../agent/index.ts';
 import { sampled } from '../support/sample.ts';
@@ -23,9 +23,6 @@ const SIZES = [
   [768, 1024],
   [640, 450],
 ] as const;
-const LOOKS = SIZES.flatMap(([width, height]) =>
-  (['light', 'dark'] as const).map(colorScheme => ({ width, height, colorScheme })),
-);
 
 describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
   const store = memory();
@@ -63,31 +60,6 @@ describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
     await run.settled();
     return `/runs/${run.id}`;
   }
-
-  const widthOf = (page: Page) => page.evaluate('document.documentElement.scrollWidth');
-
-  test.each(sampled(LOOKS, 1))(
-    'every pane fits, without barriers ($width by $height px, $colorScheme)',
-    async look => {
-      const watched = await visit(ended, look);
-      const { page } = watched;
-      const narrow = look.width < 720;
-      const tabs = ['Conversation', 'Waterfall', /^Journal/, 'Tree', ...(narrow ? ['Chart'] : [])];
-      expect(await page.getByRole('tab', { name: 'Chart' }).count()).toBe(narrow ? 1 : 0);
-      for (const name of tabs) {
-        await page.getByRole('tab', { name }).click();
-        if (name === 'Chart') await page.getByRole('img', { name: /statechart/ }).waitFor();
-        expect(await widthOf(page), String(name)).toBe(look.width);
-        expect(await watched.findBarriers(), String(name)).toEqual([]);
-      }
-      await page.keyboard.press('/');
-      await page.keyboard.type('charge');
-      await page.locator('.find output', { hasText: '5 of 5' }).waitFor();
-      expect(await widthOf(page)).toBe(look.width);
-      expect(await watched.findBarriers()).toEqual([]);
-      expect(watched.problems).toEqual([]);
-    },
-  );
 
   test.each(sampled(SIZES, 1))(
     'the title, the status and the entry stay in view in one line, %i by %i px',

@@ -189,15 +189,4 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     const none = await visit('/sessions/none');
     await none.page.getByText('There is no run of this session here.').waitFor();
   });
-
-  test.each<[string, Look]>([
-    ['light, 1280 px wide', { colorScheme: 'light', width: 1_280 }],
-    ['dark, 400 px wide', { colorScheme: 'dark', width: 400 }],
-  ])('has no barriers and does not scroll sideways (%s)', async (_, look) => {
-    const watched = await visit(`/sessions/${ID}`, look);
-    await watched.page.getByText('prints').waitFor();
-    expect(await watched.findBarriers()).toEqual([]);
-    const width = await watched.page.evaluate('document.documentElement.scrollWidth - innerWidth');
-    expect(width).toBeLessThanOrEqual(0);
-  });
 });

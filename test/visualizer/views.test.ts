@@ -302,24 +302,6 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
       await watched.close();
     }
   });
-
-  inAll.each(['light', 'dark'] as const)('axe finds no barrier in the %s views', async colorScheme => {
-    const run = await startAtRest('refunds', 'Pay Ada back.');
-    const other = await startAtRest('releases', 'Release 2.4.0.');
-    const paths = {
-      '/': 'Pay Ada',
-      '/runs': 'Pay Ada',
-      '/inbox': 'Approve',
-      '/agents/refunds': 'Pays money',
-      [`/compare/${run.id}..${other.id}`]: 'first difference',
-    };
-    for (const [path, text] of Object.entries(paths)) {
-      const watched = await visit(path, { colorScheme });
-      await watched.page.getByText(text).filter({ visible: true }).first().waitFor();
-      expect(await watched.findBarriers(), path).toEqual([]);
-      await watched.close();
-    }
-  });
 });
 
 function seqOf(

@@ -224,16 +224,20 @@ export async function serveAllViews(): Promise<{ views: View[]; close(): Promise
     at('run-waiting', `/runs/${parcels.id}`, '.decision-bar .decision'),
     at('run-doubt', `/runs/${doubt.id}`, '.decision-bar .decision'),
     at('run-sign-in', `/runs/${accounts.id}`, '.decision-bar'),
+    at('run-edit', `/runs/${refund.id}`, '.decision-bar textarea, .decision-bar form input', press('Edit…')),
+    at('run-find', `/runs/${erred}`, '.find output', async page => {
+      await page.locator('.tab-panel > *').first().waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('charge');
+    }),
     at('run-failed', `/runs/${failed.id}`, '.error-block'),
     at('run-errors', `/runs/${erred}`, '.error-block'),
     at('run-fork', `/runs/${fork.id}`, '.lineage a'),
-    ...['waterfall', 'journal', 'sequence', 'tree', 'ahead', 'chart'].map(tab =>
-      at(
-        `run-${tab}`,
-        `/runs/${tab === 'sequence' || tab === 'tree' ? family.id : erred}?tab=${tab}`,
-        '.tab-panel > *',
-      ),
+    ...['waterfall', 'journal', 'ahead'].map(tab =>
+      at(`run-${tab}`, `/runs/${erred}?tab=${tab}`, '.tab-panel > *'),
     ),
+    ...['sequence', 'tree'].map(tab => at(`run-${tab}`, `/runs/${family.id}?tab=${tab}`, '.tab-panel > *')),
+    at('run-chart', `/runs/${erred}?tab=chart`, '.sketch'),
     at('run-full-chart', `/runs/${erred}?tab=chart`, 'dialog.full-chart .drawing', press('Full chart')),
     at('run-missing', '/runs/run_none', '.missing'),
     at('compare', `/compare/${refund.id}..${fork.id}`, '.aligned-row'),
