@@ -219,7 +219,7 @@ export async function serveAllViews(): Promise<{ views: View[]; close(): Promise
     at('inbox-approval', `/inbox/${parcels.id}/call_0_4`, '.decision'),
     at('inbox-doubt', `/inbox/${doubt.id}/call_0_0`, '.decision'),
     at('inbox-result', `/inbox/${lab.id}/call_0_0`, '.decision'),
-    at('inbox-gone', `/inbox/${parcels.id}/call_9_9`, '.missing, .inbox-row'),
+    at('inbox-gone', `/inbox/${parcels.id}/call_9_9`, '.missing, .inbox-row, .decision'),
     at('run', `/runs/${report.id}`, '.reply .markdown'),
     at('run-waiting', `/runs/${parcels.id}`, '.decision-bar .decision'),
     at('run-doubt', `/runs/${doubt.id}`, '.decision-bar .decision'),
