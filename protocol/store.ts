@@ -308,7 +308,7 @@ export type Standing = {
   wakes?: string;
   /**
    * Words by which searches find the run from now on, as `wordsOf` returns them. A store keeps those of the latest commits,
-   * up to 16,384 characters together.
+   * up to 16,384 characters together. An append without events adds none.
    */
   words?: string;
 };

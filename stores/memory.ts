@@ -436,7 +436,7 @@ function recordStanding(run: Run, standing: Standing, at: number | undefined): v
   run.record.status = status;
   run.wakeAt = nextWakeAt(run.wakeAt, wakeAt, at ?? 0);
   if (progress !== undefined) run.progress = { ...progress };
-  if (words !== undefined) run.words = addWords(run.words, words);
+  if (words !== undefined && at !== undefined) run.words = addWords(run.words, words);
   if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
 }
 

@@ -386,7 +386,7 @@ async function take(ctx: RunContext, change: Change, request: AppendRequest): Pr
   if (events.length > 0) meta.record.updatedAt = at;
   if (epoch === undefined) meta.lastInput = meta.record.seq;
   Object.assign(meta.record, standing.progress);
-  if (standing.words !== undefined)
+  if (standing.words !== undefined && events.length > 0)
     keepWords(ctx, meta, (await ctx.get<string[]>(`${WORDS}${meta.wordsBlock}`)) ?? [], standing.words);
   await takeStanding(ctx, change, standing);
   if (wasEnded || !hasEnded(meta)) return;

@@ -16,11 +16,17 @@ export const LEAST_INDEXED = 3;
 /** Of how many runs, the newest that match otherwise, words are looked for that no index has. */
 export const MOST_SCANNED = 10_000;
 
-/** Text as searches compare it: in lower case, with one space in place of white space and control characters. */
+/**
+ * Text as searches compare it: in lower case, with one space in place of white space and control characters. The letters
+ * whose lower case depends on what follows, or has a mark more, are as elsewhere: sigma at the end of a word, and the
+ * Turkish capital i.
+ */
 export function foldWords(text: string): string {
   return text
     .toWellFormed()
     .toLowerCase()
+    .replaceAll('\u03c2', '\u03c3')
+    .replaceAll('i\u0307', 'i')
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')
     .trim();
 }
@@ -46,10 +52,19 @@ export function searchedNamesOf({
   return foldWords([runId, thread, title, ...named].join(' '));
 }
 
+/** The first words of one commit, as many as a store keeps, without half a character. */
+export function cutWords(words: string): string {
+  return cut(words, MOST_WORDS);
+}
+
+function cut(text: string, most: number): string {
+  return text.slice(0, most).replace(/[\ud800-\udbff]$/, '');
+}
+
 /** Words as a store keeps them: those of earlier commits, and of the latest one, up to `MOST_WORDS` characters. */
 export function addWords(kept: readonly string[], added: string): string[] {
   let left = MOST_WORDS;
-  return [...kept, added.slice(0, MOST_WORDS)]
+  return [...kept, cutWords(added)]
     .toReversed()
     .filter(text => {
       left -= text.length;
@@ -72,7 +87,7 @@ export function wordsOf(events: readonly RunEvent[]): string {
   const found: string[] = [];
   let left = MOST_WORDS;
   for (const event of events.toReversed()) {
-    const words = foldWords(textsOf(event).join(' ').slice(0, MOST_OF_EVENT));
+    const words = foldWords(cut(textsOf(event).join(' '), MOST_OF_EVENT));
     if (words === '') continue;
     left -= words.length + 1;
     if (left < 0) break;

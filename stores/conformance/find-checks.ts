@@ -253,7 +253,7 @@ export const textChecks: Checks = {
       undefined,
       rest,
     );
-    await store.create(begin('run_other', { at: 2000, title: 'Refund "50 %_"' }));
+    await store.create(begin('run_other', { at: 2000, title: 'Refund "50 %_" ΟΔΟΣ İzmir' }));
     await note(store, 'run_other', "it's late near( the * end");
     const both = ['run_other', 'run_abc123'];
     for (const [text, found] of [
@@ -270,6 +270,8 @@ export const textChecks: Checks = {
       ['afé of', ['run_abc123']],
       ['"50 %_"', ['run_other']],
       ["it's near( *", ['run_other']],
+      ['οδοσ', ['run_other']],
+      ['ΟΔΟΣ IZMIR', ['run_other']],
       ['late\u0000end', ['run_other']],
       ['fund" %_', []],
       ['nowhere', []],
@@ -296,6 +298,18 @@ export const textChecks: Checks = {
     await note(store, 'a', `${'w'.repeat(16_384)} beyond`);
     assert.deepEqual(await listIds(store, { text: 'wwww' }), ['a']);
     assert.deepEqual(await listIds(store, { text: 'beyond' }), []);
+    await note(store, 'a', `${'v'.repeat(16_383)}\u{1f4e6}`);
+    assert.deepEqual(await listIds(store, { text: 'vvvv' }), ['a']);
+    for (const text of ['wwww', '\ufffd', '\ud83d'])
+      assert.deepEqual(await listIds(store, { text }), [], text);
+  },
+  'an append without entries adds no words, and the run keeps those it has': async store => {
+    await store.create(begin('a'));
+    await note(store, 'a', 'earlier');
+    const standing = { status: 'waiting', words: 'later' } as const;
+    await store.append('a', { after: 2, input: true }, [], standing);
+    assert.deepEqual(await listIds(store, { text: 'earlier' }), ['a']);
+    assert.deepEqual(await listIds(store, { text: 'later' }), []);
   },
   'a redaction replaces the words of a run, and a deleted run is not found': async store => {
     const rest = { events: [receive('secret')], status: 'waiting', words: 'the secret word' } as const;

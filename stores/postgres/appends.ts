@@ -2,7 +2,7 @@
 // connections, `schema.ts` the tables, `listener.ts` the notifications.
 import { randomUUID } from 'node:crypto';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
-import { MOST_WORDS, searchedNamesOf } from '../../protocol/listing/words.ts';
+import { cutWords, searchedNamesOf } from '../../protocol/listing/words.ts';
 import {
   type AdoptedRun,
   type ClaimRequest,
@@ -163,7 +163,7 @@ export function appendSql(
   { columns = 'epoch = r.epoch', condition = '', parts = '', returning = '', values = [] }: Beside = {},
 ): Statement {
   const json = events.map(encodeEvent).join('\n');
-  const added = words.slice(0, MOST_WORDS);
+  const added = cutWords(words);
   const at = events.at(-1)?.at ?? 0;
   const text = `WITH old AS (
       SELECT run, last_sum, owner, lease_until FROM @runs
@@ -265,7 +265,7 @@ export function insertRun({ event, rest, events, claim, commit, wakeInMs, free }
       ? ''
       : `${lineSql(`$${first}`, `$${first + 1}`)},
     `;
-  const words = (rest.words ?? '').slice(0, MOST_WORDS);
+  const words = cutWords(rest.words ?? '');
   const rows = [
     { seq: 0, text: searchedNamesOf(run) },
     ...(words === '' ? [] : [{ seq: events.length, text: words }]),

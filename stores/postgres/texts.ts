@@ -1,5 +1,5 @@
 import { labelsSchema } from '../../protocol/listing/label.ts';
-import { gramsOf, MOST_WORDS, searchedNamesOf } from '../../protocol/listing/words.ts';
+import { cutWords, gramsOf, MOST_WORDS, searchedNamesOf } from '../../protocol/listing/words.ts';
 import { type Transaction, unescapeText } from '../sql/rows.ts';
 
 /** The groups of three characters of a text, as the column `grams` has them: numbers, of which several groups may have one. */
@@ -51,8 +51,7 @@ export function addWordsSql(from: string, seq: string, first: number): string {
       WHERE t.run = kept.run AND t.seq = kept.seq AND kept.total + ${chars}::int4 > ${MOST_WORDS}),
     worded AS (
       INSERT INTO @texts (run, seq, chars, text, grams)
-      SELECT run, ${seq}, ${chars}::int4, ${text}, ${gramsIn(grams ?? '')} FROM ${from}
-      ON CONFLICT (run, seq) DO UPDATE SET chars = excluded.chars, text = excluded.text, grams = excluded.grams)`;
+      SELECT run, ${seq}, ${chars}::int4, ${text}, ${gramsIn(grams ?? '')} FROM ${from})`;
 }
 
 /** Replaces what searches find a run by. `names`: its names, if they changed. */
@@ -61,7 +60,7 @@ export async function rewriteTexts(
   { run, seq, words }: { run: number; seq: number; words: string },
   names: Parameters<typeof searchedNamesOf>[0] | undefined,
 ): Promise<void> {
-  const text = words.slice(0, MOST_WORDS);
+  const text = cutWords(words);
   await query(`DELETE FROM @texts WHERE run = $1 AND ($2 OR seq > 0)`, run, names !== undefined);
   const rows = [
     ...(names === undefined ? [] : [{ seq: 0, text: searchedNamesOf(names) }]),

@@ -2,7 +2,7 @@
 // its commits, `open-database.ts` and `schema.ts` the tables.
 
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
-import { MOST_WORDS } from '../../protocol/listing/words.ts';
+import { cutWords } from '../../protocol/listing/words.ts';
 import {
   type ClaimRequest,
   changedRun,
@@ -38,7 +38,6 @@ export function writeEvents(
   if (last === undefined) {
     if (status !== position.status) sql.setStatus.run(status, run);
     if (progress !== undefined) writeProgress(sql, run, progress);
-    if (words !== undefined) writeWords(sql, run, position.seq, words);
     return { ...position, status };
   }
   if (position.hasRowsPastEnd) {
@@ -55,9 +54,8 @@ export function writeEvents(
 
 /** Adds words to those of a run, of the commit that ended at `seq`. */
 function writeWords(sql: Statements, run: number, seq: number, given: string): void {
-  const words = given.slice(0, MOST_WORDS);
+  const words = cutWords(given);
   if (words === '') return;
-  sql.dropTexts.run(run, seq, run);
   sql.addText.run(run, seq, words.length, words);
   sql.trimTexts.run(run, run);
 }
