@@ -2,7 +2,7 @@
 // its commits, `open-database.ts` and `schema.ts` the tables.
 
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
-import { cutWords } from '../../protocol/listing/words.ts';
+import { cutWords, MOST_WORDS } from '../../protocol/listing/words.ts';
 import {
   type ClaimRequest,
   changedRun,
@@ -17,7 +17,7 @@ import { takePage, WHOLE } from '../list-query.ts';
 import { assertUnredacted } from '../run-record.ts';
 import { SUM_CHARS, sumOfEntry, sumOfRecord } from '../sql/checksum.ts';
 import { escapeText, figuresOf, type Replacements, type Row } from '../sql/rows.ts';
-import { locateRunRow, type Position } from './runs.ts';
+import { indexTexts, locateRunRow, type Position } from './runs.ts';
 import type { Statements } from './statements.ts';
 
 /** The approximate maximum size of one row: what a reader of one entry has to read at most. */
@@ -57,13 +57,15 @@ function writeWords(sql: Statements, run: number, seq: number, given: string): v
   const words = cutWords(given);
   if (words === '') return;
   sql.addText.run(run, seq, words.length, words);
-  sql.trimTexts.run(run, run);
+  if (Number(sql.charsOfTexts.get(run, run)?.chars) > MOST_WORDS) sql.trimTexts.run(run, run);
+  indexTexts(sql);
 }
 
 /** Replaces the words of a run. `seq`: the last entry. */
 export function rewriteWords(sql: Statements, run: number, seq: number, words: string): void {
   sql.dropTexts.run(run, 1, run);
   writeWords(sql, run, seq, words);
+  indexTexts(sql, { all: true });
 }
 
 function writeProgress(sql: Statements, run: number, progress: Progress): void {

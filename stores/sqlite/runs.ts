@@ -109,6 +109,7 @@ export function insertRunRow(sql: Statements, created: NewRun, place?: ThreadPla
   for (const [name, value] of Object.entries(labels))
     sql.insertLabel.run(run, name, value, createdAt, columns.run_id);
   writeNames(sql, run, created);
+  indexTexts(sql);
   return { run, base, seq: base, sum, epoch: 0, redactions: 0, status, wakeAt, hasRowsPastEnd: false };
 }
 
@@ -119,6 +120,15 @@ export function writeNames(
 ): void {
   const names = record === undefined ? '' : searchedNamesOf(record);
   sql.addText.run(run, 0, names.length, names);
+}
+
+/** So many characters are indexed at once: one at a time, each commit would take several times as long. */
+const MOST_UNINDEXED = 65_536;
+
+/** Brings the index up to date if that is due, or `all`: then nothing of what was removed waits there. */
+export function indexTexts(sql: Statements, { all = false } = {}): void {
+  if (!all && Number(sql.charsToIndex.get()?.chars) < MOST_UNINDEXED) return;
+  for (const step of [sql.dropFromIndex, sql.addToIndex, sql.endDropping, sql.endAdding]) step.run();
 }
 
 export function findLatest(sql: Statements, key: string | null): LatestRun | undefined {
@@ -175,6 +185,7 @@ export function removeRuns(sql: Statements, doomed: string[]): string[] {
     sql.dropRun.run(run);
     sql.dropJournal.run(escapeText(id));
   }
+  indexTexts(sql, { all: true });
   return doomed;
 }
 
@@ -319,13 +330,14 @@ function agePath({ since }: ListQuery): Path[] {
 /** More make no index narrower. */
 const MOST_GRAMS = 24;
 
-/** The runs that have the groups of three characters of a word. */
+/** The runs that have the groups of three characters of a word, and those of which the index does not yet know. */
 function wordPaths({ words = [] }: ListQuery): Path[] {
   return words.filter(isIndexed).map(word => {
     const grams = gramsOf(word).slice(0, MOST_GRAMS);
     return {
       ...ALL,
-      where: 'runs.run IN (SELECT rowid >> 32 FROM texts_index WHERE texts_index MATCH ?)',
+      where: `runs.run IN (SELECT rowid >> 32 FROM texts_index WHERE texts_index MATCH ?
+        UNION ALL SELECT id >> 32 FROM texts_to_index)`,
       counted: 'SELECT 1 FROM texts_index WHERE texts_index MATCH ?',
       values: [grams.map(gram => `"${gram.replaceAll('"', '""')}"`).join(' AND ')],
     };

@@ -23,7 +23,9 @@ export function versionOf({ steps }: Schema): number {
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
  * - `texts`: what searches find runs by, folded: for each run its names (`searchedNamesOf`), and the words of each commit that had
  *   any. `id` is the number of the run and that of the commit's last entry, which is 0 for the names. `texts_index` finds
- *   them by groups of three characters. Of what is deleted it keeps the groups until they are merged: `purge` does that.
+ *   them by groups of three characters. It is written for many texts at once: `texts_to_index` has those that are not yet in
+ *   it, `texts_to_drop` those that it has no longer to have. Of what it drops it keeps the groups until they are merged:
+ *   `purge` does that if it rebuilds the file.
  * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
  *   of their last entry, `seq`. `json` holds the JSON of the entries, one per line; `sums` their checksums, 16
@@ -112,11 +114,20 @@ CREATE TABLE texts (
 CREATE VIRTUAL TABLE texts_index USING fts5 (
   text, content = 'texts', content_rowid = 'id', detail = none, columnsize = 0, tokenize = 'trigram case_sensitive 1'
 );
+CREATE TABLE texts_to_index (
+  id INTEGER PRIMARY KEY,
+  chars INTEGER NOT NULL
+) STRICT;
+CREATE TABLE texts_to_drop (
+  id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL
+) STRICT;
 CREATE TRIGGER texts_added AFTER INSERT ON texts BEGIN
-  INSERT INTO texts_index (rowid, text) VALUES (new.id, new.text);
+  INSERT INTO texts_to_index VALUES (new.id, new.chars);
 END;
 CREATE TRIGGER texts_removed AFTER DELETE ON texts BEGIN
-  INSERT INTO texts_index (texts_index, rowid, text) VALUES ('delete', old.id, old.text);
+  INSERT INTO texts_to_drop SELECT old.id, old.text WHERE NOT EXISTS (SELECT 1 FROM texts_to_index WHERE id = old.id);
+  DELETE FROM texts_to_index WHERE id = old.id;
 END;
 
 CREATE TABLE journals (

@@ -35,11 +35,17 @@ const SQL = {
       $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
   addText: 'INSERT INTO texts (id, chars, text) VALUES ((? << 32) + ?, ?, ?)',
+  charsOfTexts: 'SELECT total(chars) AS chars FROM texts WHERE id > (? << 32) AND id < (? + 1) << 32',
   trimTexts: `DELETE FROM texts WHERE id IN (
     SELECT id FROM (SELECT id, sum(chars) OVER (ORDER BY id DESC) AS total FROM texts
       WHERE id > (? << 32) AND id < (? + 1) << 32) WHERE total > ${MOST_WORDS})`,
   dropTexts: 'DELETE FROM texts WHERE id >= (? << 32) + ? AND id < (? + 1) << 32',
   dropNames: 'DELETE FROM texts WHERE id = ? << 32',
+  charsToIndex: 'SELECT total(chars) AS chars FROM texts_to_index',
+  dropFromIndex: `INSERT INTO texts_index (texts_index, rowid, text) SELECT 'delete', id, text FROM texts_to_drop`,
+  addToIndex: `INSERT INTO texts_index (rowid, text) SELECT id, text FROM texts WHERE id IN (SELECT id FROM texts_to_index)`,
+  endDropping: 'DELETE FROM texts_to_drop',
+  endAdding: 'DELETE FROM texts_to_index',
   latest: `SELECT run_id, status, place FROM runs WHERE thread_key = ? AND place IS NOT NULL ORDER BY place DESC LIMIT 1`,
   leavePlace: 'UPDATE runs SET place = NULL WHERE run_id = ?',
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
