@@ -28,7 +28,7 @@ import {
 } from '../sql/rows.ts';
 import { sumSql, toTotalsRow } from '../sql/totals.ts';
 import type { SumQuery } from '../totals.ts';
-import { gramsIn, hashGrams } from './texts.ts';
+import { hashGrams } from './texts.ts';
 
 /** Returns the place of a run; `lock` keeps it until the transaction ends. `now`: the server's time. Throws `run-unknown`. */
 export async function locateRun(query: Transaction, runId: string, lock = '') {
@@ -117,8 +117,8 @@ function withWords(conditions: readonly SqlCondition[], { words }: ListQuery): S
     (word): SqlCondition =>
       isIndexed(word)
         ? {
-            where: `r.run IN (SELECT t.run FROM @texts t WHERE t.grams @> ${gramsIn('?')} AND position(?::text IN t.text) > 0)`,
-            values: [JSON.stringify(hashGrams(word)), word],
+            where: `r.run IN (SELECT t.run FROM @texts t WHERE t.grams @> ?::int4[] AND position(?::text IN t.text) > 0)`,
+            values: [hashGrams(word), word],
           }
         : {
             where: `EXISTS (SELECT 1 FROM @texts t WHERE t.run = r.run AND position(?::text IN t.text) > 0)`,

@@ -1,26 +1,26 @@
 import { labelsSchema } from '../../protocol/listing/label.ts';
-import { cutWords, gramsOf, MOST_WORDS, searchedNamesOf } from '../../protocol/listing/words.ts';
+import { cutWords, MOST_WORDS, searchedNamesOf } from '../../protocol/listing/words.ts';
 import { type Transaction, unescapeText } from '../sql/rows.ts';
 
-/** The groups of three characters of a text, as the column `grams` has them: numbers, of which several groups may have one. */
-export function hashGrams(text: string): number[] {
-  return [...new Set(gramsOf(text).map(hashGram))];
+/**
+ * The groups of three characters of a text, as a parameter of the type of the column `grams`: numbers, of which several groups
+ * may have one.
+ */
+export function hashGrams(text: string): string {
+  const points = Array.from(text, character => character.codePointAt(0) ?? 0);
+  const hashes = new Set<number>();
+  for (let at = 2; at < points.length; at += 1) {
+    const [first = 0, second = 0, third = 0] = [points[at - 2], points[at - 1], points[at]];
+    hashes.add((Math.imul(Math.imul(first, FACTOR) + second, FACTOR) + third) | 0);
+  }
+  return `{${[...hashes].join(',')}}`;
 }
 
-function hashGram(gram: string): number {
-  let hash = 0;
-  for (const character of gram) hash = (Math.imul(hash, 0x1f123bb5) + (character.codePointAt(0) ?? 0)) | 0;
-  return hash;
-}
+const FACTOR = 0x1f123bb5;
 
 /** The parameters of a row of `texts`: how long it is, the text, and its groups. */
 export function textValues(text: string): [number, string, string] {
-  return [text.length, text, JSON.stringify(hashGrams(text))];
-}
-
-/** A parameter with JSON numbers as an array. */
-export function gramsIn(parameter: string): string {
-  return `ARRAY(SELECT value::int4 FROM json_array_elements_text(${parameter}::json))`;
+  return [text.length, text, hashGrams(text)];
 }
 
 /** A part of a statement that inserts the texts of the run in `made`; `rows` by seq, with parameters from `first` on. */
@@ -28,7 +28,7 @@ export function insertTextsSql(rows: readonly { seq: number; text: string }[], f
   const values = rows.flatMap(({ seq, text }) => [seq, ...textValues(text)]);
   const parts = rows.map((_, index) => {
     const [seq, chars, text, grams] = [0, 1, 2, 3].map(at => `$${first + 4 * index + at}`);
-    return `SELECT run, ${seq}::int8, ${chars}::int4, ${text}::text, ${gramsIn(grams ?? '')} FROM made`;
+    return `SELECT run, ${seq}::int8, ${chars}::int4, ${text}::text, ${grams}::int4[] FROM made`;
   });
   return {
     part: `,
@@ -51,7 +51,7 @@ export function addWordsSql(from: string, seq: string, first: number): string {
       WHERE t.run = kept.run AND t.seq = kept.seq AND kept.total + ${chars}::int4 > ${MOST_WORDS}),
     worded AS (
       INSERT INTO @texts (run, seq, chars, text, grams)
-      SELECT run, ${seq}, ${chars}::int4, ${text}, ${gramsIn(grams ?? '')} FROM ${from})`;
+      SELECT run, ${seq}, ${chars}::int4, ${text}, ${grams}::int4[] FROM ${from})`;
 }
 
 /** Replaces what searches find a run by. `names`: its names, if they changed. */
@@ -68,7 +68,7 @@ export async function rewriteTexts(
   ];
   for (const row of rows)
     await query(
-      `INSERT INTO @texts (run, seq, chars, text, grams) VALUES ($1, $2, $3, $4, ${gramsIn('$5')})`,
+      `INSERT INTO @texts (run, seq, chars, text, grams) VALUES ($1, $2, $3, $4, $5::int4[])`,
       ...[run, row.seq, ...textValues(row.text)],
     );
 }
