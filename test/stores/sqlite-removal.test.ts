@@ -13,6 +13,19 @@ function holds(file: string, words: string): boolean {
   return ['', '-wal'].some(end => existsSync(file + end) && readFileSync(file + end).includes(words));
 }
 
+/** Creates runs that are found by the characters of each, and others after them, so that the index has the words. */
+async function sayRareWords(store: Store, runs: Readonly<Record<string, string>>): Promise<void> {
+  const others = Array.from({ length: 6 }, (_, at) => [`other${at}`, 'others']);
+  for (const [runId = '', rare = ''] of [...Object.entries(runs), ...others]) {
+    const rest = { events: [], status: 'waiting', words: `first ${rare}` } as const;
+    await store.create(begin(runId, { title: `title ${rare}` }), undefined, rest);
+    for (let after = 1; after < 4; after += 1) {
+      const words = `${runId} ${rare} ${after} `.padEnd(12_000, `${rare} and others`);
+      await store.append(runId, { after, input: true }, [receive('x')], { status: 'waiting', words });
+    }
+  }
+}
+
 /** Appends to many runs in a fixed shuffled order, so that pages are split and entries move between them. */
 async function grow(store: Store, runs: number, entries: number): Promise<number[]> {
   const lengths = Array.from({ length: runs }, () => 1);
@@ -131,6 +144,37 @@ describe('data removed from a file', () => {
       false,
       true,
     ]);
+    await store.close();
+  });
+
+  test('includes the words by which searches found it, and the groups of their characters', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    const runs = { redacted: '龘靐齉齾', deleted: '爨癵驫麷', kept: '麤鱻灩虋' };
+    await sayRareWords(store, runs);
+    for (const rare of Object.values(runs)) expect(holds(file, rare.slice(-2))).toBe(true);
+    await store.delete('deleted');
+    expect(holds(file, runs.deleted)).toBe(false);
+    await store.rewrite('redacted', await redactAll(store, 'redacted', 4));
+    // The index has groups without the characters that they share with the group before.
+    const ends = Object.values(runs).map(rare => rare.slice(-2));
+    expect(ends.map(end => holds(file, end))).toEqual([false, false, true]);
+    expect((await store.list({ text: `kept ${runs.kept}` })).runs).toHaveLength(1);
+    await store.close();
+  });
+
+  test('includes words that were not yet in the index', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    for (const runId of ['a', 'b'])
+      await store.create(begin(runId), undefined, {
+        events: [],
+        status: 'waiting',
+        words: `only-of-${runId}`,
+      });
+    await store.delete('a');
+    expect(['a', 'b'].map(runId => holds(file, `only-of-${runId}`))).toEqual([false, true]);
+    expect((await store.list({ text: 'only-of-' })).runs.map(({ runId }) => runId)).toEqual(['b']);
     await store.close();
   });
 
