@@ -390,7 +390,7 @@ export const COMMANDS = {
     ...STORE,
     '--label <name=value>': labels('only threads with this label; repeatable'),
     '--agent <name>': 'only threads whose latest run is of this agent',
-    '--text <text>': 'only threads with this text in the title of their latest run',
+    '--text <text>': 'only threads of which one run has these words',
     '--limit <number>': preset(
       '50',
       number('maximum number of threads to list, up to 1000', {

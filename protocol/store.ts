@@ -117,8 +117,8 @@ export const listFilterSchema = lazySchema(() =>
     parent: z.exactOptional(z.union([runId, z.array(runId).check(z.minLength(1), z.maxLength(100))])),
     /**
      * Words, separated by white space, in upper or lower case. Each is somewhere in the id, the thread, the title, the
-     * labels or the `words` of the run. If none has three characters, only the newest 10,000 runs that match otherwise
-     * are looked at.
+     * labels or the `words` of the run; with `latest`, of one run of its thread. If none has three characters, only the
+     * newest 10,000 runs that match otherwise are looked at.
      */
     text: z.exactOptional(z.string().check(z.minLength(1), z.maxLength(200))),
     /** Created at this time or later, in ms since the epoch. */

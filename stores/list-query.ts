@@ -146,7 +146,20 @@ export function match<Item>(items: readonly Item[], query: ListQuery, read: List
       (doubt === undefined || (record.status === 'waiting' && isInDoubt(progressOf(item))))
     );
   });
-  return words === undefined ? matching : search(matching, words, read);
+  if (words === undefined) return matching;
+  if (latest !== true) return search(matching, words, read);
+  const placed = inThread.filter(item => {
+    const { place, labels: own } = recordOf(item);
+    return place !== undefined && hasLabels(own, labels);
+  });
+  const keys = new Set(search(placed, words, read).map(item => threadKeyOf(recordOf(item))));
+  return matching.filter(item => keys.has(threadKeyOf(recordOf(item))));
+}
+
+/** Of a list of threads with words: the runs of which one has to have the words, for a thread to be in it. */
+export function placedRuns({ labels, thread, words, cursorAt }: ListQuery): ListQuery {
+  const rest = omitUndefined({ thread, words });
+  return { labels, sort: 'created', order: 'desc', skip: 0, limit: 1, cursorAt, ...rest };
 }
 
 function search<Item>(items: readonly Item[], words: readonly string[], read: ListedRuns<Item>): Item[] {

@@ -300,7 +300,7 @@ export function memory(): Store {
 
     async list(filter = {}) {
       const query = readListFilter(filter);
-      const isOne = query.latest === true && query.folded !== true;
+      const isOne = query.latest === true && query.folded !== true && query.words === undefined;
       const key = isOne ? threadKeyIn(query) : undefined;
       const among = key === undefined ? [...open().values()] : (lines.get(key) ?? []).slice(-1);
       const { page, next } = choosePage(among, query, LISTED);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { ListFilter, Progress, RunStatus, Store } from '../../protocol/store.ts';
-import { begin, type Checks, listIds, makeProgress, receive, rejectsWith } from './check.ts';
+import { begin, type Checks, listIds, makeProgress, receive, rejectsWith, WAITING } from './check.ts';
 
 type Found = { agent?: string; title?: string; status?: RunStatus; updated?: number } & Partial<Progress>;
 
@@ -310,6 +310,45 @@ export const textChecks: Checks = {
     await store.append('a', { after: 2, input: true }, [], standing);
     assert.deepEqual(await listIds(store, { text: 'earlier' }), ['a']);
     assert.deepEqual(await listIds(store, { text: 'later' }), []);
+  },
+  'a list of threads has those of which one run has all the words': async store => {
+    let at = 1000;
+    const start = async (runId: string, words: string, more: object, place?: { after: string | null }) => {
+      at += 1000;
+      const rest = { events: [], status: 'finished', words, ...(place && { place }) } as const;
+      await store.create(begin(runId, { at, thread: 't', title: 'x', ...more }), undefined, rest);
+    };
+    const seven = { labels: { user: '7' } };
+    await start('old', 'the blue parcel', seven, { after: null });
+    await start('new', 'a red 箱', seven, { after: 'old' });
+    await start('fork', 'green', { ...seven, forkOf: { runId: 'old', at: 1 } });
+    await start('foreign', 'a blue parcel', { labels: { user: '8' } }, { after: null });
+    await start('other', 'yellow parcel', { ...seven, thread: 'u' }, { after: null });
+    await store.create(begin('single', seven), undefined, {
+      ...WAITING,
+      events: [],
+      words: 'the blue parcel',
+    });
+    for (const [text, found] of [
+      ['parcel', ['other', 'new']],
+      ['parcel BLUE', ['new']],
+      ['箱', ['new']],
+      ['lu', ['new']],
+      ['blue red', []],
+      ['green', []],
+    ] as const)
+      assert.deepEqual(await listIds(store, { text, latest: true, labels: { user: '7' } }), found, text);
+    assert.deepEqual(await listIds(store, { text: 'blue', latest: true }), ['foreign', 'new']);
+    const thread = { id: 't', ...seven };
+    assert.deepEqual(await listIds(store, { text: 'blue', latest: true, thread }), ['new']);
+    assert.deepEqual(await listIds(store, { text: 'yellow', latest: true, thread }), []);
+    const first = await store.list({ text: 'blue', latest: true, limit: 1 });
+    const second = await store.list({ text: 'blue', latest: true, cursor: first.next ?? '' });
+    assert.deepEqual(
+      [first, second].flatMap(({ runs }) => runs.map(({ runId }) => runId)),
+      ['foreign', 'new'],
+    );
+    assert.equal((await store.totals({ text: 'blue', latest: true })).rows[0]?.runs, 2);
   },
   'a redaction replaces the words of a run, and a deleted run is not found': async store => {
     const rest = { events: [receive('secret')], status: 'waiting', words: 'the secret word' } as const;

@@ -3,7 +3,7 @@ import type { Labels } from '../../protocol/listing/label.ts';
 import { MOST_TOTALS, type TotalsRow } from '../../protocol/listing/totals.ts';
 import { MOST_SCANNED } from '../../protocol/listing/words.ts';
 import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
-import { isIndexed, type ListQuery, threadKeyIn } from '../list-query.ts';
+import { isIndexed, type ListQuery, placedRuns, threadKeyIn } from '../list-query.ts';
 import { AWAITING, type Kinship, type Waiting } from '../plan-deletion.ts';
 import { missingRun } from '../run-record.ts';
 import { sumOfSnapshot } from '../sql/checksum.ts';
@@ -111,8 +111,14 @@ function conditionsOf(wanted: ListQuery, sorted: string): SqlCondition {
 }
 
 /** The conditions with those of the words. If no index has one, only the newest runs are searched. */
-function withWords(conditions: readonly SqlCondition[], { words }: ListQuery): SqlCondition[] {
+function withWords(conditions: readonly SqlCondition[], wanted: ListQuery): SqlCondition[] {
+  const { words, latest } = wanted;
   if (words === undefined) return [...conditions];
+  if (latest === true) {
+    const { where, values } = conditionsOf(placedRuns(wanted), '');
+    const ofThreads = `r.thread_key IN (SELECT r.thread_key FROM @runs r WHERE r.place IS NOT NULL AND ${where})`;
+    return [...conditions, { where: ofThreads, values }];
+  }
   const found = words.map(
     (word): SqlCondition =>
       isIndexed(word)

@@ -13,7 +13,7 @@ import type {
   WorkRequest,
 } from '../../protocol/store.ts';
 import { isWork } from '../lease.ts';
-import { isIndexed, type ListQuery, threadKeyIn } from '../list-query.ts';
+import { isIndexed, type ListQuery, placedRuns, threadKeyIn } from '../list-query.ts';
 import type { Kinship } from '../plan-deletion.ts';
 import {
   assertUnredacted,
@@ -331,7 +331,9 @@ function agePath({ since }: ListQuery): Path[] {
 const MOST_GRAMS = 24;
 
 /** The runs that have the groups of three characters of a word, and those of which the index does not yet know. */
-function wordPaths({ words = [] }: ListQuery): Path[] {
+function wordPaths(query: ListQuery): Path[] {
+  const { words = [] } = query;
+  if (query.latest === true) return query.words === undefined ? [] : [threadPath(query)];
   return words.filter(isIndexed).map(word => {
     const grams = gramsOf(word).slice(0, MOST_GRAMS);
     return {
@@ -344,6 +346,23 @@ function wordPaths({ words = [] }: ListQuery): Path[] {
   });
 }
 
+/** The runs of the threads that have a run with the words. */
+function threadPath(list: ListQuery): Path {
+  const query = placedRuns(list);
+  const ofLabels = Object.entries(query.labels).map(
+    (label): SqlCondition => ({ where: hasLabel('runs'), values: label }),
+  );
+  const ofThread = pathsOf({ ...query, labels: {} });
+  const placed: SqlCondition = { where: 'runs.place IS NOT NULL', values: [] };
+  const found = withWords(ALL, [placed, ...ofThread, ...ofLabels, ...wordPaths(query)], query);
+  return {
+    ...BY_AGE,
+    from: 'runs INDEXED BY runs_by_place',
+    where: `runs.thread_key IN (SELECT runs.thread_key FROM runs WHERE ${found.map(({ where }) => where).join(' AND ')})`,
+    values: found.flatMap(({ values }) => values),
+  };
+}
+
 /** A word that many runs have narrows the list only together with others. */
 function othersThan(path: Path, paths: readonly Path[]): SqlCondition[] {
   const byWord = paths.filter(({ counted }) => counted !== undefined);
@@ -353,8 +372,9 @@ function othersThan(path: Path, paths: readonly Path[]): SqlCondition[] {
 }
 
 /** The conditions with those of the words. If no index has one, only the newest runs are searched. */
-function withWords(path: Path, conditions: readonly SqlCondition[], { words }: ListQuery): SqlCondition[] {
-  if (words === undefined) return [...conditions];
+function withWords(path: Path, conditions: readonly SqlCondition[], query: ListQuery): SqlCondition[] {
+  const { words, latest } = query;
+  if (words === undefined || latest === true) return [...conditions];
   const found = words.map(
     (word): SqlCondition => ({
       where: `EXISTS (SELECT 1 FROM texts WHERE texts.id >= runs.run << 32 AND texts.id < (runs.run + 1) << 32

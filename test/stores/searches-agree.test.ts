@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { RestateStore } from '../../hosts/restate/restate-store.ts';
 import { makeRestateServices } from '../../hosts/restate/services.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { foldWords, wordsOf } from '../../protocol/listing/words.ts';
-import type { ListFilter, Store } from '../../protocol/store.ts';
+import type { JournalRest, ListFilter, Store } from '../../protocol/store.ts';
 import { begin, makeProgress, receive, withClock } from '../../stores/conformance/check.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -55,15 +56,28 @@ function commandsWith(pool: readonly string[]): fc.Arbitrary<Command> {
     fc.array(said, { minLength: 1, maxLength: 3 }).map(texts => wordsOf(texts.map(one => receive(one)))),
   );
   const runId = fc.constantFrom('a', 'b', 'run_c', 'Run "d"');
+  const rest = fc.constantFrom<Omit<JournalRest, 'events'>>(
+    { status: 'running' },
+    { status: 'finished', place: { after: null } },
+    { status: 'finished', place: { after: 'a' } },
+  );
   const create = fc
-    .record({ id: runId, title: text, label: printable, thread: printable, words, of: fc.option(runId) })
+    .record({
+      id: runId,
+      title: text,
+      label: printable,
+      thread: printable,
+      words,
+      of: fc.option(runId),
+      rest,
+    })
     .map(
-      ({ id, title, label, thread, words, of }): Command =>
+      ({ id, title, label, thread, words, of, rest }): Command =>
         async store => {
           const origin = of === null ? undefined : await store.get(of);
           const forkOf = origin && { forkOf: { runId: origin.runId, at: 1 } };
           const event = begin(id, { title, thread, labels: { label }, ...forkOf });
-          return await store.create(event, undefined, { events: [], status: 'running', words });
+          return await store.create(event, undefined, { events: [], words, ...rest });
         },
     );
   const append = fc.record({ id: runId, words, events: fc.integer({ min: 0, max: 2 }) }).map(
@@ -110,8 +124,9 @@ function filtersWith(pool: readonly string[]): fc.Arbitrary<ListFilter> {
       pieces: fc.array(piece, { minLength: 1, maxLength: 3 }),
       joint: fc.constantFrom(' ', '\t', '\0', ''),
       order: fc.constantFrom('asc', 'desc'),
+      of: fc.constantFrom({}, {}, { latest: true as const }),
     })
-    .map(({ pieces, joint, order }) => ({ text: pieces.join(joint), order, limit: 3 }));
+    .map(({ pieces, joint, order, of }) => ({ text: pieces.join(joint), order, limit: 3, ...of }));
 }
 
 const cases = fc.array(hostile, { minLength: 2, maxLength: 4 }).chain(pool =>
@@ -125,7 +140,7 @@ async function search(store: Store, filters: readonly ListFilter[]) {
   const found: { text: string; runIds: string[]; isEnd: boolean; runs: number | undefined }[] = [];
   for (const { text = '', ...page } of filters) {
     const { runs, next } = await store.list({ text, ...page });
-    const { rows } = await store.totals({ text });
+    const { rows } = await store.totals({ text, ...omitUndefined({ latest: page.latest }) });
     found.push({
       text,
       runIds: runs.map(({ runId }) => runId),

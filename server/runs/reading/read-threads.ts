@@ -24,7 +24,10 @@ export const threadQuery = fields({ label });
 export const threadsQuery = fields({
   label: optional(z.array(z.string()), 'NAME=VALUE; repeatable. The thread has all of these labels.'),
   agent: optional(z.string().max(1_000), 'The name of the agent of the latest run.'),
-  text: optional(z.string().min(1).max(200), 'Part of the title of the latest run.'),
+  text: optional(
+    z.string().min(1).max(200),
+    'Words, in upper or lower case. One run of the thread has all of them, as in `GET /runs`.',
+  ),
   limit: z._default(z.coerce.number().int().min(1).max(MOST_LISTED), 50),
   cursor: optional(z.string().max(20_000), '`next` of the page before.'),
 });

@@ -98,6 +98,32 @@ test('GET /threads lists each thread once, by its latest run, and GET /threads/I
   expect((await json<{ runs: unknown[] }>(app, '/runs?thread=a')).runs).toHaveLength(3);
 });
 
+test('GET /threads?text= lists the threads of the caller of which any run has the words', async () => {
+  const agent = talker(store(), [DONE, DONE, DONE, DONE]);
+  const app = makeApp({ store: agent.store, tokens: TOKENS });
+  for (const [input, thread, labels] of [
+    ['Where is the blue parcel?', 'a', { user: '7' }],
+    ['thanks', 'a', { user: '7' }],
+    ['the blue parcel again', 'a', { user: '8' }],
+    ['a red parcel', 'b', { user: '7' }],
+  ] as const)
+    await agent.run(input, { thread, labels });
+  const found = async (text: string, who: keyof typeof TOKENS) => {
+    const path = `/threads?text=${encodeURIComponent(text)}`;
+    const { threads } = await json<{ threads: { id: string; labels: Labels; latest: { title: string } }[] }>(
+      app,
+      path,
+      as(who),
+    );
+    return threads.map(({ id, labels, latest }) => `${id} ${labels.user} ${latest.title}`).toSorted();
+  };
+  expect(await found('BLUE parcel', 'seven')).toEqual(['a 7 thanks']);
+  expect(await found('blue', 'eight')).toEqual(['a 8 the blue parcel again']);
+  expect(await found('blue', 'all')).toEqual(['a 7 thanks', 'a 8 the blue parcel again']);
+  expect(await found('red', 'eight')).toEqual([]);
+  expect(await found('is', 'viewer')).toEqual(['a 7 thanks']);
+});
+
 test('GET /threads/ID filters the texts of each agent with its own filters', async () => {
   const on = store();
   const textFilters = [() => ({ push: (text: string) => text.replace('secret', '…'), end: () => '' })];
