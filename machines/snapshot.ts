@@ -33,11 +33,20 @@ export function toStored(state: ChartState): StoredState {
  */
 export function fromStored(stored: StoredState, machine: AgentMachine = agentMachine): ChartState {
   assertChart(stored.chart);
-  const { value, context, status } = stored;
-  const state = resolve(value, context, status, machine);
+  assertLeaf(stored.value, machine);
+  const state = restore(stored, machine);
+  return Object.assign(state, { output: outputIn(state) });
+}
+
+/** `fromStored` without its checks and the output, for a state that this chart has just folded. */
+export function restore(
+  { value, context, status }: Pick<ChartState, 'value' | 'context' | 'status'>,
+  machine: AgentMachine = agentMachine,
+): ChartState {
+  const state = machine.resolveState({ value, context, status });
   const children: Record<string, AnyActorRef> = {};
   for (const service of pendingServices(state)) children[service.id] = pendingService(service);
-  return Object.assign(state, { children, output: outputIn(state) });
+  return Object.assign(state, { children });
 }
 
 /** `older` and `newer` compare versions; `changed` means a different structure with the same version. */
@@ -62,13 +71,8 @@ function assertChart(chart: StoredState['chart']): void {
   );
 }
 
-function resolve(
-  value: ChartState['value'],
-  context: Context,
-  status: StoredState['status'],
-  machine: AgentMachine,
-): ChartState {
-  if (isLeafOf(machine.root, value)) return machine.resolveState({ value, context, status });
+function assertLeaf(value: ChartState['value'], machine: AgentMachine): void {
+  if (isLeafOf(machine.root, value)) return;
   const found = JSON.stringify(value);
   throw new EngineError('state-unknown', `The stored state ${found} does not exist in this chart.`, {
     value: found,

@@ -4,7 +4,8 @@ import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { oncePer } from '../protocol/once-per.ts';
 import { type AgentMachine, agentMachine, type ChartState, endCancelled } from './agent.ts';
-import { type CompiledMachine, compile } from './compiled/compile.ts';
+import { assertCompilable } from './compiled/assert-compilable.ts';
+import { type CompiledMachine, compile, listNodes } from './compiled/compile.ts';
 import { NotCompiled } from './compiled/compile-action.ts';
 import { type Step, takeEvent, takeStart } from './compiled/macrostep.ts';
 import { serviceNamed } from './pending-service.ts';
@@ -19,6 +20,7 @@ import { serviceNamed } from './pending-service.ts';
 
 export type { ChartState } from './agent.ts';
 export type { Step } from './compiled/macrostep.ts';
+export { statePath } from './status.ts';
 
 /** One edge of the chart. `event` is `''` for an edge without an event. */
 export type Edge = { from: string; event: string; guard?: unknown; to: string[]; actions: string[] };
@@ -33,7 +35,10 @@ export type Stepper = {
 };
 
 /** Compiling costs more than following a short journal. */
-const compiled = oncePer((machine: AgentMachine) => compile(machine));
+const compiled = oncePer((machine: AgentMachine) => {
+  assertCompilable(machine);
+  return compile(machine);
+});
 
 type RecordedAction = { type: string; params: unknown };
 
@@ -150,10 +155,6 @@ export function listStates(): string[] {
   return listNodes(agentMachine.root).flatMap(({ path }) => (path.length === 0 ? [] : [path.join('.')]));
 }
 
-function listNodes(node: Node): Node[] {
-  return [node, ...Object.values(node.states).flatMap(listNodes)];
-}
-
 function describeEdge({ source, eventType, guard, target, actions }: Transition): Edge {
   return {
     from: source.path.join('.'),
@@ -190,11 +191,4 @@ function lowerAction(type: string, params: unknown, isStrict: boolean): Effect |
       if (!isStrict || type === endCancelled.name) return null;
       throw new Error(`The chart has an action that is not an effect: ${type}`);
   }
-}
-
-/** Returns the path of the active state, e.g. `turn.planning` or `executingTools`. */
-export function statePath({ value }: ChartState): string {
-  if (typeof value === 'string') return value;
-  const [entry] = Object.entries(value);
-  return entry === undefined ? '' : `${entry[0]}.${String(entry[1])}`;
 }

@@ -1,5 +1,6 @@
 /** The chart as data, read from the machine itself. Everything that shows the chart starts here. */
 import { agentMachine } from '../machines/agent.ts';
+import { listNodes } from '../machines/compiled/compile.ts';
 
 export type GraphState = {
   /** The path of state names, joined by dots; empty for the root. */
@@ -28,12 +29,8 @@ type Node = (typeof agentMachine)['root'];
 /** Transitions that only record an event lead from a state to itself. */
 export function readChart(): ChartGraph {
   const { root } = agentMachine;
-  const edges = collectNodes(root).flatMap(readEdges);
+  const edges = listNodes(root).flatMap(readEdges);
   return { states: Object.values(root.states).map(readState), edges, initial: idOf(root.initial.target[0]) };
-}
-
-function collectNodes(node: Node): Node[] {
-  return [node, ...Object.values(node.states).flatMap(child => collectNodes(child))];
 }
 
 function readState(node: Node): GraphState {

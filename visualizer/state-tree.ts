@@ -3,7 +3,7 @@
  * module as `xstate`, and `machines/compiled/` compiles the tree as it compiles XState's own.
  *
  * T1 Each member that `machines/` and `visualizer/` read equals XState's, for any machine that `compile` supports.
- * T2 What would need an actor throws.
+ * T2 There are no actors: what would need one is not bundled.
  */
 
 type Value = string | { [state: string]: Value };
@@ -173,13 +173,4 @@ export const sendTo = () => actionOf('sendTo', {});
 
 export const fromCallback = (start: unknown) => ({ start });
 
-function throwMissing(): never {
-  throw new Error('The page has no actors of XState.');
-}
-
-export {
-  cancelAction as cancel,
-  throwMissing as createActor,
-  throwMissing as createMachine,
-  throwMissing as initialTransition,
-};
+export { cancelAction as cancel };

@@ -11,7 +11,6 @@ import {
   compileOutput,
   compileStart,
   type Expression,
-  NotCompiled,
   type Op,
 } from './compile-action.ts';
 
@@ -22,7 +21,7 @@ import {
  *
  * C1 Supported: nested states, `entry`, `exit`, `invoke`, `on` (including `*`), `always`, tags, final states of the
  *    root, `output`, and the actions and guards of `compile-action.ts`. Any other feature throws a `NotCompiled` that
- *    names it.
+ *    names it, here or in `assert-compilable.ts`.
  * C2 A step through these tables (`macrostep.ts`) equals the machine's own transition.
  */
 export type CompiledMachine = {
@@ -45,11 +44,10 @@ type Node = AnyStateMachine['root'];
 type Transition = NonNullable<Node['always']>[number];
 type DraftPlace = CompiledState & { on: Map<string, readonly CompiledEdge[]> };
 
-/** Compiles a machine. Throws a `NotCompiled` that names the first unsupported feature. */
+/** Compiles a machine that has passed `assertCompilable`. Throws a `NotCompiled` for an action or guard it does not support. */
 export function compile(machine: AnyStateMachine): CompiledMachine {
   const { root } = machine;
   const nodes = listNodes(root);
-  nodes.forEach(assertCompilable);
   const leaves = nodes.filter(({ type }) => type !== 'compound');
   const places = new Map(leaves.map(leaf => [leaf, draftPlace(leaf)]));
   for (const [leaf, place] of places) {
@@ -148,37 +146,6 @@ function innermost(node: Node): Node {
   return first === undefined ? node : innermost(first);
 }
 
-function listNodes(node: Node): Node[] {
+export function listNodes(node: Node): Node[] {
   return [node, ...Object.values(node.states).flatMap(listNodes)];
-}
-
-const STATE_KEYS = 'id initial states entry exit invoke on always tags type output description meta';
-const ROOT_KEYS = `${STATE_KEYS} context types schemas version`;
-const INVOKE_KEYS = 'id src input toJSON';
-const TRANSITION_KEYS = 'target guard actions reenter description meta source eventType toJSON';
-
-function assertCompilable(node: Node): void {
-  const { id, type, parent, config, transitions, always = [], machine } = node;
-  const where = `the state "${id}"`;
-  if (type === 'parallel' || type === 'history') throw new NotCompiled(`${where}, which is ${type}`);
-  if (parent === undefined && type !== 'compound') throw new NotCompiled(`${where}, which has no states`);
-  if (type === 'final' && parent !== machine.root)
-    throw new NotCompiled(`${where}, which is final within another`);
-  assertKeys(config, parent === undefined ? ROOT_KEYS : STATE_KEYS, where);
-  for (const service of node.invoke) assertKeys(service, INVOKE_KEYS, `the actor "${service.id}"`);
-  if (node.initial.actions.length > 0) throw new NotCompiled(`actions of "initial" of ${where}`);
-  for (const transition of [...[...transitions.values()].flat(), ...always]) {
-    const { eventType, target = [] } = transition;
-    const edge = `an edge of ${where} on "${eventType}"`;
-    if (eventType.endsWith('.*')) throw new NotCompiled(`${edge}, which matches several events`);
-    if (target.length > 1) throw new NotCompiled(`${edge} to several states`);
-    if (target[0] === machine.root) throw new NotCompiled(`${edge} to the root`);
-    assertKeys(transition, TRANSITION_KEYS, edge);
-  }
-}
-
-function assertKeys(config: object, known: string, where: string): void {
-  const names = known.split(' ');
-  const other = Object.entries(config).find(([key, value]) => value !== undefined && !names.includes(key));
-  if (other !== undefined) throw new NotCompiled(`"${other[0]}" of ${where}`);
 }

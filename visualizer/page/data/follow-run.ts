@@ -1,5 +1,5 @@
 import { batch } from '@preact/signals';
-import { fromStored } from '../../../machines/snapshot.ts';
+import { restore } from '../../../machines/snapshot.ts';
 import { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { RequestError } from './request.ts';
@@ -94,7 +94,7 @@ export function followShownRun(source: PageSource, model: RunModel, onMissing: (
       const { entries, state } = await source.entries(runId, 'tail');
       const before = (entries[0]?.seq ?? 1) - 1;
       if (isOver) return;
-      model.beginAt(state === undefined ? Folded.start : Folded.from(before, fromStored(state)), entries);
+      model.beginAt(state === undefined ? Folded.start : Folded.from(before, restore(state)), entries);
       const viewed = readView();
       unfollow = source.follow(runId, () => model.last.peek(), hear);
       if (before > 0) await loadOlder(source, model, before);

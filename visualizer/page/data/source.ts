@@ -1,12 +1,17 @@
 // visualizer/page/data: where the page gets runs from: a server, a recorded file or the page itself; and what
 // it sends.
 
-import type { StoredState } from '../../../machines/snapshot.ts';
+import type { restore } from '../../../machines/snapshot.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { RunView, StreamedEvent } from './request.ts';
 
 /** `first` and `last` are those of the journal; `state` is the one before `entries`, if they end the journal. */
-export type EntriesPage = { entries: StreamedEvent[]; first: number; last: number; state?: StoredState };
+export type EntriesPage = {
+  entries: StreamedEvent[];
+  first: number;
+  last: number;
+  state?: Parameters<typeof restore>[0];
+};
 
 /** Selects entries: the first after a `seq`, or some of the last. */
 type EntriesPlace = { after: number; limit: number } | 'tail';

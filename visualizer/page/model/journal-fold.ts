@@ -1,6 +1,8 @@
+import { agentMachine, type ChartState } from '../../../machines/agent.ts';
+import { type CompiledMachine, compile } from '../../../machines/compiled/compile.ts';
+import { type Step, takeEvent, takeStart } from '../../../machines/compiled/macrostep.ts';
 import type { Context } from '../../../machines/context.ts';
-import { type StoredState, toStored } from '../../../machines/snapshot.ts';
-import { type ChartState, initial, next, type Step, statePath } from '../../../machines/step.ts';
+import { hasEnded, statePath } from '../../../machines/status.ts';
 import type { Effect, NextAction } from '../../../protocol/effect.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import { type ChartEdge, edgeId, readChart } from '../../chart-graph.ts';
@@ -17,6 +19,11 @@ export type Taken = {
 };
 
 const NOTHING: Taken = { decisions: [], effects: [], edges: [], entered: [] };
+
+let tables: CompiledMachine | undefined;
+
+/** The chart, compiled when it is first needed: folding takes no step of XState's own. */
+const compiled = (): CompiledMachine => (tables ??= compile(agentMachine));
 
 const HUB = 'deciding';
 const EDGES: readonly ChartEdge[] = readChart().edges.filter(edge => edge.from !== edge.to);
@@ -97,10 +104,11 @@ export class Folded {
 
   #fold(seq: number, event: ChartEvent | RunStarted): Folded {
     const before = this.state;
-    if (event.type === 'run.started') return this.#move(seq, '', initial(event));
+    if (event.type === 'run.started')
+      return this.#move(seq, '', takeStart(compiled(), { type: 'xstate.init', input: event }));
     if (before === null) throw new Error('the journal does not begin with run.started');
-    const step = next(before, event);
-    if (!step.handled) throw new Error(`${event.type} is not possible in ${statePath(before)}`);
+    const step = hasEnded(before) ? null : takeEvent(compiled(), before, event);
+    if (!step?.handled) throw new Error(`${event.type} is not possible in ${statePath(before)}`);
     return this.#move(seq, statePath(before), step);
   }
 
@@ -192,9 +200,8 @@ export class FoldedJournal {
 }
 
 /** The state after the entries of a journal from its start. Throws if this chart cannot have produced them. */
-export function foldToState(entries: readonly (RunEvent & { seq: number })[]): StoredState {
-  const folded = entries.reduce((before, event) => before.take(event.seq, event), Folded.start);
-  if (folded.state === null || folded.problem !== null)
-    throw new Error(folded.problem ?? 'The journal has no entries.');
-  return toStored(folded.state);
+export function foldToState(entries: readonly (RunEvent & { seq: number })[]): ChartState {
+  const { state, problem } = entries.reduce((before, event) => before.take(event.seq, event), Folded.start);
+  if (state === null || problem !== null) throw new Error(problem ?? 'The journal has no entries.');
+  return state;
 }

@@ -2,7 +2,8 @@ import type { StoryEvent, StoryTeller } from '../../../engine/story/tell-story.t
 import { findCall } from '../../../machines/calls.ts';
 import type { Context } from '../../../machines/context.ts';
 import { latestReply } from '../../../machines/fold.ts';
-import { type ChartState, statePath } from '../../../machines/step.ts';
+import { statePath } from '../../../machines/status.ts';
+import type { ChartState } from '../../../machines/step.ts';
 import type { Failure, QualifiedCall } from '../../../protocol/event.ts';
 import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { type BreakCost, BreakCosts } from '../../../protocol/listing/cost.ts';
