@@ -27,7 +27,7 @@ export function playedSource({ view, entries }: EmbeddedRun): PageSource {
       }
       const [before, tail] = [entries.slice(0, -TAIL), entries.slice(-TAIL)];
       if (before.length === 0) return { entries, first, last };
-      const { foldToState } = await import('../model/journal-fold.ts');
+      const { foldToState } = await import('../run/run-view.tsx');
       return { entries: tail, first, last, state: foldToState(before) };
     },
     follow: (_, __, listen) => {

@@ -16,6 +16,9 @@ import { RunHeader } from './run-header.tsx';
 import { Strip } from './strip.tsx';
 import { ChartAndState, Tabs } from './tabs.tsx';
 
+/** Embedded runs are folded by the file that shows them. */
+export { foldToState } from '../model/journal-fold.ts';
+
 export function RunPane({ source, runId }: { source: PageSource; runId: string }) {
   const missing = useSignal(false);
   const { desk, end } = useMemo(() => {

@@ -16,6 +16,7 @@ import { useTitle } from '../app/router.ts';
 import { type RunSummary, type RunView, runPath } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import { type PageSource, readFirstEntries } from '../data/source.ts';
+import { foldToState } from '../model/journal-fold.ts';
 import {
   formatCount,
   formatDuration,
@@ -110,8 +111,6 @@ async function withoutCopy(source: PageSource, run: RunSummary, all: readonly Ru
 
 async function readCopy(source: PageSource, { runId, at }: NonNullable<RunSummary['forkOf']>): Promise<Used> {
   const entries = await readFirstEntries(source, runId, at);
-  // The list and its other views need no code of the chart.
-  const { foldToState } = await import('../model/journal-fold.ts');
   const { turns, usage, cost, activeMs } = foldToState(entries).context;
   if (usage === null) return { turns, tokens: 0, cost, activeMs };
   const { inputTokens: of, outputTokens, cachedInputTokens: tokens } = usage;
