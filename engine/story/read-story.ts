@@ -6,6 +6,7 @@ import type { RunHappening } from '../events/run-events.ts';
 import { stoppable } from '../events/stoppable.ts';
 import { beginFold, foldEntry, loadRunAt } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
+import { tellStatus } from './tell-status.ts';
 import { type StoryEvent, type StoryOptions, StoryTeller } from './tell-story.ts';
 
 /** Folds a run and tells its story: takes what readers get of a run, in order. */
@@ -20,7 +21,7 @@ export class Story {
   /** `begin`: the fold that the first entry follows; by default the run's start. */
   constructor(options: StoryOptions, begin?: { state: ChartState; seq: number }) {
     this.#runId = options.runId;
-    this.#teller = new StoryTeller(options, begin?.state);
+    this.#teller = new StoryTeller(options, begin?.state, tellStatus);
     this.state = begin?.state ?? null;
     this.seq = begin?.seq ?? 0;
   }

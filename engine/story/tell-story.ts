@@ -2,7 +2,7 @@ import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { isOfChart } from '../../machines/fold.ts';
 import { endsReview } from '../../machines/review.ts';
-import { describeIncomplete, describeOpen, describeReview, listOpen } from '../../machines/settled.ts';
+import { describeOpen, describeReview } from '../../machines/settled.ts';
 import { statePath, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
@@ -10,23 +10,15 @@ import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
-import { isOpenItem, type RunView } from '../../protocol/run-view.ts';
 import type { Skipped } from '../../protocol/turn.ts';
 import { filterText, filterTexts, type TextFilter } from '../../text/text-filter.ts';
-import type {
-  Place,
-  SettledBy,
-  StoryEvent,
-  StorySettled,
-  StoryState,
-  TextPart,
-  TurnPart,
-} from './story-event.ts';
+import type { Place, SettledBy, StoryEvent, TextPart, TurnPart } from './story-event.ts';
+import type { StatusTeller } from './tell-status.ts';
 
 /*
  * engine/story: what happens in a run, as a conversation. Every surface writes its wire from these events:
- * `tell-story.ts` makes them of entries and deltas, `read-story.ts` folds a journal and follows a run, and
- * `family-story.ts` merges the stories of sub-agents.
+ * `tell-story.ts` makes them of entries and deltas, with the states of `tell-status.ts`, `read-story.ts` folds a journal
+ * and follows a run, and `family-story.ts` merges the stories of sub-agents.
  */
 
 export type * from './story-event.ts';
@@ -67,6 +59,7 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
  */
 export class StoryTeller {
   readonly #options: StoryOptions;
+  readonly #status: StatusTeller | undefined;
   #attempt: Attempt | null = null;
   #over = 0;
   /** What the agent that has the conversation has said of a text. */
@@ -75,9 +68,13 @@ export class StoryTeller {
   #answered = '';
   #told: StoryEvent[] = [];
 
-  /** `begin`: the chart's state where the story begins; `null` for the run's start. */
-  constructor(options: StoryOptions, begin: ChartState | null = null) {
+  /**
+   * `begin`: the chart's state where the story begins; `null` for the run's start. Without `status`, neither states nor
+   * ends are told: for those who fold the run themselves.
+   */
+  constructor(options: StoryOptions, begin: ChartState | null = null, status?: StatusTeller) {
     this.#options = options;
+    this.#status = status;
     if (begin !== null) this.#over = overIn(begin);
   }
 
@@ -86,14 +83,15 @@ export class StoryTeller {
     const live = this.#attempt;
     const isAhead = live !== null && around.before !== null && isAfter(live, placeIn(around.before));
     if (isAhead) this.#attempt = null;
-    this.#tellState(event, from, around);
+    this.#tellPlace(event, from, around);
     this.#tellEntry(event, from, around);
-    if (around.before !== null) this.#tellCalls(event, from, around);
     if (around.before !== null) {
+      this.#tellCalls(event, from, around);
       this.#tellReview(event, from, around.before, around.after);
       this.#tellAnswer(from, around.before, around.after);
     }
-    this.#tellEnd(from, around);
+    const settled = this.#status?.settledBy(around, this.#filters);
+    if (settled) this.#tell({ type: 'settled', ...from, settled });
     if (!this.#told.some(told => 'seq' in told && told.type !== 'state'))
       this.#tell({ type: 'note', ...from, event });
     if (isAhead) this.#attempt = live;
@@ -146,13 +144,14 @@ export class StoryTeller {
     this.#told.push({ runId: this.#options.runId, ...happened } as StoryEvent);
   }
 
-  #tellState(event: RunEvent, from: Entry, { before, after }: Around): void {
+  #tellPlace(event: RunEvent, from: Entry, around: Around): void {
     if (event.type === 'run.started') this.#tell({ type: 'message', ...from, items: event.input });
     else if (event.type === 'message.received' && event.from === undefined) {
       const { items, by } = event;
       this.#tell({ type: 'message', ...from, items, ...omitUndefined({ by }) });
-    } else if (before === after || (before !== null && isSameState(before, after))) return;
-    this.#tell({ type: 'state', ...from, ...describeState(after) });
+    }
+    const state = this.#status?.stateOf(event, around);
+    if (state) this.#tell({ type: 'state', ...from, ...state });
   }
 
   #tellEntry(event: RunEvent, from: Entry, { before, after }: Around): void {
@@ -488,14 +487,6 @@ export class StoryTeller {
     if (rest !== '') this.#tell({ type: 'answer.text', callId, text: rest, late: true });
     this.#tell({ type: 'answer.taken', ...from, callId, agent, text });
   }
-
-  #tellEnd(from: Entry, { before, after }: Around): void {
-    if (before === after || statusOf(after) === 'running') return;
-    const settled = describeEnd(after, this.#filters);
-    if (before !== null && settled.status === 'waiting' && statusOf(before) === 'waiting')
-      if (isSameList(listOpen(before.context), settled.open)) return;
-    this.#tell({ type: 'settled', ...from, settled });
-  }
 }
 
 const NONE: readonly number[] = [];
@@ -509,19 +500,6 @@ function overIn(state: ChartState): number {
   const { turn, failure } = state.context;
   const isOpen = statePath(state).startsWith('turn.') || failure !== null;
   return isOpen ? turn.number - 1 : turn.number;
-}
-
-function describeState(state: ChartState): StoryState {
-  const { next } = state.context;
-  const status = statusOf(state);
-  const why = status === 'waiting' ? next?.why : undefined;
-  const error = status === 'failed' && next?.type === 'fail' ? next.code : undefined;
-  return { path: statePath(state), status, ...omitUndefined({ why, error }) };
-}
-
-function isSameState(one: ChartState, other: ChartState): boolean {
-  const [before, after] = [describeState(one), describeState(other)];
-  return before.path === after.path && before.status === after.status && before.why === after.why;
 }
 
 function isAfter(one: Place, other: Place): boolean {
@@ -576,28 +554,6 @@ function settledBy(event: RunEvent, call: Call, { receipt }: CallResult): Settle
     default:
       return 'overtaken';
   }
-}
-
-function describeEnd(
-  { context, ...state }: ChartState,
-  filters: readonly (() => TextFilter)[],
-): StorySettled {
-  const { next, answer } = context;
-  if (state.status === 'active') return { status: 'waiting', open: listOpen(context) };
-  if (state.value === 'failed' && next?.type === 'fail')
-    return { status: 'failed', error: { code: next.code, message: next.message } };
-  if (state.value === 'cancelled') return { status: 'cancelled' };
-  return {
-    status: 'finished',
-    text: filterText(answer?.text ?? '', filters),
-    ...omitUndefined({ output: answer?.output, incomplete: describeIncomplete(context) }),
-  };
-}
-
-function isSameList(one: RunView['open'], other: RunView['open']): boolean {
-  const name = (open: RunView['open'][number]) =>
-    isOpenItem(open) ? `${open.id} ${open.digest} ${open.reason}` : `${open.id} ${open.reason}`;
-  return one.length === other.length && one.every((open, at) => name(open) === name(other[at] ?? open));
 }
 
 /** Text or reasoning as deltas deliver it. A refusal ends a text: more text is another one. */

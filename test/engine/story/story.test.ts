@@ -7,6 +7,7 @@ import { RunEvents } from '../../../engine/events/run-events.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { readStory, Story } from '../../../engine/story/read-story.ts';
+import { tellStatus } from '../../../engine/story/tell-status.ts';
 import {
   type StoryEvent,
   type StoryOptions,
@@ -81,7 +82,7 @@ async function play({ turns, finalAnswer, answers }: Recipe) {
 
 /** A reader that folds, for a teller of its own. */
 function makeReader(options: StoryOptions) {
-  const teller = new StoryTeller(options);
+  const teller = new StoryTeller(options, null, tellStatus);
   const story = new Story(options);
   const take = (happening: RunHappening): StoryEvent[] => {
     if (!('seq' in happening)) return teller.takeDelta(happening);
