@@ -1,4 +1,4 @@
-import { isOpenItem, type OpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
+import { isOpenItem, type OpenSignIn } from '../../../protocol/run-view.ts';
 import type { JsonOpenItem, RunView } from '../data/request.ts';
 import { subjectOf } from './subject-of.ts';
 
@@ -61,41 +61,39 @@ export function statusNotices(view: RunView, mayContinue: boolean): StatusNotice
 function explainWait(view: RunView): StatusNotice[] {
   const { settled, open, paused, next } = view;
   if (settled?.status !== 'waiting') return [];
-  const count = (kind: OpenItem['kind']): number =>
-    open.filter(one => one.kind === kind && one.runId === view.runId).length;
-  const waits = (many: number, one: string, more: string, tone: StatusNotice['tone'] = 'waits') =>
-    many === 0 ? [] : [{ tone, title: many === 1 ? one : `${many} ${more}`, text: '' }];
+  const waits = (title: string, tone: StatusNotice['tone'] = 'waits') => ({ tone, title, text: '' });
+  const own = Object.entries(NEEDS).flatMap(([kind, [, one, more]]) => {
+    const many = open.filter(other => other.kind === kind && other.runId === view.runId).length;
+    const tone = kind === 'doubt' ? 'doubts' : 'waits';
+    return many === 0 ? [] : [waits(many === 1 ? one : `${many} ${more}`, tone)];
+  });
   const reason = open.find(one => one.kind === 'pause')?.reason;
   // The bar of a held run says what holds it.
   const isPaused = paused && (reason !== undefined || next?.type !== 'pause');
   const text = reason ?? 'The run stops before the next model or tool call. Select Continue to resume it.';
   const pause: StatusNotice = { tone: reason === undefined ? 'cuts' : 'fails', title: 'Paused', text };
   return [
-    ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt', 'doubts'),
-    ...waits(count('approval'), 'A call needs approval', 'calls need approval'),
-    ...waits(count('question'), 'A tool asks', 'tools ask'),
-    ...waits(count('review'), 'The answer needs a review', 'answers need a review'),
-    ...waits(count('result'), 'A call waits for its result', 'calls wait for their results'),
-    ...openSignIns(view).flatMap(({ reason: needs }) => waits(1, needs, '')),
+    ...own,
+    ...openSignIns(view).map(({ reason: needs }) => waits(needs)),
     ...explainSubAgents(view),
     ...(isPaused ? [pause] : []),
   ];
 }
 
-/** In the order in which people decide. */
-const NEEDS: Readonly<Record<JsonOpenItem['kind'], string>> = {
-  doubt: 'is in doubt',
-  approval: 'needs approval',
-  question: 'asks',
-  review: 'needs a review',
-  result: 'waits for its result',
+/** In the order in which people decide: what a call needs, and the notices of one and of more in the run itself. */
+const NEEDS: Readonly<Record<JsonOpenItem['kind'], readonly [needs: string, one: string, more: string]>> = {
+  doubt: ['is in doubt', 'A call is in doubt', 'calls are in doubt'],
+  approval: ['needs approval', 'A call needs approval', 'calls need approval'],
+  question: ['asks', 'A tool asks', 'tools ask'],
+  review: ['needs a review', 'The answer needs a review', 'answers need a review'],
+  result: ['waits for its result', 'A call waits for its result', 'calls wait for their results'],
 };
 
 /** What the runs of sub-agents wait for. Runs that wait for the same share a notice. */
 function explainSubAgents(view: RunView): StatusNotice[] {
   const open = openDecisions(view)
     .filter(({ runId }) => runId !== view.runId)
-    .map(one => ({ run: one.runId, needs: `${subjectOf(one).name} ${NEEDS[one.kind]}` }));
+    .map(one => ({ run: one.runId, needs: `${subjectOf(one).name} ${NEEDS[one.kind][0]}` }));
   const byRun = Map.groupBy(open, ({ run }) => run);
   const needsOf = ([, calls]: [string, typeof open]): string => calls.map(({ needs }) => needs).join(', ');
   return [...Map.groupBy(byRun, needsOf)].map(([text, members]) => ({

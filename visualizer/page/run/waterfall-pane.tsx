@@ -5,14 +5,8 @@ import { type CallRecord, factsAt } from '../model/call-facts.ts';
 import type { RunModel } from '../model/run-model.ts';
 import type { BreakRecord, CompactionRecord, TurnRecord } from '../model/run-story.ts';
 import { ACTIVITY_NAMES, type ActivityKind, type TimeLine } from '../model/time-line.ts';
-import {
-  formatDuration,
-  formatLine,
-  formatNumber,
-  formatPreview,
-  formatUsage,
-  joinFacts,
-} from '../render/format.ts';
+import { describeInputs } from '../render/describe-call.ts';
+import { formatDuration, formatLine, formatNumber, formatUsage, joinFacts } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 
@@ -79,39 +73,28 @@ function describeRow(
   now: number,
 ): Row {
   if ('told' in row) return describeCall(model, row, now);
-  if ('ended' in row) return describeTurn(row);
-  if ('compaction' in row) return describeCompaction(row);
+  if (!('broken' in row)) return describeRequest(row);
   return { name: 'prefix', what: describeBreak(row.broken, row.cost), spans: [], label: '' };
 }
 
-function describeTurn({ turn, attempt, cost, ended }: TurnRecord): Row {
-  const { startedAt: from, at: to } = ended;
-  const hasFailed = ended.type === 'turn.failed';
-  const usage = hasFailed ? null : ended.usage;
+function describeRequest(row: TurnRecord | CompactionRecord): Row {
+  const { cost } = row;
+  const event = 'ended' in row ? row.ended : row.compaction;
+  const { startedAt: from, at: to } = event;
+  const usage = 'usage' in event ? event.usage : null;
+  const attempt = 'attempt' in row ? `attempt ${row.attempt} ` : '';
   const what = joinFacts(
-    hasFailed && `attempt ${attempt} failed: ${formatLine(ended.error.code, 40)}`,
-    hasFailed && ended.broken !== undefined && `prefix broken by ${ended.broken.by}`,
+    'error' in event && `${attempt}failed: ${formatLine(event.error.code, 40)}`,
+    event.type === 'turn.failed' && event.broken !== undefined && `prefix broken by ${event.broken.by}`,
+    event.type === 'transcript.compacted' && `${describeReplaced(event)} replaced`,
+    'tokens' in row && row.tokens > 0 && `of ${formatNumber(row.tokens)} tok`,
     usage && formatUsage(usage, 'tok'),
     usage && describeShare(usage),
     cost > 0 && formatCost(cost),
   );
-  const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
-  return { name: `turn ${turn}`, what, spans, label: formatDuration(to - from) };
-}
-
-function describeCompaction({ compaction, tokens, cost }: CompactionRecord): Row {
-  const { startedAt: from, at: to, usage } = compaction;
-  const hasFailed = compaction.type === 'compaction.failed';
-  const what = joinFacts(
-    hasFailed
-      ? `failed: ${formatLine(compaction.error.code, 40)}`
-      : `${describeReplaced(compaction)} replaced`,
-    tokens > 0 && `of ${formatNumber(tokens)} tok`,
-    usage && formatUsage(usage, 'tok'),
-    cost > 0 && formatCost(cost),
-  );
-  const spans = [{ kind: hasFailed ? 'failed' : 'model', from, to } as const];
-  return { name: 'compact', what, spans, label: formatDuration(to - from) };
+  const spans = [{ kind: 'error' in event ? 'failed' : 'model', from, to } as const];
+  const name = 'turn' in row ? `turn ${row.turn}` : 'compact';
+  return { name, what, spans, label: formatDuration(to - from) };
 }
 
 /** How much of the request came from a cache, if the provider reports it. */
@@ -126,16 +109,13 @@ function describeCall(model: RunModel, record: CallRecord, now: number): Row {
   const [first, last] = [spans[0], spans.at(-1)];
   return {
     name: formatLine(record.call.name, 24),
-    what: facts.outcome === '' ? sketchInput(record) : formatLine(facts.outcome, 60),
+    what:
+      facts.outcome === ''
+        ? formatLine(describeInputs(record.call.input), 50)
+        : formatLine(facts.outcome, 60),
     spans,
     label: first === undefined || last === undefined ? '' : formatDuration(last.to - first.from),
   };
-}
-
-function sketchInput({ call: { input } }: CallRecord): string {
-  if (typeof input !== 'object' || input === null) return formatPreview(input, 40);
-  const values = Object.values(input).slice(0, 3);
-  return formatLine(joinFacts(...values.map(value => formatPreview(value, 30))), 50);
 }
 
 /** `from` and `to` in ms since the epoch. */

@@ -1,10 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
-import { canonicalJson, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { describeThrown } from '../data/request.ts';
 import { formatJson, showSafe } from '../render/format.ts';
-import { Diff } from './text.tsx';
 import { type Confirmation, Form } from './two-presses.tsx';
 
 /** A text that is kept over a reload until it is sent. `key` names the field. */
@@ -36,13 +35,10 @@ export function TextField({ label, onText, rows = 1, mono = false, problem = '',
     placeholder,
     class: mono ? 'mono' : '',
     onInput: ({ currentTarget }: { currentTarget: { value: string } }) => onText(currentTarget.value),
-    ...(problem !== '' && { 'aria-invalid': true, 'aria-describedby': `${id}-problem` }),
+    ...faultOf(id, problem),
   };
   return (
-    <div class="field">
-      <label for={id} class={spoken === true ? 'spoken' : ''}>
-        {label}
-      </label>
+    <Labelled id={id} label={label} problem={problem} spoken={spoken}>
       {rows === 1 ? (
         <input type="text" maxLength={2_000} {...shared} list={options && `${id}-options`} />
       ) : (
@@ -55,12 +51,36 @@ export function TextField({ label, onText, rows = 1, mono = false, problem = '',
           ))}
         </datalist>
       )}
+    </Labelled>
+  );
+}
+
+type LabelledProps = {
+  id: string;
+  label: string;
+  problem?: string;
+  spoken?: boolean | undefined;
+  children: ComponentChildren;
+};
+
+/** A field between its label and what is wrong with it. */
+export function Labelled({ id, label, problem = '', spoken, children }: LabelledProps) {
+  return (
+    <div class="field">
+      <label for={id} class={spoken === true ? 'spoken' : ''}>
+        {label}
+      </label>
+      {children}
       <p class="problem" id={`${id}-problem`}>
         {showSafe(problem)}
       </p>
     </div>
   );
 }
+
+/** What says of a field in a `Labelled` that it has a problem. */
+export const faultOf = (id: string, problem: string) =>
+  problem === '' ? {} : { 'aria-invalid': true, 'aria-describedby': `${id}-problem` };
 
 type DraftFieldProps = Omit<TextFieldProps, 'value' | 'onText'> & { draft: Signal<string>; draftKey: string };
 
@@ -172,62 +192,23 @@ type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
   start?: string;
   intro?: string;
   children?: ComponentChildren;
-} & (({ json?: never } & Does<string>) | ({ json: true; before?: JsonValue } & Does<JsonValue>));
+} & (({ json?: never } & Does<string>) | ({ json: true } & Does<JsonValue>));
 
-/** A form with one text or JSON value, and its changes against `before`. The caller drops the draft once it is accepted. */
+/** A form with one text or JSON value. The caller drops the draft once it is accepted. */
 export function TextForm(props: TextFormProps) {
   const { label, field, draftKey, start, intro, rows, mono, required, json, children } = props;
   const draft = useDraft(draftKey, start);
-  const before = 'before' in props ? props.before : undefined;
   const ask = (): Confirmation | string => {
     if (!props.json) return asks(props, draft.value);
     const read = readDraftJson(draft.value);
-    if ('value' in read) return asks(props, read.value);
-    // The changes below the text say what is wrong with it.
-    return before === undefined ? read.problem : '';
+    return 'value' in read ? asks(props, read.value) : read.problem;
   };
   const looks = json ? { rows: jsonRows(draft.value), mono: true } : omitUndefined({ rows, mono, required });
   return (
     <Form label={label} ask={ask}>
       {intro && <p>{intro}</p>}
       <DraftField label={field} draft={draft} draftKey={draftKey} {...looks} />
-      {before !== undefined && <Changes before={before} now={readDraftJson(draft.value)} />}
       {children}
     </Form>
   );
-}
-
-export function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
-  return (
-    <div class="changes" aria-live="polite">
-      {'problem' in now ? (
-        <p class="problem">{showSafe(now.problem)}</p>
-      ) : (
-        <Diff before={JSON.stringify(before, null, 2)} after={JSON.stringify(now.value, null, 2)} />
-      )}
-    </div>
-  );
-}
-
-export type InputEditorProps = {
-  label: string;
-  submit: string;
-  /** The hint if the input was sent without a change. */
-  unchanged: string;
-  draftKey: string;
-  input: JsonValue;
-  /** What sending asks first; without it, one press sends. */
-  words?(input: JsonValue): string;
-  /** Sends the input. Resolves to a problem for the person, or `null`; the caller drops the draft. */
-  send(input: JsonValue): Promise<string | null>;
-};
-
-export function InputEditor({ label, submit, unchanged, draftKey, input, words, send }: InputEditorProps) {
-  const ask = (edited: JsonValue): Confirmation | string => {
-    const key = canonicalJson(edited);
-    if (key === canonicalJson(input)) return unchanged;
-    return { words: words?.(edited) ?? '', key, act: () => send(edited) };
-  };
-  const shared = { json: true, before: input, start: editableJson(input), draftKey, ask } as const;
-  return <TextForm label={submit} field={label} {...shared} />;
 }

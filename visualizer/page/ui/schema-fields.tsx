@@ -1,8 +1,16 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
-import { formatJson, showSafe } from '../render/format.ts';
-import { Choice, jsonRows, readDraftJson } from './draft-field.tsx';
+import { showSafe } from '../render/format.ts';
+import {
+  Choice,
+  editableJson,
+  faultOf,
+  jsonRows,
+  Labelled,
+  type ReadJson,
+  readDraftJson,
+} from './draft-field.tsx';
 
 /** Objects in objects have fields down to this depth; what is deeper is JSON. */
 const DEEPEST = 2;
@@ -109,64 +117,27 @@ function Field({ label, fault, schema, value, isRequired, onValue, problems, pat
     else onValue(read.value);
     problems.value = next;
   };
-  const shared = {
-    id,
-    ...(problem !== '' && { 'aria-invalid': true, 'aria-describedby': `${id}-problem` }),
-  };
+  const shared = { id, value: text.value, ...faultOf(id, problem) };
   const typing = {
     ...shared,
-    value: text.value,
     onInput: ({ currentTarget }: { currentTarget: { value: string } }) => take(currentTarget.value),
   };
-  const isLong = kind.long !== undefined || text.value.includes('\n');
+  const { type, long, hint, bounds, choices } = kind;
+  const unset = isRequired && value !== undefined ? [] : [['', 'not set'] as const];
+  const draw = () => {
+    if (choices !== undefined) return <Choice {...shared} options={[...unset, ...choices]} onChoose={take} />;
+    if (long === undefined && !text.value.includes('\n'))
+      return <input type={type} {...bounds} {...typing} />;
+    const looks = long === 'json' ? { class: 'mono', rows: jsonRows(text.value) } : { rows: 3 };
+    return <textarea {...looks} {...typing} />;
+  };
   return (
-    <div class="field">
-      <label for={id}>
-        {label}
-        {kind.hint === '' ? '' : ` ${kind.hint}`}
-      </label>
-      {kind.choices !== undefined && (
-        <Choice
-          {...shared}
-          value={text.value}
-          options={[
-            ...(isRequired && value !== undefined ? [] : [['', 'not set'] as const]),
-            ...kind.choices,
-          ]}
-          onChoose={take}
-        />
-      )}
-      {kind.choices === undefined &&
-        (isLong ? (
-          <textarea
-            class={kind.long === 'json' ? 'mono' : ''}
-            rows={kind.long === 'json' ? jsonRows(text.value) : 3}
-            {...typing}
-          />
-        ) : (
-          <TypedInput kind={kind} {...typing} />
-        ))}
+    <Labelled id={id} label={hint === undefined ? label : `${label} ${hint}`} problem={problem}>
+      {draw()}
       {typeof schema.description === 'string' && <p class="muted hint">{showSafe(schema.description)}</p>}
-      <p class="problem" id={`${id}-problem`}>
-        {showSafe(problem)}
-      </p>
-    </div>
+    </Labelled>
   );
 }
-
-type TypedInputProps = {
-  kind: Kind;
-  id: string;
-  value: string;
-  onInput(event: { currentTarget: { value: string } }): void;
-};
-
-function TypedInput({ kind: { type, bounds }, ...rest }: TypedInputProps) {
-  if (type === 'number') return <input type="number" {...bounds} {...rest} />;
-  return type === 'text' ? <input type="text" {...rest} /> : <input type={type} step={1} {...rest} />;
-}
-
-type Read = { value: JsonValue } | { problem: string };
 
 type Kind = {
   type: 'text' | 'number' | 'date' | 'datetime-local';
@@ -174,11 +145,11 @@ type Kind = {
   long?: 'lines' | 'json';
   /** Empty is a value of its own. */
   isText?: true;
-  hint: string;
+  hint?: string;
   bounds?: { min?: number; max?: number; step?: number | 'any' };
   choices?: readonly (readonly [value: string, name: string])[];
   write(value: JsonValue | undefined): string;
-  read(typed: string): Read;
+  read(typed: string): ReadJson;
 };
 
 /** The kind of field that a schema asks for; JSON if the value is of another kind. */
@@ -186,13 +157,12 @@ function kindOf(schema: JsonObject, value: JsonValue | undefined): Kind {
   const choices = choicesIn(schema);
   const writeJson = (given: JsonValue | undefined): string =>
     given === undefined ? '' : JSON.stringify(given);
-  if (choices.length > 0) return { type: 'text', hint: '', choices, write: writeJson, read: readDraftJson };
+  if (choices.length > 0) return { type: 'text', choices, write: writeJson, read: readDraftJson };
   const fits = (type: string): boolean => value === undefined || typeof value === type;
   const { type, format, items } = schema;
   if ((type === 'number' || type === 'integer') && fits('number'))
     return {
       type: 'number',
-      hint: '',
       bounds: boundsOf(schema),
       write: writeJson,
       read: typed => readNumber(typed, schema),
@@ -200,10 +170,16 @@ function kindOf(schema: JsonObject, value: JsonValue | undefined): Kind {
   if (type === 'string' && fits('string')) {
     const write = (given: JsonValue | undefined): string => `${given ?? ''}`;
     if (format === 'date' && /^(\d{4}-\d\d-\d\d)?$/.test(write(value)))
-      return { type: 'date', hint: '', write, read: typed => ({ value: typed }) };
+      return { type: 'date', bounds: { step: 1 }, write, read: typed => ({ value: typed }) };
     if (format === 'date-time' && !Number.isNaN(Date.parse(write(value) || '2000-01-01')))
-      return { type: 'datetime-local', hint: '(local time)', write: writeMoment, read: readMoment };
-    return { type: 'text', isText: true, hint: '', write, read: typed => readText(typed, schema) };
+      return {
+        type: 'datetime-local',
+        bounds: { step: 1 },
+        hint: '(local time)',
+        write: writeMoment,
+        read: readMoment,
+      };
+    return { type: 'text', isText: true, write, read: typed => readText(typed, schema) };
   }
   const isList = type === 'array' && isJsonObject(items) && items.type === 'string';
   if (
@@ -222,13 +198,10 @@ function kindOf(schema: JsonObject, value: JsonValue | undefined): Kind {
     type: 'text',
     long: 'json',
     hint: '(JSON)',
-    write: given => (given === undefined ? '' : formatJsonText(given)),
+    write: given => (given === undefined ? '' : editableJson(given)),
     read: readDraftJson,
   };
 }
-
-const formatJsonText = (value: JsonValue): string =>
-  typeof value === 'string' ? JSON.stringify(value) : formatJson(value);
 
 function writeMoment(value: JsonValue | undefined): string {
   if (typeof value !== 'string' || value === '') return '';
@@ -236,7 +209,7 @@ function writeMoment(value: JsonValue | undefined): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
-function readMoment(typed: string): Read {
+function readMoment(typed: string): ReadJson {
   const at = new Date(typed);
   return Number.isNaN(at.getTime())
     ? { problem: 'Expected a date and a time.' }
@@ -258,7 +231,7 @@ function boundsOf({ type, minimum, maximum, exclusiveMinimum, exclusiveMaximum, 
   });
 }
 
-function readNumber(typed: string, schema: JsonObject): Read {
+function readNumber(typed: string, schema: JsonObject): ReadJson {
   const value = Number(typed);
   const { min, max } = boundsOf(schema);
   if (!Number.isFinite(value)) return { problem: 'Expected a number.' };
@@ -268,7 +241,7 @@ function readNumber(typed: string, schema: JsonObject): Read {
   return { value };
 }
 
-function readText(typed: string, { minLength, maxLength }: JsonObject): Read {
+function readText(typed: string, { minLength, maxLength }: JsonObject): ReadJson {
   if (isBound(minLength) && typed.length < minLength)
     return { problem: `Expected at least ${minLength} characters.` };
   if (isBound(maxLength) && typed.length > maxLength)

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { MessageItem } from '../../../../protocol/item.ts';
 import { omitUndefined } from '../../../../protocol/json.ts';
@@ -135,26 +136,22 @@ function BlockView({ block }: { block: Block }) {
       const isReplaced = block.replacedAt !== undefined && block.replacedAt <= model.at.value;
       const preamble = block.preamble ? 'before tool calls' : '';
       return (
-        <div class="block reply">
-          <Who name="agent" at={block.at} mark={isReplaced ? 'replaced by an edit' : preamble} />
-          <Markdown text={text} />
+        <Reply at={block.at} mark={isReplaced ? 'replaced by an edit' : preamble} text={text}>
           {before !== null && (
             <FoldedText summary="The model's words, before the guardrails" text={before} kind="mono" />
           )}
-        </div>
+        </Reply>
       );
     }
     case 'taken':
       return (
-        <div class="block reply">
-          <Who name={block.agent} at={block.at} mark="handed over" />
-          <Markdown text={block.text} />
+        <Reply name={block.agent} at={block.at} mark="handed over" text={block.text}>
           {source.live && (
             <p class="muted">
               <a href={runPath(block.runId)}>Its run</a>
             </p>
           )}
-        </div>
+        </Reply>
       );
     case 'edit':
       return (
@@ -298,13 +295,7 @@ function LiveBlocks() {
   const { model } = useDesk();
   const live = model.live.value;
   const answering = model.answering.value;
-  if (answering !== '')
-    return (
-      <div class="block reply">
-        <Who name="agent" mark="handed over, writing…" />
-        <Markdown text={answering} />
-      </div>
-    );
+  if (answering !== '') return <Reply mark="handed over, writing…" text={answering} />;
   if (live === null) return null;
   const mark = `${model.path.value === 'turn.planning' ? 'before tool calls, ' : ''}writing…`;
   return Array.from(live.parts, ([place, { kind, name, text }]) => {
@@ -312,16 +303,28 @@ function LiveBlocks() {
     if (isCall) return <Aside key={place} kind="aside" title={`Call of ${name}…`} text={text} isLive />;
     if (text === '') return null;
     if (kind === 'reasoning') return <Aside key={place} kind={kind} title="Reasoning…" text={text} isLive />;
-    return (
-      <div key={place} class="block reply">
-        <Who name="agent" mark={mark} />
-        <Markdown text={text} />
-      </div>
-    );
+    return <Reply key={place} mark={mark} text={text} />;
   });
 }
 
-function Who({ name, at, mark }: { name: string; at?: number; mark?: string }) {
+type WhoProps = { name: string; at?: number; mark?: string };
+
+function Reply({
+  name = 'agent',
+  text,
+  children,
+  ...who
+}: Partial<WhoProps> & { text: string; children?: ComponentChildren }) {
+  return (
+    <div class="block reply">
+      <Who name={name} {...who} />
+      <Markdown text={text} />
+      {children}
+    </div>
+  );
+}
+
+function Who({ name, at, mark }: WhoProps) {
   return (
     <p class="who">
       <Safe in="strong" text={name} />

@@ -4,18 +4,18 @@ import type { AgentView } from '../../../../protocol/agent-view.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../../../../protocol/json.ts';
 import { type RunView, requestServer, runPath } from '../../data/request.ts';
 import { useRead } from '../../data/server-watch.ts';
+import { showSafe } from '../../render/format.ts';
 import {
-  Changes,
   DraftField,
   editableJson,
-  InputEditor,
-  type InputEditorProps,
   jsonRows,
   keepDraft,
+  type ReadJson,
   readDraftJson,
   useDraft,
 } from '../../ui/draft-field.tsx';
 import { type FieldsProps, SchemaFields } from '../../ui/schema-fields.tsx';
+import { Diff } from '../../ui/text.tsx';
 import { type Confirmation, Form } from '../../ui/two-presses.tsx';
 
 /** The schema of a tool's input, as its agent has it here; `null` if it is not known, or not one of an object. */
@@ -30,7 +30,20 @@ async function readToolSchema(runId: string, tool: string): Promise<{ schema: Js
   }
 }
 
-type SchemaEditorProps = InputEditorProps & { runId: string; tool: string };
+type EditorProps = {
+  label: string;
+  submit: string;
+  /** The hint if the input was sent without a change. */
+  unchanged: string;
+  draftKey: string;
+  input: JsonValue;
+  /** What sending asks first; without it, one press sends. */
+  words?(input: JsonValue): string;
+  /** Sends the input. Resolves to a problem for the person, or `null`; the caller drops the draft. */
+  send(input: JsonValue): Promise<string | null>;
+};
+
+type SchemaEditorProps = EditorProps & { runId: string; tool: string };
 
 /** Edits an input in fields from its tool's schema, or as JSON; as JSON alone if the schema is not known. */
 export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
@@ -46,20 +59,18 @@ export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
   }, [isReady]);
   return (
     <div ref={place} class="schema-editor" aria-busy={!isReady}>
-      {answer !== null &&
-        (answer.schema === null || !isJsonObject(input) ? (
-          <InputEditor {...editor} />
-        ) : (
-          <BothWays {...editor} schema={answer.schema} draft={draft} />
-        ))}
+      {answer !== null && (
+        <BothWays {...editor} schema={isJsonObject(input) ? answer.schema : null} draft={draft} />
+      )}
     </div>
   );
 }
 
 const WAYS = ['Fields', 'JSON'] as const;
 
-type BothWaysProps = InputEditorProps & {
-  schema: JsonObject;
+type BothWaysProps = EditorProps & {
+  /** Without one, there is only JSON. */
+  schema: JsonObject | null;
   draft: Signal<string>;
   faults?: FieldsProps['faults'];
 };
@@ -82,7 +93,7 @@ export function BothWays({
 }: BothWaysProps) {
   const read = readDraftJson(draft.value);
   const value = 'value' in read && isJsonObject(read.value) ? read.value : null;
-  const way = useSignal<(typeof WAYS)[number]>(value === null ? 'JSON' : 'Fields');
+  const way = useSignal<(typeof WAYS)[number]>(value === null || schema === null ? 'JSON' : 'Fields');
   const problems = useSignal<ReadonlyMap<string, string>>(new Map());
   const ask = (): Confirmation | string => {
     const [wrong] = way.value === 'Fields' ? problems.value : [];
@@ -98,24 +109,26 @@ export function BothWays({
   };
   return (
     <Form label={submit} ask={ask}>
-      <div class="tabs small" role="tablist" aria-label="Edit as">
-        {WAYS.map(name => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            aria-selected={way.value === name}
-            disabled={name === 'Fields' && value === null}
-            onClick={() => {
-              problems.value = new Map();
-              way.value = name;
-            }}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
-      {way.value === 'Fields' && value !== null ? (
+      {schema !== null && (
+        <div class="tabs small" role="tablist" aria-label="Edit as">
+          {WAYS.map(name => (
+            <button
+              key={name}
+              type="button"
+              role="tab"
+              aria-selected={way.value === name}
+              disabled={name === 'Fields' && value === null}
+              onClick={() => {
+                problems.value = new Map();
+                way.value = name;
+              }}
+            >
+              {name}
+            </button>
+          ))}
+        </div>
+      )}
+      {way.value === 'Fields' && schema !== null && value !== null ? (
         <div class="schema-fields">
           <SchemaFields schema={schema} value={value} onValue={take} problems={problems} faults={faults} />
         </div>
@@ -124,5 +137,17 @@ export function BothWays({
       )}
       {(faults === undefined || 'problem' in read) && <Changes before={input} now={read} />}
     </Form>
+  );
+}
+
+function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
+  return (
+    <div class="changes" aria-live="polite">
+      {'problem' in now ? (
+        <p class="problem">{showSafe(now.problem)}</p>
+      ) : (
+        <Diff before={JSON.stringify(before, null, 2)} after={JSON.stringify(now.value, null, 2)} />
+      )}
+    </div>
   );
 }

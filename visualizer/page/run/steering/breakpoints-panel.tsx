@@ -9,6 +9,7 @@ import {
   Choice,
   dropDrafts,
   keepDraft,
+  Labelled,
   readDraft,
   readDraftJson,
   TextField,
@@ -131,15 +132,14 @@ function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string
     />
   );
   const choice = (name: 'next' | 'op', label: string, options: Options) => (
-    <div class="field">
-      <label for={`${id}-${name}`}>{label}</label>
+    <Labelled id={`${id}-${name}`} label={label}>
       <Choice
         id={`${id}-${name}`}
         value={typed.value[name]}
         options={options}
         onChoose={chosen => change({ [name]: chosen })}
       />
-    </div>
+    </Labelled>
   );
   return (
     <div ref={place}>
