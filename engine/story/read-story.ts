@@ -6,8 +6,8 @@ import type { RunHappening } from '../events/run-events.ts';
 import { stoppable } from '../events/stoppable.ts';
 import { beginFold, foldEntry, loadRunAt } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
-import { tellStatus } from './tell-status.ts';
 import { type StoryEvent, type StoryOptions, StoryTeller } from './tell-story.ts';
+import { WIRE } from './tell-wire.ts';
 
 /** Folds a run and tells its story: takes what readers get of a run, in order. */
 export class Story {
@@ -21,7 +21,7 @@ export class Story {
   /** `begin`: the fold that the first entry follows; by default the run's start. */
   constructor(options: StoryOptions, begin?: { state: ChartState; seq: number }) {
     this.#runId = options.runId;
-    this.#teller = new StoryTeller(options, begin?.state, tellStatus);
+    this.#teller = new StoryTeller(options, begin?.state, WIRE);
     this.state = begin?.state ?? null;
     this.seq = begin?.seq ?? 0;
   }

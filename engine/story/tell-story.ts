@@ -6,19 +6,19 @@ import { describeOpen, describeReview } from '../../machines/settled.ts';
 import { statePath, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
-import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
-import type { Item, ToolResultItem } from '../../protocol/item.ts';
+import type { RunEvent } from '../../protocol/event.ts';
+import type { ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { refusalOf, textOf } from '../../protocol/message.ts';
+import { textOf } from '../../protocol/message.ts';
 import type { Skipped } from '../../protocol/turn.ts';
-import { filterText, filterTexts, type TextFilter } from '../../text/text-filter.ts';
-import type { Place, SettledBy, StoryEvent, TextPart, TurnPart } from './story-event.ts';
-import type { StatusTeller } from './tell-status.ts';
+import { filterText, type TextFilter } from '../../text/text-filter.ts';
+import type { Place, SettledBy, StoryEvent, TurnPart } from './story-event.ts';
+import type { Attempt, StreamedPart, Visibility, WireTeller } from './tell-wire.ts';
 
 /*
  * engine/story: what happens in a run, as a conversation. Every surface writes its wire from these events:
- * `tell-story.ts` makes them of entries and deltas, with the states of `tell-status.ts`, `read-story.ts` folds a journal
- * and follows a run, and `family-story.ts` merges the stories of sub-agents.
+ * `tell-story.ts` makes them of entries and deltas, with `tell-wire.ts` for what only those need who have no entries,
+ * `read-story.ts` folds a journal and follows a run, and `family-story.ts` merges the stories of sub-agents.
  */
 
 export type * from './story-event.ts';
@@ -31,17 +31,7 @@ export type StoryOptions = {
 /** The chart's states around an entry; `before` is `null` for the first. */
 export type Around = { before: ChartState | null; after: ChartState };
 
-/** An attempt that is streaming. Calls are by their index. */
-type Attempt = Place & {
-  parts: StreamedPart[];
-  calls: Map<number, { callId: string; text: string }>;
-  refusals: number;
-  sealed: number;
-  /** It began with its text so far: more text continues it, even after reasoning. */
-  isMerged?: true;
-};
-
-type Happened = Distribute<StoryEvent>;
+export type Happened = Distribute<StoryEvent>;
 type Distribute<Event> = Event extends StoryEvent ? Omit<Event, 'runId'> : never;
 type Entry = { seq: number; at: number };
 type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
@@ -59,7 +49,7 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
  */
 export class StoryTeller {
   readonly #options: StoryOptions;
-  readonly #status: StatusTeller | undefined;
+  readonly #wire: WireTeller | undefined;
   #attempt: Attempt | null = null;
   #over = 0;
   /** What the agent that has the conversation has said of a text. */
@@ -69,12 +59,12 @@ export class StoryTeller {
   #told: StoryEvent[] = [];
 
   /**
-   * `begin`: the chart's state where the story begins; `null` for the run's start. Without `status`, neither states nor
-   * ends are told: for those who fold the run themselves.
+   * `begin`: the chart's state where the story begins; `null` for the run's start. Without `wire`, neither states, ends nor
+   * the parts of turns are told, and no late pieces: for those who have the entries too.
    */
-  constructor(options: StoryOptions, begin: ChartState | null = null, status?: StatusTeller) {
+  constructor(options: StoryOptions, begin: ChartState | null = null, wire?: WireTeller) {
     this.#options = options;
-    this.#status = status;
+    this.#wire = wire;
     if (begin !== null) this.#over = overIn(begin);
   }
 
@@ -90,7 +80,7 @@ export class StoryTeller {
       this.#tellReview(event, from, around.before, around.after);
       this.#tellAnswer(from, around.before, around.after);
     }
-    const settled = this.#status?.settledBy(around, this.#filters);
+    const settled = this.#wire?.endOf(around, this.#filters);
     if (settled) this.#tell({ type: 'settled', ...from, settled });
     if (!this.#told.some(told => 'seq' in told && told.type !== 'state'))
       this.#tell({ type: 'note', ...from, event });
@@ -150,7 +140,7 @@ export class StoryTeller {
       const { items, by } = event;
       this.#tell({ type: 'message', ...from, items, ...omitUndefined({ by }) });
     }
-    const state = this.#status?.stateOf(event, around);
+    const state = this.#wire?.stateOf(event, around);
     if (state) this.#tell({ type: 'state', ...from, ...state });
   }
 
@@ -320,49 +310,28 @@ export class StoryTeller {
     const { context } = before ?? after;
     const { turn, config } = context;
     const draft = after.context.lastTurn?.draft === true;
+    const place = { turn: turn.number, attempt: turn.attempt };
     const text = turn.shown && !draft;
     const reasoning = !draft && (turn.shown || turn.final || config.finalAnswer === 'live');
-    const parts = partsOf(completed, { text, reasoning, filters: this.#filters });
-    const place = { turn: turn.number, attempt: turn.attempt };
-    if (!isAt(this.#attempt, place)) this.#open(place);
-    let live = this.#attempt as Attempt;
-    if (!this.#fits(parts, live, completed)) {
-      this.#discard('differs');
-      live = this.#open(place);
-      alignParts(parts, []);
-    }
-    this.#tellRest(parts, live, completed);
+    const live = this.#open(place);
+    const parts = this.#tellParts(live, completed, { text, reasoning, filters: this.#filters });
     this.#attempt = null;
     this.#over = place.turn;
     this.#tell({ type: 'turn.closed', ...place, ...from, draft, parts, completed });
   }
 
-  #fits(parts: readonly TurnPart[], { parts: streamed, calls }: Attempt, completed: Of<'turn.completed'>) {
-    if (!alignParts(parts, streamed)) return false;
-    return [...calls].every(([index, { callId, text }]) => {
-      const call = completed.calls[index];
-      return call?.callId === callId && writtenIn(parts, call).startsWith(text);
-    });
-  }
-
-  #tellRest(parts: readonly TurnPart[], live: Attempt, { calls }: Of<'turn.completed'>): void {
-    const { turn, attempt } = live;
-    for (const one of parts) {
-      if ((one.kind !== 'text' && one.kind !== 'reasoning') || one.part === null) continue;
-      const { kind: type, part } = one;
-      const known = live.parts[part];
-      const text = one.text.slice(known?.text.length ?? 0);
-      if (text === '' && known !== undefined) continue;
-      this.#tell({ type, turn, attempt, part, text, late: true });
+  #tellParts(live: Attempt, completed: Of<'turn.completed'>, visible: Visibility): TurnPart[] {
+    if (this.#wire === undefined) return [];
+    const { partsOf, fits, alignParts, restOf } = this.#wire;
+    const parts = partsOf(completed, visible);
+    let told = live;
+    if (!fits(parts, live, completed)) {
+      this.#discard('differs');
+      told = this.#open(live);
+      alignParts(parts, []);
     }
-    for (const [index, call] of calls.entries()) {
-      const { callId, name } = call;
-      const known = live.calls.get(index);
-      const place = { turn, attempt, index, callId, late: true as const };
-      if (known === undefined) this.#tell({ type: 'call.opened', ...place, name });
-      const text = writtenIn(parts, call).slice(known?.text.length ?? 0);
-      if (text !== '') this.#tell({ type: 'call.arguments', ...place, text });
-    }
+    for (const piece of restOf(parts, told, completed)) this.#tell(piece);
+    return parts;
   }
 
   #tellCalls(event: RunEvent, from: Entry, { before, after }: Around): void {
@@ -510,12 +479,6 @@ function placeIn({ context: { turn } }: ChartState): Place {
   return { turn: turn.number, attempt: turn.attempt };
 }
 
-/** The JSON text of a call's arguments, as the model wrote it. */
-function writtenIn(parts: readonly TurnPart[], { callId, input }: QualifiedCall): string {
-  const part = parts.find(one => one.kind === 'call' && one.item.callId === callId);
-  return part?.kind === 'call' ? part.item.arguments : JSON.stringify(input);
-}
-
 /** The calls of an event whose round is closed: none of them may run. */
 function refusedBy(event: RunEvent, context: Context): Call[] {
   const calls = 'calls' in event ? event.calls : [];
@@ -554,84 +517,4 @@ function settledBy(event: RunEvent, call: Call, { receipt }: CallResult): Settle
     default:
       return 'overtaken';
   }
-}
-
-/** Text or reasoning as deltas deliver it. A refusal ends a text: more text is another one. */
-type StreamedPart = { kind: 'text' | 'reasoning'; text: string; isRefused: boolean };
-
-type Visibility = { text: boolean; reasoning: boolean; filters: readonly (() => TextFilter)[] };
-
-/** Texts that only calls or items separate are one, and so is reasoning, because deltas do not tell them apart either. */
-function partsOf(
-  { items, calls }: { items: readonly Item[]; calls: readonly QualifiedCall[] },
-  { text, reasoning, filters }: Visibility,
-): TurnPart[] {
-  const parts: TurnPart[] = [];
-  const byId = new Map(calls.map(call => [call.callId, call]));
-  let last: TextPart | null = null;
-  for (const item of items) {
-    switch (item.type) {
-      case 'message': {
-        const words = textOf(item);
-        const refusal = refusalOf(item);
-        if (last?.kind === 'text' && (words === '' || last.refusal === '')) {
-          last.items.push(item);
-          last.refusal += refusal;
-        } else {
-          const part: TextPart = { kind: 'text', part: null, text: '', refusal, items: [item] };
-          parts.push(part);
-          if (words !== '' || refusal !== '') last = part;
-        }
-        break;
-      }
-      case 'reasoning':
-        if (last?.kind === 'reasoning') {
-          last.items.push(item);
-          last.text += item.text;
-        } else if (item.text !== '' || item.opaque !== undefined) {
-          last = { kind: 'reasoning', part: null, text: item.text, items: [item] };
-          parts.push(last);
-        }
-        break;
-      case 'tool_call': {
-        const call = byId.get(item.callId);
-        parts.push({ kind: 'call', item, ...(call !== undefined && { call }) });
-        break;
-      }
-      default:
-        parts.push({ kind: 'item', item });
-    }
-  }
-  const texts = parts.filter(part => part.kind === 'text');
-  const shown = filterTexts(
-    texts.map(({ items }) => items.map(textOf).join('')),
-    filters,
-  );
-  for (const [place, part] of texts.entries()) part.text = shown[place] ?? '';
-  let number = 0;
-  for (const part of parts) {
-    if (part.kind !== 'text' && part.kind !== 'reasoning') continue;
-    const isSeen = part.kind === 'text' ? text && (part.text !== '' || part.refusal !== '') : reasoning;
-    if (isSeen) part.part = number++;
-  }
-  return parts;
-}
-
-/** Numbers the parts as they were streamed, then the others. False if a streamed text is not the beginning of its part. */
-function alignParts(parts: readonly TurnPart[], streamed: readonly StreamedPart[]): boolean {
-  const open = parts.filter(
-    (part): part is TextPart => (part.kind === 'text' || part.kind === 'reasoning') && part.part !== null,
-  );
-  const numbers = new Map<TextPart, number>();
-  for (const [number, { kind, text }] of streamed.entries()) {
-    const match = open.find(
-      part =>
-        part.kind === kind && !numbers.has(part) && (text === '' || part.text !== '' || kind === 'text'),
-    );
-    if (match === undefined ? text !== '' : !match.text.startsWith(text)) return false;
-    if (match !== undefined) numbers.set(match, number);
-  }
-  let next = streamed.length;
-  for (const part of open) part.part = numbers.get(part) ?? next++;
-  return true;
 }

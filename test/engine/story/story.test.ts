@@ -7,13 +7,13 @@ import { RunEvents } from '../../../engine/events/run-events.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { readStory, Story } from '../../../engine/story/read-story.ts';
-import { tellStatus } from '../../../engine/story/tell-status.ts';
 import {
   type StoryEvent,
   type StoryOptions,
   StoryTeller,
   type TurnPart,
 } from '../../../engine/story/tell-story.ts';
+import { WIRE } from '../../../engine/story/tell-wire.ts';
 import { statusOf } from '../../../machines/status.ts';
 import { statePath } from '../../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
@@ -82,7 +82,7 @@ async function play({ turns, finalAnswer, answers }: Recipe) {
 
 /** A reader that folds, for a teller of its own. */
 function makeReader(options: StoryOptions) {
-  const teller = new StoryTeller(options, null, tellStatus);
+  const teller = new StoryTeller(options, null, WIRE);
   const story = new Story(options);
   const take = (happening: RunHappening): StoryEvent[] => {
     if (!('seq' in happening)) return teller.takeDelta(happening);

@@ -177,7 +177,7 @@ export class RunModel {
     return context?.turn.shown === false && textOfLive(live) !== '' ? 'turn.finalStreaming' : path;
   }
 
-  /** Shows live output. Late pieces are in the entry that comes with them, as the server has them without the filters. */
+  /** Shows live output. A late answer is in the entry that comes with it, as the server has it without the filters. */
   #show(told: readonly StoryEvent[]): void {
     for (const one of told)
       switch (one.type) {
@@ -185,11 +185,11 @@ export class RunModel {
         case 'reasoning':
         case 'call.opened':
         case 'call.arguments':
-          if (one.late !== true) this.#addLive(one);
+          this.#addLive(one);
           break;
         case 'turn.discarded':
         case 'turn.closed':
-          if (one.type === 'turn.closed' || one.why !== 'differs') this.#endLive(one);
+          this.#endLive(one);
           break;
         case 'answer.text':
           if (one.late !== true) this.#answering.value += one.text;
