@@ -51,6 +51,8 @@ export function describeEvent(event: RunEvent, format: EventFormat): string {
 function describeContent(event: RunEvent, format: EventFormat): string {
   const short = (text: string) => format.shorten(text, SHORT);
   const value = (json: JsonValue) => describeValue(json, format);
+  const outcome = ({ isError, output }: { isError: boolean; output: JsonValue }) =>
+    `${isError ? 'error ' : ''}${value(output)}`;
   switch (event.type) {
     case 'run.started':
       return `agent ${event.agent.name} on ${nameModels(event.config.models)}${describeFork(event)}: ${describeItems(event.input, format)}`;
@@ -61,7 +63,7 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'review.decided':
       return describeReview(event, format);
     case 'result.received':
-      return `${event.isError ? 'error ' : ''}${value(event.output)}`;
+      return outcome(event);
     case 'question.asked':
       return event.questions.map(({ key, message }) => `${key}: ${short(message)}`).join('; ');
     case 'question.answered':
@@ -111,9 +113,9 @@ function describeContent(event: RunEvent, format: EventFormat): string {
     case 'tool.started':
       return `attempt ${event.attempt}`;
     case 'tool.settled':
-      return `${event.isError ? 'error ' : ''}${value(event.output)}${describePlayed(event)}`;
+      return `${outcome(event)}${describePlayed(event)}`;
     case 'tool.late':
-      return `${event.isError ? 'error ' : ''}${value(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
+      return `${outcome(event)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
     case 'tool.interrupted':
       return INTERRUPTED;
     case 'call.judged':
@@ -155,13 +157,13 @@ export function describeTurnEvent(
 
 /** `14 items replaced, 2 kept, 3 deeds, 812 ms, 9,000 tokens in, 400 out: They asked for …`. */
 function describeCompaction(
-  { upTo, kept, inherited, ledger, summary, items = [], usage, at, startedAt }: Of<'transcript.compacted'>,
+  event: Of<'transcript.compacted'>,
   { shorten, formatSpan }: Pick<EventFormat, 'shorten' | 'formatSpan'>,
 ): string {
-  const deeds = Object.values(ledger.others).reduce((sum, count) => sum + count, ledger.deeds.length);
-  const stay = kept.length + (inherited?.length ?? 0);
+  const { summary, items = [], usage, at, startedAt } = event;
+  const { deeds, stay } = countKept(event);
   const parts = [
-    `${describeReplaced({ upTo, kept, inherited })} replaced`,
+    `${describeReplaced(event)} replaced`,
     ...(stay === 0 ? [] : [`${stay} kept`]),
     ...(deeds === 0 ? [] : [countOf(deeds, 'deed')]),
     formatSpan(at - startedAt),
@@ -172,16 +174,18 @@ function describeCompaction(
   return `${parts}: ${text}`;
 }
 
-/** What a summary replaces: items of the run, or all that it inherited. */
-export function describeReplaced({
-  upTo,
+/** How many deeds a compaction recorded, and how many items stay beside its summary. */
+export function countKept({
+  ledger,
   kept,
   inherited,
-}: {
-  upTo: number;
-  kept: readonly number[];
-  inherited?: readonly Item[] | undefined;
-}): string {
+}: Pick<Of<'transcript.compacted'>, 'ledger' | 'kept' | 'inherited'>): { deeds: number; stay: number } {
+  const deeds = Object.values(ledger.others).reduce((sum, count) => sum + count, ledger.deeds.length);
+  return { deeds, stay: kept.length + (inherited?.length ?? 0) };
+}
+
+/** What a summary replaces: items of the run, or all that it inherited. */
+export function describeReplaced({ upTo, kept, inherited }: Of<'transcript.compacted'>): string {
   const own = countOf(upTo - kept.length, 'item');
   if (inherited === undefined && upTo > 0) return own;
   return upTo === kept.length ? 'the conversation before' : `the conversation before and ${own}`;
@@ -264,24 +268,20 @@ function describeItems(items: readonly Item[], { shorten }: EventFormat): string
 function describeDecision({ decision }: Of<'approval.decided'>, format: EventFormat): string {
   switch (decision.type) {
     case 'approve':
-      return decision.input === undefined
-        ? 'approved'
-        : `approved with ${describeValue(decision.input, format)}`;
+      return `approved${decision.input === undefined ? '' : ` with ${describeValue(decision.input, format)}`}`;
     case 'reject':
-      return decision.reason === undefined
-        ? 'rejected'
-        : `rejected: ${format.shorten(decision.reason, SHORT)}`;
+      return because('rejected', decision.reason, format);
     case 'answer':
       return `answered ${describeValue(decision.output, format)}`;
   }
 }
 
-function describeReview({ decision }: Of<'review.decided'>, { shorten }: EventFormat): string {
+function describeReview({ decision }: Of<'review.decided'>, format: EventFormat): string {
   switch (decision.type) {
     case 'approve':
-      return decision.text === undefined ? 'approved' : `approved as ${shorten(decision.text, SHORT)}`;
+      return `approved${decision.text === undefined ? '' : ` as ${format.shorten(decision.text, SHORT)}`}`;
     case 'reject':
-      return decision.reason === undefined ? 'sent back' : `sent back: ${shorten(decision.reason, SHORT)}`;
+      return because('sent back', decision.reason, format);
     case 'withdraw':
       return "the original's approvals do not count";
   }
@@ -291,7 +291,7 @@ function describeAnswers({ answers }: Of<'question.answered'>, format: EventForm
   const words = Object.entries(answers).map(([key, answer]) =>
     answer.type === 'given'
       ? `${key}: ${describeValue(answer.value, format)}`
-      : [`${key} declined`, answer.reason && format.shorten(answer.reason, SHORT)].filter(Boolean).join(': '),
+      : because(`${key} declined`, answer.reason || undefined, format),
   );
   return words.join('; ');
 }
@@ -303,8 +303,13 @@ function describeResolution({ resolution }: Of<'doubt.resolved'>, format: EventF
     case 'happened':
       return `happened: ${describeValue(resolution.output, format)}`;
     case 'failed':
-      return `failed: ${format.shorten(resolution.reason, SHORT)}`;
+      return because('failed', resolution.reason, format);
   }
+}
+
+/** `rejected: too expensive` */
+function because(what: string, reason: string | undefined, { shorten }: EventFormat): string {
+  return reason === undefined ? what : `${what}: ${shorten(reason, SHORT)}`;
 }
 
 function joinParts(reason = '', what: string, by: string | undefined): string {

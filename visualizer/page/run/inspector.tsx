@@ -2,11 +2,10 @@ import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { Context } from '../../../machines/context.ts';
 import type { Effect } from '../../../protocol/effect.ts';
-import type { Failure } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { textOf } from '../../../protocol/message.ts';
-import { describeBreak, describeCached, describeReplaced } from '../../describe-event.ts';
+import { countKept, describeBreak, describeCached, describeReplaced } from '../../describe-event.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
@@ -190,78 +189,56 @@ function EntryActions({ event }: { event: StreamedEvent }) {
 const SHORT = 160;
 
 function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
-  switch (event.type) {
-    case 'turn.completed': {
-      const { usage, calls, provider, model: name, finishReason, at, startedAt } = event;
-      const row = model.story.rows.find(({ seq }) => seq === event.seq);
-      const broken = row !== undefined && 'broken' in row ? describeBreak(row.broken, row.cost) : null;
-      const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
-      return [
-        ['model', `${provider}:${name}`],
-        ['took', formatDuration(at - startedAt)],
-        usage !== null && ['tokens', formatUsage(usage, 'tokens')],
-        usage !== null && describeCached(usage) !== '' && ['cache', describeCached(usage)],
-        broken !== null && ['prefix', broken],
-        cost > 0 && ['cost', formatCost(cost)],
-        calls.length === 0
-          ? ['finish', finishReason]
-          : ['calls', calls.map(call => `${call.name}${call.gate ? ' (gated)' : ''}`).join(', ')],
-      ];
-    }
-    case 'transcript.compacted':
-    case 'compaction.failed': {
-      const { usage, at, startedAt } = event;
-      const row = model.story.rows.find(({ seq }) => seq === event.seq);
-      const { tokens, cost } = row !== undefined && 'compaction' in row ? row : NO_COST;
-      return [
-        ...(event.type === 'compaction.failed' ? failureFacts(event.error) : compactionFacts(event)),
-        ['took', formatDuration(at - startedAt)],
-        tokens > 0 && ['before', `${formatNumber(tokens)} tokens`],
-        usage !== null && ['tokens', formatUsage(usage, 'tokens')],
-        usage !== null && describeCached(usage) !== '' && ['cache', describeCached(usage)],
-        cost > 0 && ['cost', formatCost(cost)],
-      ];
-    }
-    case 'turn.failed': {
-      const { error, at, startedAt, retryAt, broken } = event;
-      return [
-        ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
-        ['took', formatDuration(at - startedAt)],
-        broken !== undefined && ['prefix', describeBreak(broken)],
-        ['message', formatLine(error.message, SHORT)],
-        retryAt !== undefined && ['retry at', formatTimeOfDay(retryAt)],
-      ];
-    }
-    default:
-      return [
-        'callId' in event && ['tool', model.story.nameOf(event.callId)],
-        ...Object.entries(event).map(
-          ([name, value]): Fact =>
-            !HIDDEN.has(name) && [name, formatPreview((value ?? '') as JsonValue, SHORT)],
-        ),
-      ];
-  }
-}
-
-const NO_COST = { tokens: 0, cost: 0 };
-
-function failureFacts({ code, message }: Failure): Fact[] {
+  if ('startedAt' in event) return listRequestFacts(event, model);
   return [
-    ['failed', code],
-    ['message', formatLine(message, SHORT)],
+    'callId' in event && ['tool', model.story.nameOf(event.callId)],
+    ...Object.entries(event).map(
+      ([name, value]): Fact => !HIDDEN.has(name) && [name, formatPreview((value ?? '') as JsonValue, SHORT)],
+    ),
   ];
 }
 
-function compactionFacts({
-  upTo,
-  kept,
-  inherited,
-  ledger,
-}: Extract<StreamedEvent, { type: 'transcript.compacted' }>): Fact[] {
-  const deeds = Object.values(ledger.others).reduce((sum, count) => sum + count, ledger.deeds.length);
-  const stay = kept.length + (inherited?.length ?? 0);
+/** What is known of a request to a model, whatever became of it. */
+function listRequestFacts(
+  event: Extract<StreamedEvent, { startedAt: number }>,
+  { story, shown, before }: RunModel,
+): Fact[] {
+  const rows = story.rows.filter(({ seq }) => seq === event.seq);
+  const completed = event.type === 'turn.completed' && event;
+  const compacted = event.type === 'transcript.compacted' && event;
+  const error = 'error' in event && event.error;
+  const usage = 'usage' in event && event.usage;
+  const cached = usage ? describeCached(usage) : '';
+  const tokens = rows.find(row => 'compaction' in row)?.tokens ?? 0;
+  const broken = rows.find(row => 'broken' in row);
+  const cost = (shown.value.context?.cost ?? 0) - (before.value.context?.cost ?? 0);
   return [
-    ['replaced', describeReplaced({ upTo, kept, inherited })],
+    completed && ['model', `${completed.provider}:${completed.model}`],
+    error && ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
+    error && ['message', formatLine(error.message, SHORT)],
+    ...(compacted ? compactionFacts(compacted) : []),
+    ['took', formatDuration(event.at - event.startedAt)],
+    tokens > 0 && ['before', `${formatNumber(tokens)} tokens`],
+    usage && ['tokens', formatUsage(usage, 'tokens')],
+    cached !== '' && ['cache', cached],
+    broken
+      ? ['prefix', describeBreak(broken.broken, broken.cost)]
+      : 'broken' in event && ['prefix', describeBreak(event.broken)],
+    cost > 0 && ['cost', formatCost(cost)],
+    'retryAt' in event && ['retry at', formatTimeOfDay(event.retryAt)],
+    completed && finishOf(completed),
+  ];
+}
+
+function finishOf({ calls, finishReason }: Extract<StreamedEvent, { type: 'turn.completed' }>): Fact {
+  if (calls.length === 0) return ['finish', finishReason];
+  return ['calls', calls.map(({ name, gate }) => `${name}${gate ? ' (gated)' : ''}`).join(', ')];
+}
+
+function compactionFacts(compacted: Extract<StreamedEvent, { type: 'transcript.compacted' }>): Fact[] {
+  const { deeds, stay } = countKept(compacted);
+  return [
+    ['replaced', describeReplaced(compacted)],
     stay > 0 && ['kept', formatCount(stay, 'item')],
     deeds > 0 && ['deeds', formatNumber(deeds)],
   ];
