@@ -123,9 +123,10 @@ function text(kind: string, x: number, y: number, content: string): string {
   return `<text class="${kind}" x="${px(x)}" y="${px(y)}">${escapeXml(content)}</text>`;
 }
 
-function wrap(content: string, length: number): string[] {
+/** The words of a text as lines of at most `length` characters; a longer word is a line of its own. */
+export function wrap(content: string, length: number): string[] {
   const lines: string[] = [];
-  for (const word of content.split(' ')) {
+  for (const word of content.trim().split(/\s+/)) {
     const last = lines.at(-1);
     if (last === undefined || last.length + 1 + word.length > length) lines.push(word);
     else lines[lines.length - 1] = `${last} ${word}`;

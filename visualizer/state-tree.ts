@@ -69,7 +69,7 @@ class StateNode {
 
   get initial() {
     const first = this.states[this.config.initial ?? ''];
-    return { target: first === undefined ? [] : [first], actions: [] };
+    return { target: first === undefined ? [] : [first] };
   }
 
   /** Reads the edges, once all states are there. */
@@ -103,15 +103,12 @@ class Machine {
     const isFinal = nodes[1]?.type === 'final';
     return {
       status: isFinal ? 'done' : status,
-      output: undefined,
-      error: undefined,
       machine: this as Machine,
       context,
       _nodes: nodes,
       value,
       tags: new Set(nodes.flatMap(({ tags }) => tags)),
       children: {},
-      historyValue: {},
       hasTag(tag: string): boolean {
         return this.tags.has(tag);
       },
@@ -120,9 +117,9 @@ class Machine {
 }
 
 function readTransition(source: StateNode, eventType: string, edge: TransitionConfig) {
-  const { target, actions, guard, reenter = false } = edge;
+  const { target, actions } = edge;
   const goal = target === undefined ? undefined : [targetOf(source, target)];
-  return { ...edge, actions: listOf(actions), guard, target: goal, source, reenter, eventType };
+  return { ...edge, actions: listOf(actions), target: goal, source, eventType };
 }
 
 /** `.name` is a state inside the source; another name is one beside it. */

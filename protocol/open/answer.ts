@@ -67,7 +67,19 @@ export function commandFor(
     return { type: 'sign-in', server: 'server' in open ? open.server : '', ...from };
   if (open.kind === 'pause' || answer.type === 'continue' || answer.type === 'step')
     return { type: answer.type === 'step' ? 'step' : 'unpause', ...from };
-  const call = { callId: open.callId, ...from };
+  return decisionCommand(open, answer, by);
+}
+
+/** The answers about a call or a review. */
+export type Decision = Exclude<Answer, { type: 'signed-in' | 'continue' | 'step' }>;
+
+/** `commandFor` with a decision that fits its call or review, which is not checked. */
+export function decisionCommand(
+  open: Extract<OpenReference, { callId: string }>,
+  answer: Decision,
+  by?: string,
+): Exclude<CallCommand, { type: 'edit-call' }> {
+  const call = { callId: open.callId, ...omitUndefined({ runId: open.runId, by }) };
   const seen = omitUndefined({ digest: open.digest });
   switch (answer.type) {
     case 'approve': {

@@ -7,9 +7,9 @@ import { type EmbeddedRun, playedSource } from '../data/embedded-source.ts';
 import type { RunView, StreamedEvent } from '../data/request.ts';
 import { Folded } from '../model/journal-fold.ts';
 import { formatCount } from '../render/format.ts';
-import { saveFile } from '../run/picture.ts';
 import { RunPane as RunPanes } from '../run/run-view.tsx';
 import { Button } from '../ui/button.tsx';
+import { saveFile } from '../ui/save-file.ts';
 import { Safe } from '../ui/text.tsx';
 
 export function ExampleView({ example }: { example: Example }) {

@@ -1,3 +1,6 @@
+import { wrap } from '../../draw-svg.ts';
+import { saveFile } from '../ui/save-file.ts';
+
 const SVG = 'http://www.w3.org/2000/svg';
 const WIDTH = 720;
 const EDGE = 20;
@@ -14,14 +17,6 @@ const LOOKS = [
 export async function savePicture(runId: string, at: number, kind: 'svg' | 'png'): Promise<void> {
   const drawn = new Blob([drawPicture(runId, at)], { type: 'image/svg+xml' });
   saveFile(`${runId}-${at}.${kind}`, kind === 'svg' ? drawn : await paint(drawn));
-}
-
-export function saveFile(name: string, content: Blob): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 const SCALE = 2;
@@ -52,7 +47,7 @@ function drawPicture(runId: string, at: number): string {
   const box = chart.viewBox.baseVal;
   const inner = WIDTH - 2 * EDGE;
   const tall = Math.round((box.height / box.width) * inner);
-  const lines = wrap(document.querySelector('.chart-pane .where')?.textContent ?? '', 80);
+  const lines = wrap((document.querySelector('.chart-pane .where')?.textContent ?? '').slice(0, 600), 80);
   const below = EDGE + 30 + STRIP + 16 + tall + 26;
   const height = below + lines.length * 20 + EDGE;
   const page = make('svg', { xmlns: SVG, width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}` });
@@ -102,14 +97,4 @@ function copyDrawing(selector: string): SVGSVGElement {
     for (const name of LOOKS) target?.setAttribute(name, style.getPropertyValue(name));
   }
   return copy;
-}
-
-function wrap(text: string, width: number): string[] {
-  const lines = [''];
-  for (const word of text.slice(0, 600).split(/\s+/)) {
-    const line = `${lines.at(-1)} ${word}`.trim();
-    if (line.length > width) lines.push(word);
-    else lines[lines.length - 1] = line;
-  }
-  return lines;
 }

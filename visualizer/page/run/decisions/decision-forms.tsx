@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { describeApprovals, describeDuties, hasDuties } from '../../../../machines/duties.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
-import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
+import { type Decision, decisionCommand } from '../../../../protocol/open/answer.ts';
 import type { OpenReview } from '../../../../protocol/run-view.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { later } from '../../app/later.tsx';
@@ -73,7 +73,7 @@ export type Way = {
   required?: true;
   flag?: string;
   words(what: string, typed: JsonValue, isOn: boolean): string;
-  answer(typed: JsonValue, isOn: boolean): Answer;
+  answer(typed: JsonValue, isOn: boolean): Decision;
 };
 
 const ANSWER: Way = {
@@ -308,14 +308,14 @@ function useDecisionKeys(isKeyed = false, does: readonly [a: Key, e: Key, r: Key
   useShortcuts('Decide', isKeyed ? shortcuts : []);
 }
 
-type AskFirst = (say: (what: string) => string, answer: Answer, value?: JsonValue) => Confirmation;
+type AskFirst = (say: (what: string) => string, answer: Decision, value?: JsonValue) => Confirmation;
 
 /** Returns a function that asks about a decision. The question names the call with its own input, or with `value`. */
 export function useQuestion(call: JsonOpenItem): AskFirst {
   const act = useAct();
   const subject = subjectOf(call);
   return (say, answer, value = subject.value) => {
-    const command = commandFor(call, answer);
+    const command = decisionCommand(call, answer);
     return {
       words: say(describeShownCall(subject.name, value)),
       key: JSON.stringify(command),

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { AgentView } from '../../../../protocol/agent-view.ts';
 import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
-import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
+import { type Decision, decisionCommand } from '../../../../protocol/open/answer.ts';
 import { navigate } from '../../app/router.ts';
 import { type RunView, requestServer, runPath } from '../../data/request.ts';
 import { problemOf, sendOnce } from '../../data/send-command.ts';
@@ -151,15 +151,15 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
   const key = `${draftKey} ${callId}`;
   const change = (input: JsonValue) =>
     gate
-      ? commandFor({ kind: 'approval', callId }, { type: 'approve', input })
+      ? decisionCommand({ kind: 'approval', callId }, { type: 'approve', input })
       : { type: 'edit-call', callId, input };
-  const reject = (reason: string): Answer => ({ type: 'reject', ...(reason !== '' && { reason }) });
+  const reject = (reason: string): Decision => ({ type: 'reject', ...(reason !== '' && { reason }) });
   // A call that had started is in doubt where it started; another one is answered instead of decided.
   const started = told.find(({ type }) => type === 'call.started')?.seq;
   const answer = (output: JsonValue) =>
     started === undefined
-      ? commandFor({ kind: 'result', callId }, { type: 'result', output })
-      : commandFor({ kind: 'doubt', callId }, { type: 'happened', output });
+      ? decisionCommand({ kind: 'result', callId }, { type: 'result', output })
+      : decisionCommand({ kind: 'doubt', callId }, { type: 'happened', output });
   return (
     <div class="fork-call">
       <label for="fork-call">
@@ -192,7 +192,7 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
           field="Reason, which the model reads"
           draftKey={`${key} reason`}
           run={reason =>
-            send({ at: seq, commands: [commandFor({ kind: 'approval', callId }, reject(reason))] })
+            send({ at: seq, commands: [decisionCommand({ kind: 'approval', callId }, reject(reason))] })
           }
         />
       )}
