@@ -1,4 +1,5 @@
 import type { Duties, People, RunStarted } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { isRedaction } from '../protocol/redaction.ts';
 
 /*
@@ -98,9 +99,14 @@ export function findOpenBar(call: OpenDuties, decider: Decider): Bar | null {
   return findBar(call, { starters: excluded, senders: excluded }, decider);
 }
 
-export function excludedBy({ not }: Duties, { starters, senders }: People): OpenDuties['excluded'] {
-  if (not === undefined) return undefined;
-  return not === 'starter' ? starters : senders;
+/** The duties of something open, with the people whom they exclude by name. */
+export function openDuties(
+  { by, not, quorum, approvedBy }: Duties & { approvedBy?: string[] },
+  { starters, senders }: People,
+): OpenDuties & { approvedBy?: string[] } {
+  const people = not === 'starter' ? starters : senders;
+  const excluded = not === undefined ? undefined : people;
+  return omitUndefined({ by, not, excluded, quorum, approvedBy });
 }
 
 /** Why the person with this name may not decide. */

@@ -26,7 +26,7 @@ import type { Call, CallStatus, Context, LastTurn } from './context.ts';
 import { chooseAction, isAnswer } from './decide-next-action.ts';
 import { type Bar, countApproval, findBar, fitsGate, hasDuties, isApprovedBy, withSender } from './duties.ts';
 import { forwardMessages, takeAnswer } from './hand-off.ts';
-import { gateRepetition, recordBegun, recordItems, recordOutcome } from './ledger.ts';
+import { gateRepetition, recordBegun, recordItems, recordOutcome, UNBEGUN } from './ledger.ts';
 import { addSpent, addUsage, heldOf, limitsOf, modelOf } from './limits.ts';
 import { answerQuestions, askQuestions, canAnswer, expireQuestions, withoutQuestions } from './questions.ts';
 import {
@@ -845,8 +845,6 @@ export function canEditCall(
   if (callId !== call.callId || name !== call.name || error !== undefined) return false;
   return isFree(call) && call.status !== 'settled' && call.attempt === 0;
 }
-
-const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued', 'asking']);
 
 /** Whether people may take the call back: nothing runs it, and no outcome of it is awaited. */
 function isFree({ status, attempt }: Call): boolean {

@@ -37,7 +37,7 @@ export function recordBegun(context: Context, call: Call): Context {
 
 /** What became of background work. A failure that a compaction has seen as unknown is no deed any more. */
 export function recordOutcome(context: Context, work: BackgroundWork, isError: boolean): Context {
-  const { callId, name, input, tags, digest, readDigest = digest } = work;
+  const { callId, digest, readDigest = digest } = work;
   const outcome: Deed['outcome'] = isError ? 'failed' : 'done';
   const { ledger, now, history } = context;
   const isIt = (deed: Deed) => deed.callId === callId && deed.outcome === 'unknown';
@@ -47,11 +47,10 @@ export function recordOutcome(context: Context, work: BackgroundWork, isError: b
   const { [key]: _, ...others } = ledger.past;
   const settled = isError ? others : { ...others, [key]: { outcome: 'done' as const, at: now } };
   const past = isPast && !ledger.fresh.some(isIt) ? settled : ledger.past;
-  const call = { callId, name, input, outcome, ...omitUndefined({ tags }) } as const;
   return {
     ...context,
     ledger: { ...ledger, fresh, past },
-    ...(history !== undefined && { history: [...history, call] }),
+    ...(history !== undefined && { history: [...history, pastCall(work, outcome)] }),
   };
 }
 
@@ -76,7 +75,7 @@ export function providerCalls(items: readonly Item[]): PastCall[] {
   );
 }
 
-const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued', 'asking']);
+export const UNBEGUN: ReadonlySet<CallStatus> = new Set(['gated', 'ready', 'queued', 'asking']);
 
 /** A call in doubt that is to run once more may have been done by its first attempt. */
 export function wasBegun({ status, attempt }: Pick<Call, 'status' | 'attempt'>): boolean {

@@ -15,7 +15,7 @@ import type {
   Settled,
 } from '../protocol/run-view.ts';
 import type { Call, CallStatus, Context } from './context.ts';
-import { excludedBy } from './duties.ts';
+import { openDuties } from './duties.ts';
 import { toolResults } from './tool-results.ts';
 
 /** How a run ended: the output of the machine. */
@@ -127,12 +127,12 @@ function describeQuestions({ runId, people }: Context, call: Call): OpenQuestion
   const [first] = asked?.questions ?? [];
   if (asked === undefined || first === undefined) return null;
   const { digest, questions } = asked;
-  const { by, not } = questions.length === 1 ? first : {};
   const expiries = questions.flatMap(({ expiresAt }) => expiresAt ?? []);
   const expiresAt = expiries.length === 0 ? undefined : Math.min(...expiries);
   const reason = questions.map(({ message }) => message).join('\n');
   const facts = { kind: 'question', callId, runId, name, input, digest, sideEffect, reason } as const;
-  const duties = omitUndefined({ by, not, excluded: excludedBy(omitUndefined({ not }), people) });
+  const { by, not } = questions.length === 1 ? first : {};
+  const duties = openDuties(omitUndefined({ by, not }), people);
   return {
     id: `question:${runId}:${callId}`,
     ...facts,
@@ -145,11 +145,10 @@ function describeQuestions({ runId, people }: Context, call: Call): OpenQuestion
 /** The review that is open; nothing without one. */
 export function describeReview({ runId, people, review, answer }: Context): OpenReview[] {
   if (review === null) return [];
-  const { id: callId, digest, reason, expiresAt, by, not, quorum, approvedBy } = review;
-  const duties = { by, not, excluded: excludedBy(review, people), quorum, approvedBy };
+  const { id: callId, digest, reason, expiresAt } = review;
   const facts = { id: `review:${runId}:${callId}`, kind: 'review', runId, callId, digest, reason } as const;
   const { text = '', output } = answer ?? {};
-  return [{ ...facts, answer: text, ...omitUndefined({ output, expiresAt, ...duties }) }];
+  return [{ ...facts, answer: text, ...omitUndefined({ output, expiresAt }), ...openDuties(review, people) }];
 }
 
 function describeSignIn(runId: string, { server, url }: Pick<OpenSignIn, 'server' | 'url'>): OpenSignIn {
@@ -181,8 +180,6 @@ function unsettledCall({ runId, people }: Context, call: Call): JsonCall {
 
 function factsOf(call: Call, runId: string, people: People): Omit<JsonCall, 'status'> {
   const { callId, name, input, digest, sideEffect, doubt, reason, expiresAt } = call;
-  const { by, not, quorum, approvedBy } = call;
-  const duties = { by, not, excluded: excludedBy(call, people), quorum, approvedBy };
   const facts = { callId, runId, name, input, digest, sideEffect };
-  return { ...facts, ...omitUndefined({ reason: doubt ?? reason, expiresAt, ...duties }) };
+  return { ...facts, ...omitUndefined({ reason: doubt ?? reason, expiresAt }), ...openDuties(call, people) };
 }
