@@ -112,7 +112,7 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
       return refused;
     },
     initial(started) {
-      const step = withTables(tables => takeStart(tables, { type: 'xstate.init', input: started }));
+      const step = withTables(tables => takeStart(tables, started));
       if (step !== null) return step;
       const [state, actions] = initialTransition(machine, started);
       return { state, effects: lower(actions, isOwn), handled: true };

@@ -370,6 +370,7 @@ describe('the architecture', () => {
     expect([...new Set(engine)].sort()).toEqual([
       'engine/story/story-event.ts',
       'engine/story/tell-story.ts',
+      'engine/story/tell-wire.ts',
     ]);
   });
 

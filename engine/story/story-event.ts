@@ -1,4 +1,5 @@
 import type { Call, KeptAnswer } from '../../machines/context.ts';
+import type { ChartState } from '../../machines/step.ts';
 import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { Item, MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
@@ -173,3 +174,9 @@ export type StorySettled =
   | Pick<FinishedRun, 'status' | 'text' | 'output' | 'incomplete'>
   | Pick<FailedRun, 'status' | 'error'>
   | Pick<CancelledRun, 'status'>;
+
+/** The chart's states around an entry; `before` is `null` for the first. */
+export type Around = { before: ChartState | null; after: ChartState };
+
+export type Happened = Distribute<StoryEvent>;
+type Distribute<Event> = Event extends StoryEvent ? Omit<Event, 'runId'> : never;

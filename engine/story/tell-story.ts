@@ -12,7 +12,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { Skipped } from '../../protocol/turn.ts';
 import { filterText, type TextFilter } from '../../text/text-filter.ts';
-import type { Place, SettledBy, StoryEvent, TurnPart } from './story-event.ts';
+import type { Around, Happened, Place, SettledBy, StoryEvent, TurnPart } from './story-event.ts';
 import type { Attempt, StreamedPart, Visibility, WireTeller } from './tell-wire.ts';
 
 /*
@@ -28,11 +28,6 @@ export type StoryOptions = {
   filters?: readonly (() => TextFilter)[];
 };
 
-/** The chart's states around an entry; `before` is `null` for the first. */
-export type Around = { before: ChartState | null; after: ChartState };
-
-export type Happened = Distribute<StoryEvent>;
-type Distribute<Event> = Event extends StoryEvent ? Omit<Event, 'runId'> : never;
 type Entry = { seq: number; at: number };
 type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 

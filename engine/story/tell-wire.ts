@@ -7,8 +7,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import { isOpenItem, type RunView } from '../../protocol/run-view.ts';
 import { filterText, filterTexts, type TextFilter } from '../../text/text-filter.ts';
-import type { Place, StorySettled, StoryState, TextPart, TurnPart } from './story-event.ts';
-import type { Around, Happened } from './tell-story.ts';
+import type { Around, Happened, Place, StorySettled, StoryState, TextPart, TurnPart } from './story-event.ts';
 
 type Completed = Extract<RunEvent, { type: 'turn.completed' }>;
 

@@ -70,6 +70,9 @@ type ServiceDefinition = {
   syncSnapshot?: unknown;
 };
 
+/** The event that XState starts a machine with. */
+export const INIT = 'xstate.init';
+
 /** The properties that XState's action creators set on the function that they return. */
 type BuiltIn =
   | { type: 'xstate.assign'; assignment: object }

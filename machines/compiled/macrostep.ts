@@ -3,18 +3,16 @@ import type { ChartState } from '../agent.ts';
 import type { Context } from '../context.ts';
 import { pendingService } from '../pending-service.ts';
 import type { CompiledEdge, CompiledMachine, CompiledState } from './compile.ts';
-import { ActionInput, type Op } from './compile-action.ts';
+import { ActionInput, INIT, type Op } from './compile-action.ts';
 
 /** The result of an event. `handled` is false if the event changed nothing. */
 export type Step = { state: ChartState; effects: Effect[]; handled: boolean };
 
 type Event = { type: string };
 
-/** `event.input` is the input of the context. Rethrows errors of the machine's functions. */
-export function takeStart(
-  { createContext, start }: CompiledMachine,
-  event: Event & { input: unknown },
-): Step {
+/** `input` is that of the context. Rethrows errors of the machine's functions. */
+export function takeStart({ createContext, start }: CompiledMachine, input: unknown): Step {
+  const event = { type: INIT, input };
   const step = new Macrostep(start.to, createContext(event), {}, event);
   step.take(start);
   step.settle();

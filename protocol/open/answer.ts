@@ -71,12 +71,12 @@ export function commandFor(
 }
 
 /** The answers about a call or a review. */
-export type Decision = Exclude<Answer, { type: 'signed-in' | 'continue' | 'step' }>;
+export type DecisionAnswer = Exclude<Answer, { type: 'signed-in' | 'continue' | 'step' }>;
 
 /** `commandFor` with a decision that fits its call or review, which is not checked. */
 export function decisionCommand(
   open: Extract<OpenReference, { callId: string }>,
-  answer: Decision,
+  answer: DecisionAnswer,
   by?: string,
 ): Exclude<CallCommand, { type: 'edit-call' }> {
   const call = { callId: open.callId, ...omitUndefined({ runId: open.runId, by }) };

@@ -62,7 +62,7 @@ test('the page stays small: the list loads no code of the chart, a run under 114
   expect(run).toContain('interruptForApproval');
   expect(gzipSync(css + list).length).toBeLessThan(45_000);
   expect(gzipSync(css + run).length).toBeLessThan(114_000);
-  expect(gzipSync(css + texts.join('')).length).toBeLessThan(155_000);
+  expect(gzipSync(css + texts.join('')).length).toBeLessThan(142_000);
 });
 
 test('no source of the page makes elements from markup', () => {

@@ -2,22 +2,22 @@ import type { ComponentChildren } from 'preact';
 import { NOTES_ID } from '../../../protocol/notes.ts';
 import { threadPath } from '../data/request.ts';
 import type { PageSource } from '../data/source.ts';
+import { OverviewView } from '../overview/overview-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
 import { later } from './later.tsx';
 import { playedExample } from './played.ts';
 import type { PageRoute } from './router.ts';
 
-/** The views that the list does not need are files of their own. */
-const OverviewView = later(async () => (await import('../overview/overview-view.tsx')).OverviewView);
+/** What the list and the overview do not need is in files of its own. */
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
 const InboxView = later(async () => (await import('../inbox/inbox-view.tsx')).InboxView);
-const NotesView = later(async () => (await import('./more-views.ts')).NotesView);
-const ExampleView = later(async () => (await import('./more-views.ts')).ExampleView);
-const SessionView = later(async () => (await import('./more-views.ts')).SessionView);
-const ThreadView = later(async () => (await import('./more-views.ts')).ThreadView);
-const CompareView = later(async () => (await import('./more-views.ts')).CompareView);
-const RegressionsView = later(async () => (await import('./more-views.ts')).RegressionsView);
-const AgentsView = later(async () => (await import('./more-views.ts')).AgentsView);
+const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
+const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
+const SessionView = later(async () => (await import('./more-parts.ts')).SessionView);
+const ThreadView = later(async () => (await import('./more-parts.ts')).ThreadView);
+const CompareView = later(async () => (await import('./more-parts.ts')).CompareView);
+const RegressionsView = later(async () => (await import('./more-parts.ts')).RegressionsView);
+const AgentsView = later(async () => (await import('./more-parts.ts')).AgentsView);
 
 /** Draws the view of an address. A new view needs a case here and its own folder. */
 export function drawView(route: PageRoute, source: PageSource): ComponentChildren {

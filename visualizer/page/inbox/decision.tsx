@@ -14,7 +14,7 @@ import { Beside } from './beside.tsx';
 import { inboxKeyOf, KINDS, nameOf } from './inbox-rows.ts';
 import { WhyInDoubt } from './why-in-doubt.tsx';
 
-const SignInBar = later(async () => (await import('../run/more-panels.ts')).SignInBar);
+const SignInBar = later(async () => (await import('../app/more-parts.ts')).SignInBar);
 
 /** Another one if what is decided is another. */
 export function decisionKeyIn({ call }: InboxItem): string {

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { isJsonObject } from '../../../protocol/json.ts';
-import { type Decision, decisionCommand } from '../../../protocol/open/answer.ts';
+import { type DecisionAnswer, decisionCommand } from '../../../protocol/open/answer.ts';
 import { isOpenItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { isMine } from '../data/caller.ts';
@@ -43,7 +43,7 @@ export function Together({ items, onDone, onClear }: TogetherProps) {
   const { asked, isBusy, press, scope } = useTwoPresses<HTMLDivElement>();
   const calls = formatCount(able.length, 'call');
 
-  const decide = (answer: Decision, done: string, words: string): Confirmation => {
+  const decide = (answer: DecisionAnswer, done: string, words: string): Confirmation => {
     const commands = able.map(({ call }) => decisionCommand(call, answer));
     return {
       words,
@@ -162,7 +162,7 @@ export function Together({ items, onDone, onClear }: TogetherProps) {
 }
 
 /** Resolves to why the command was refused, or `null`. */
-async function send({ call, runId }: Approval, answer: Decision): Promise<string | null> {
+async function send({ call, runId }: Approval, answer: DecisionAnswer): Promise<string | null> {
   let problem: string | null = null;
   await sendOwn(call, async () => {
     const { type, runId: _, ...body } = decisionCommand(call, answer);

@@ -104,8 +104,7 @@ export class Folded {
 
   #fold(seq: number, event: ChartEvent | RunStarted): Folded {
     const before = this.state;
-    if (event.type === 'run.started')
-      return this.#move(seq, '', takeStart(compiled(), { type: 'xstate.init', input: event }));
+    if (event.type === 'run.started') return this.#move(seq, '', takeStart(compiled(), event));
     if (before === null) throw new Error('the journal does not begin with run.started');
     const step = hasEnded(before) ? null : takeEvent(compiled(), before, event);
     if (!step?.handled) throw new Error(`${event.type} is not possible in ${statePath(before)}`);

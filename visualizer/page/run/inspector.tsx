@@ -143,7 +143,7 @@ function describeRequest(context: Context | null): string {
   ].join('\n');
 }
 
-const ForkPanel = later(async () => (await import('./more-panels.ts')).ForkPanel);
+const ForkPanel = later(async () => (await import('../app/more-parts.ts')).ForkPanel);
 
 function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();

@@ -152,7 +152,7 @@ function Downloads({ runId }: { runId: string }) {
   const { model } = useDesk();
   const path = runPath(runId);
   const savePicture = async (kind: 'svg' | 'png') =>
-    (await import('./more-panels.ts')).savePicture(runId, model.at.peek(), kind);
+    (await import('../app/more-parts.ts')).savePicture(runId, model.at.peek(), kind);
   return (
     <>
       {FILES.map(([from, ending, label, title]) => (

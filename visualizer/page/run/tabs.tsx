@@ -11,9 +11,9 @@ import { JournalPane } from './journal-pane.tsx';
 import { StatePane } from './state-pane.tsx';
 import { TreePane } from './tree-pane.tsx';
 
-const WaterfallPane = later(async () => (await import('./more-panels.ts')).WaterfallPane);
-const SequencePane = later(async () => (await import('./more-panels.ts')).SequencePane);
-const AheadPane = later(async () => (await import('./more-panels.ts')).AheadPane);
+const WaterfallPane = later(async () => (await import('../app/more-parts.ts')).WaterfallPane);
+const SequencePane = later(async () => (await import('../app/more-parts.ts')).SequencePane);
+const AheadPane = later(async () => (await import('../app/more-parts.ts')).AheadPane);
 
 const PANES: Readonly<Record<Tab, readonly [name: string, Pane: ComponentType]>> = {
   conversation: ['Conversation', ConversationPane],

@@ -3,7 +3,7 @@ import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
 import { Button } from '../ui/button.tsx';
 
-const NewRunDialog = later(async () => (await import('../app/more-views.ts')).NewRunDialog);
+const NewRunDialog = later(async () => (await import('../app/more-parts.ts')).NewRunDialog);
 
 /** Opens the form for a new run, for those who may start one. */
 export function NewRunButton({ agent }: { agent: string }) {

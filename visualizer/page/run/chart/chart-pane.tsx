@@ -12,8 +12,8 @@ import { actionTo, breakpointsOf, brokenStates } from '../steering/breakpoints.t
 import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
 import type { ChartProps } from './full-chart.tsx';
 
-const Breakpoints = later(async () => (await import('../more-panels.ts')).Breakpoints);
-const FullChart = later(async () => (await import('../more-panels.ts')).FullChart);
+const Breakpoints = later(async () => (await import('../../app/more-parts.ts')).Breakpoints);
+const FullChart = later(async () => (await import('../../app/more-parts.ts')).FullChart);
 
 const APART = 9;
 const HEAD = 7;

@@ -16,7 +16,7 @@ import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms, WhoMayDecide } from './decision-forms.tsx';
 import { decisionKeyOf, OvertakenNotes, useOvertaken } from './open-decisions.tsx';
 
-const SignInBar = later(async () => (await import('../more-panels.ts')).SignInBar);
+const SignInBar = later(async () => (await import('../../app/more-parts.ts')).SignInBar);
 
 const TITLES = {
   approval: 'needs your approval',

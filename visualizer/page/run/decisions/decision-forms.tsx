@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { describeApprovals, describeDuties, hasDuties } from '../../../../machines/duties.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
-import { type Decision, decisionCommand } from '../../../../protocol/open/answer.ts';
+import { type DecisionAnswer, decisionCommand } from '../../../../protocol/open/answer.ts';
 import type { OpenReview } from '../../../../protocol/run-view.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { later } from '../../app/later.tsx';
@@ -73,7 +73,7 @@ export type Way = {
   required?: true;
   flag?: string;
   words(what: string, typed: JsonValue, isOn: boolean): string;
-  answer(typed: JsonValue, isOn: boolean): Decision;
+  answer(typed: JsonValue, isOn: boolean): DecisionAnswer;
 };
 
 const ANSWER: Way = {
@@ -277,8 +277,8 @@ function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {
 }
 
 /** Edits the input of a call in fields from the schema of its tool. */
-export const InputForm = later(async () => (await import('../more-panels.ts')).SchemaEditor);
-const QuestionForms = later(async () => (await import('../more-panels.ts')).QuestionForms);
+export const InputForm = later(async () => (await import('../../app/more-parts.ts')).SchemaEditor);
+const QuestionForms = later(async () => (await import('../../app/more-parts.ts')).QuestionForms);
 
 function DoubtForms({ call, isKeyed }: FormsProps) {
   const open = useSignal<string | null>(null);
@@ -308,7 +308,7 @@ function useDecisionKeys(isKeyed = false, does: readonly [a: Key, e: Key, r: Key
   useShortcuts('Decide', isKeyed ? shortcuts : []);
 }
 
-type AskFirst = (say: (what: string) => string, answer: Decision, value?: JsonValue) => Confirmation;
+type AskFirst = (say: (what: string) => string, answer: DecisionAnswer, value?: JsonValue) => Confirmation;
 
 /** Returns a function that asks about a decision. The question names the call with its own input, or with `value`. */
 export function useQuestion(call: JsonOpenItem): AskFirst {

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { AgentView } from '../../../../protocol/agent-view.ts';
 import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
-import { type Decision, decisionCommand } from '../../../../protocol/open/answer.ts';
+import { type DecisionAnswer, decisionCommand } from '../../../../protocol/open/answer.ts';
 import { navigate } from '../../app/router.ts';
 import { type RunView, requestServer, runPath } from '../../data/request.ts';
 import { problemOf, sendOnce } from '../../data/send-command.ts';
@@ -153,7 +153,7 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
     gate
       ? decisionCommand({ kind: 'approval', callId }, { type: 'approve', input })
       : { type: 'edit-call', callId, input };
-  const reject = (reason: string): Decision => ({ type: 'reject', ...(reason !== '' && { reason }) });
+  const reject = (reason: string): DecisionAnswer => ({ type: 'reject', ...(reason !== '' && { reason }) });
   // A call that had started is in doubt where it started; another one is answered instead of decided.
   const started = told.find(({ type }) => type === 'call.started')?.seq;
   const answer = (output: JsonValue) =>

@@ -11,7 +11,7 @@ import { InputForm } from '../decisions/decision-forms.tsx';
 import { useDesk } from '../desk.ts';
 import { type Held, runTo, toolNames } from './breakpoints.ts';
 
-const ReplyEditor = later(async () => (await import('../more-panels.ts')).ReplyEditor);
+const ReplyEditor = later(async () => (await import('../../app/more-parts.ts')).ReplyEditor);
 
 /** The most calls that have a button of their own; the editor of the reply has all. */
 const MOST_CALLS = 4;
