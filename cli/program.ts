@@ -34,7 +34,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
   }
 }
 
-function makeProgram(end: (exitCode: number) => void): Command {
+export function makeProgram(end: (exitCode: number) => void): Command {
   const program = new Command('agentchart')
     .usage('COMMAND [options]')
     .description('Run agents that you can inspect, stop, verify and resume.')

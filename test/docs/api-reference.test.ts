@@ -1,13 +1,21 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { apiReference } from '../support/docs/api-reference.ts';
 
-const folder = new URL('../../docs/api/', import.meta.url);
 const pages = apiReference();
 
-test('docs/api is what `npm run docs:api` writes', () => {
-  expect(readdirSync(folder).toSorted()).toEqual([...pages.keys()].toSorted());
-  for (const [name, text] of pages) expect(readFileSync(new URL(name, folder), 'utf8'), name).toBe(text);
+test('every link to the reference resolves to an export of the package', () => {
+  const docs = new URL('../../docs/', import.meta.url);
+  const links = globSync('{*,guide/*}.md', { cwd: docs }).flatMap(file => [
+    ...readFileSync(new URL(file, docs), 'utf8').matchAll(/\]\((?:\.\.\/)?(api\/[\w-]+\.md)#(\w+)\)/g),
+  ]);
+  expect(links.length).toBeGreaterThan(0);
+  const titles = (page: string) =>
+    [...(pages.get(page) ?? '').matchAll(/^### (\w+)$/gm)].map(([, name = '']) => name);
+  const broken = links.filter(
+    ([, page = '', anchor = '']) => !titles(page).some(name => name.toLowerCase() === anchor),
+  );
+  expect(broken.map(([link]) => link)).toEqual([]);
 });
 
 test('every function and class that the package exports has a doc comment', () => {

@@ -47,7 +47,7 @@ export function apiReference(): ReadonlyMap<string, string> {
       const parts = entries
         .filter(([entry]) => covers(entry))
         .map(([entry, file]) => describeEntry(project, entry, file));
-      return [`${name}.md`, `${[`# API: ${name}`, GENERATED, ...parts].join('\n\n')}\n`] as const;
+      return [`api/${name}.md`, `${[`# API: ${name}`, GENERATED, ...parts].join('\n\n')}\n`] as const;
     });
     return new Map(pages);
   } finally {

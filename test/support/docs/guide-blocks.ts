@@ -27,13 +27,13 @@ export type GuideBlock = {
 const BLOCK =
   /(?:<!-- (compiled|model: [\s\S]*?) -->\n+)?```ts\n([\s\S]*?)```(?:\n+```text\n([\s\S]*?)```)?/g;
 
-/** Returns the blocks of docs/guide and docs/embedding.md, page by page. */
+/** Returns the blocks of docs/guide, docs/index.md and docs/embedding.md, page by page. */
 export function guideBlocks(): GuideBlock[] {
   const docs = new URL('../../../docs/', import.meta.url);
   const guides = readdirSync(new URL('guide/', docs))
     .toSorted()
     .map(file => `guide/${file}`);
-  const files = ['embedding.md', ...guides].filter(file => file.endsWith('.md'));
+  const files = ['index.md', 'embedding.md', ...guides].filter(file => file.endsWith('.md'));
   return files.flatMap(file => {
     const page = basename(file, '.md');
     return [...readFileSync(new URL(file, docs), 'utf8').matchAll(BLOCK)].map((match, index) => {

@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Folders that no part of the package is made from. */
-const NOT_COPIED = /^(node_modules|\.git|\.agentchart|dist|test|test-results|bench|examples)$/;
+const NOT_COPIED =
+  /^(node_modules|\.git|\.agentchart|dist|test-results|bench|examples|test\/.*node_modules|docs\/\.vitepress)$/;
 
 /**
  * Packs a copy of the sources, made in the new folder `checkout`, so that packing changes nothing here. Returns the
