@@ -618,6 +618,13 @@ export const COMMANDS = {
       'Print a script that completes commands, options and run ids, for bash, zsh or fish. Load it when the shell starts: source <(agentchart completion bash), the same for zsh, or agentchart completion fish | source.',
     '<shell>': 'bash, zsh or fish',
   },
+  docs: {
+    summary: 'read the documentation, also of an error code',
+    description:
+      'Print a page of the documentation of this version, from the package itself, as Markdown. Without a topic, list all pages.',
+    '[topic...]': 'name of a page, an error code, or a word of either, such as approvals or lease-held',
+    '--json': STORE['--json'],
+  },
 } as const satisfies Readonly<Record<string, DeclaredCommand>>;
 
 export type CommandName = keyof typeof COMMANDS;

@@ -67,8 +67,13 @@ export function describeFailure(thrown: unknown): { message: string; exitCode: n
   const error = setupError(thrown) ?? thrown;
   const exitCode = error instanceof EngineError ? exitCodeOfError(error.code) : EXIT.failed;
   if (process.env.AGENTCHART_DEBUG === '1') return { message: describeStack(error), exitCode };
-  if (error instanceof EngineError) return { message: error.message, exitCode };
+  if (error instanceof EngineError) return { message: `${error.message}${pointTo(error.code)}`, exitCode };
   return { message: `${messageOf(error)}\nSet AGENTCHART_DEBUG=1 for a stack trace.`, exitCode };
+}
+
+/** Where the error is explained; a message about bad usage says all itself. */
+function pointTo(code: EngineErrorCode): string {
+  return code === 'input-invalid' ? '' : `\nMore: agentchart docs ${code}`;
 }
 
 function describeStack(error: unknown): string {

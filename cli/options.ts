@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
 import { systemHost } from '../engine/host/host.ts';
 import { EngineError, invalidInput, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
@@ -12,9 +13,13 @@ export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
+/** The folder of this package. */
+export function packageFolder(): string {
+  return dirname(createRequire(import.meta.url).resolve('agentchart/package.json'));
+}
+
 export function readVersion(): string {
-  const file = createRequire(import.meta.url).resolve('agentchart/package.json');
-  return String(JSON.parse(readFileSync(file, 'utf8')).version);
+  return String(JSON.parse(readFileSync(join(packageFolder(), 'package.json'), 'utf8')).version);
 }
 
 export function userName(): string {

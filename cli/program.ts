@@ -89,6 +89,7 @@ export function makeProgram(end: (exitCode: number) => void): Command {
   add('backup', async () => (await import('./commands/data.ts')).backup);
   add('redact', async () => (await import('./commands/data.ts')).redact);
   add('completion', async () => (await import('./commands/completion.ts')).completion);
+  add('docs', async () => (await import('./commands/docs.ts')).docs);
   return program.helpCommand('help [command]', 'show help for a command');
 }
 
