@@ -28,7 +28,7 @@ function findPages(pattern: string) {
     return {
       file,
       source,
-      text: title,
+      text: title.replaceAll('`', ''),
       link: `/${file.replace(/(README)?\.md$/, '')}`,
     };
   });

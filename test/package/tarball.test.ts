@@ -164,6 +164,20 @@ test('npx agentchart works', async () => {
   expect(stdout).toMatch(/^stateDiagram-v2\n/);
 });
 
+test('the package has the documentation, with the pages that are made from the sources', async () => {
+  const command = ['--no-install', 'agentchart', 'docs'];
+  const [code, types, all] = await Promise.all([
+    inProject('npx', [...command, 'lease-held']),
+    inProject('npx', [...command, 'api/agentchart']),
+    inProject('npx', [...command, '--json']),
+  ]);
+  expect(code.stdout).toMatch(/^# lease-held\n/);
+  expect(types.stdout).toContain('### createAgent\n');
+  const pages = globSync('**/*.md', { cwd: join(installed, 'docs') });
+  expect(all.stdout.trimEnd().split('\n')).toHaveLength(pages.length - 1);
+  expect(existsSync(join(installed, 'docs/.vitepress'))).toBe(false);
+});
+
 test('the package contains the page and the picture', async () => {
   const entry = join(installed, 'dist/cli/main.js');
   const svg = await inProject(process.execPath, [entry, 'diagram', '--svg']);
