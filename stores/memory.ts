@@ -423,10 +423,13 @@ function lengthOf({ base, journal }: Run): number {
 }
 
 function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
-  return [...runs]
-    .filter(({ record, lease, wakeAt, reservedUntil }) =>
-      isWork({ ...record, lease, wakeAt, reservedUntil }, request),
-    )
+  const found: Run[] = [];
+  for (const run of runs) {
+    const { record, lease, wakeAt, reservedUntil } = run;
+    // Most runs have ended, and servers look for work at each commit.
+    if (isOpen(record) && isWork({ ...record, lease, wakeAt, reservedUntil }, request)) found.push(run);
+  }
+  return found
     .sort((one, other) => one.record.updatedAt - other.record.updatedAt)
     .slice(0, Math.max(0, request.limit));
 }
