@@ -126,8 +126,9 @@ function Field({ label, fault, schema, value, isRequired, onValue, problems, pat
   const unset = isRequired && value !== undefined ? [] : [['', 'not set'] as const];
   const draw = () => {
     if (choices !== undefined) return <Choice {...shared} options={[...unset, ...choices]} onChoose={take} />;
+    // Preact's types want to know which one.
     if (long === undefined && !text.value.includes('\n'))
-      return <input type={type} {...bounds} {...typing} />;
+      return <input type={type as 'text'} {...bounds} {...typing} />;
     const looks = long === 'json' ? { class: 'mono', rows: jsonRows(text.value) } : { rows: 3 };
     return <textarea {...looks} {...typing} />;
   };

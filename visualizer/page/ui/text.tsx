@@ -41,7 +41,7 @@ export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]
 }
 
 /** `false`: there is no such fact. */
-export type Fact = readonly [name: string, value: string] | false;
+export type Fact = readonly [name: string, value: string] | false | null;
 
 type LongTextProps = { text: string; kind: 'prose' | 'mono' | 'discarded' };
 
