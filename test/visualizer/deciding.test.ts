@@ -183,7 +183,8 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
       await page.getByRole('button', { name: 'Reject…' }).click();
       await page.getByLabel('Reason').fill('The parcel is empty.');
       await run.reject(callId, { by: 'Ada', reason: 'Too late.' });
-      await page.getByText(`Ada rejected refund of $42.00 for ${order}: Too late.`).waitFor();
+      const note = page.locator('.overtaken');
+      await note.getByText(`Ada rejected refund of $42.00 for ${order}: Too late.`).waitFor();
       await page.getByText('The parcel is empty.').waitFor();
       expect(await watched.findBarriers()).toEqual([]);
       await page.getByRole('button', { name: 'Dismiss' }).click();
