@@ -34,7 +34,8 @@ function readPages(): Page[] {
     pages
       .flatMap(named => topics.filter(topic => named === topic || isIn(topic, named)))
       .map(topic => {
-        const text = readFileSync(join(folder, `${topic}.md`), 'utf8').replace(INVISIBLE, '');
+        const page = readFileSync(join(folder, `${topic}.md`), 'utf8');
+        const text = dropBetween(dropBetween(page, '<!--', '-->'), '<picture>', '</picture>');
         return { section, topic, title: /^# (.+)$/m.exec(text)?.[1] ?? topic, text };
       }),
   );
@@ -42,8 +43,19 @@ function readPages(): Page[] {
 
 const isIn = (topic: string, named: string) => named.endsWith('*') && topic.startsWith(named.slice(0, -1));
 
-/** Comments and pictures. */
-const INVISIBLE = /<!--[\s\S]*?-->\n*|<picture>[\s\S]*?<\/picture>\n*/g;
+/** The text without what is between the marks, the marks and the line breaks after them. */
+function dropBetween(text: string, begin: string, end: string): string {
+  let kept = '';
+  let at = 0;
+  for (;;) {
+    const from = text.indexOf(begin, at);
+    const to = from < 0 ? -1 : text.indexOf(end, from);
+    if (to < 0) return kept + text.slice(at);
+    kept += text.slice(at, from);
+    at = to + end.length;
+    while (text[at] === '\n') at += 1;
+  }
+}
 
 /** The page of this name or title, or the only one that is near. Throws `input-invalid`, which names others. */
 function findPage(words: string, pages: readonly Page[]): Page {
