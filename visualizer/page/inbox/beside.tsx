@@ -46,7 +46,7 @@ export function Beside({ item }: { item: InboxItem }) {
       <Told
         title="Earlier decisions on this tool"
         told={decisions}
-        say={({ by = 'somebody', type, input, text }) =>
+        say={({ by = 'someone', type, input, text }) =>
           `${by} ${DECIDED[type]} ${input === undefined ? tool : describeShownCall(tool, input)}${text && `: ${text}`}`
         }
         of={runId}

@@ -100,7 +100,7 @@ export function InboxView({ source, shown, query }: InboxProps) {
     { keys: ['o'], does: 'Open the run', run: () => row !== undefined && navigate(runPath(row.item.runId)) },
     { keys: ['/'], does: 'Search', run: () => document.querySelector<HTMLElement>('.inbox-search')?.focus() },
   ]);
-  /** Goes on after decisions about `done`, with the row after the one that was shown. */
+  /** Shows the row after the current one, once `done` are decided. */
   const goOn = async (done: readonly string[], words: readonly string[]): Promise<void> => {
     const isLeft = ({ key, isGone }: InboxLine): boolean => !isGone && !done.includes(key);
     const left = [...order.slice(at), ...order.slice(0, at).toReversed()].filter(isLeft);

@@ -86,7 +86,7 @@ type NeedProps = {
   /** There may be more. */
   isLeast?: boolean;
   href: string;
-  /** What is said if there is nothing. */
+  /** The text for an empty list. */
   none: string;
   is: string;
   note?: string | undefined;

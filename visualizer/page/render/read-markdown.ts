@@ -188,7 +188,7 @@ function closes({ mark }: Fence, line: string): boolean {
   );
 }
 
-/** Code whose fence is not closed goes on to the end. */
+/** A code block without a closing fence extends to the end of the text. */
 function readFenced(lines: readonly string[], at: number, fence: Fence): [MarkdownBlock, end: number] {
   const end = endOf(lines, at + 1, line => closes(fence, line));
   const indent = new RegExp(`^ {0,${fence.indent}}`);
@@ -203,8 +203,8 @@ function readIndented(lines: readonly string[], at: number): [MarkdownBlock, end
 }
 
 /**
- * The lines inside a quote or an item, from `at` on, without its marks. `strip` returns `null` for a line without them:
- * it still belongs to it if it goes on with a paragraph.
+ * The lines inside a quote or an item, from `at` on, without its marks. `strip` returns `null` for a line without
+ * them, which belongs to it only if it continues a paragraph.
  */
 function takeInner(
   lines: readonly string[],
