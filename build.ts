@@ -13,7 +13,7 @@ import * as z from 'zod';
 import { buildPage } from './visualizer/build-page.ts';
 
 /**
- * A dependency whose used parts are bundled all the same: of zod its languages and most formats are not used here.
+ * A dependency whose used parts are bundled anyway: of zod its languages and most formats are not used here.
  * Dev dependencies that the code imports are bundled too, because only a small part of each is used. xstate stays
  * outside: a program makes actors of our machine with its own copy.
  */
@@ -21,12 +21,13 @@ const BUNDLED = 'zod';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 
-const { exports, bin, dependencies, peerDependencies } = z
+const { exports, bin, dependencies, peerDependencies, homepage } = z
   .object({
     exports: z.record(z.string(), z.string()),
     bin: z.record(z.string(), z.string()),
     dependencies: z.record(z.string(), z.string()),
     peerDependencies: z.record(z.string(), z.string()),
+    homepage: z.exactOptional(z.url()),
   })
   .parse(JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')));
 
@@ -42,6 +43,17 @@ const builtPage: Plugin = {
   },
 };
 
+/** At a release package.json has the address of the site. */
+const docsSite: Plugin = {
+  name: 'docs-site',
+  load: {
+    filter: { id: /protocol[\\/]docs-site\.ts$/ },
+    handler: () => `export const DOCS_SITE = ${JSON.stringify(homepage)};`,
+  },
+};
+
+const plugins = [builtPage, docsSite];
+
 const options = {
   cwd: ROOT,
   platform: 'node',
@@ -50,7 +62,7 @@ const options = {
 
 /** The modules whose code an import of one of ours loads; one of which nothing is used is left out. */
 async function findImports(entry: string): Promise<ReadonlySet<string>> {
-  const bundle = await rolldown({ ...options, input: `${ROOT}${entry}`, plugins: [builtPage] });
+  const bundle = await rolldown({ ...options, input: `${ROOT}${entry}`, plugins });
   const { output } = await bundle.generate({ format: 'esm' });
   await bundle.close();
   const chunks = new Map(
@@ -79,7 +91,7 @@ const entries = [...Object.values(exports), ...Object.values(bin)]
 const bundle = await rolldown({
   ...options,
   input: Object.fromEntries(entries.map(entry => [entry, `${ROOT}${entry}.ts`])),
-  plugins: [builtPage],
+  plugins,
 });
 const { output } = await bundle.write({
   dir: `${ROOT}dist`,

@@ -74,7 +74,8 @@ function readCaller(value: unknown, defaultRole: Role): Caller {
     throw invalidCaller(`the name is ${name === '' ? 'an empty string' : kindOf(name)}`);
   const role = ROLES.find(each => each === given);
   if (role === undefined) throw invalidCaller(`the role is ${describeRole(given)}`);
-  const read = Array.isArray(groups) && groups.length === 0 ? [] : readGroups(groups);
+  if (!Array.isArray(groups)) throw invalidCaller(`the groups are ${kindOf(groups)}, not a list of names`);
+  const read = groups.length === 0 ? [] : readGroups(groups);
   if (read === undefined) throw invalidCaller('the groups are not a list of names');
   try {
     return { name, role, groups: read, labels: labelsFor(role, name, readLabels(labels)), known: 'app' };

@@ -10,7 +10,16 @@ export type Role = (typeof ROLES)[number];
  * message; `result`: give the result of a client's tool, or answer what a tool asks; `decide`: about a call; `command`:
  * every other way to change runs, such as to edit, fork, cancel and delete them; `generate`: responses with `/v1`.
  */
-const RIGHTS = ['read', 'inspect', 'start', 'send', 'result', 'decide', 'command', 'generate'] as const;
+export const RIGHTS = [
+  'read',
+  'inspect',
+  'start',
+  'send',
+  'result',
+  'decide',
+  'command',
+  'generate',
+] as const;
 export type Right = (typeof RIGHTS)[number];
 
 /** The one table of what roles may do. */
@@ -38,7 +47,11 @@ const RIGHT_OF: Readonly<Partial<Record<string, Right>>> = {
 };
 
 export function may({ role }: { role: Role }, right: Right): boolean {
-  return ROLE_TABLE[role].rights.includes(right);
+  return rightsOf({ role }).includes(right);
+}
+
+export function rightsOf({ role }: { role: Role }): readonly Right[] {
+  return ROLE_TABLE[role].rights;
 }
 
 /** The right to submit a command of this type to a run; `start` is one too. To answer a gated call is to decide it. */

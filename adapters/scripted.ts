@@ -12,12 +12,15 @@ import {
   type Script,
   type ScriptedError,
   type ScriptedTurn,
+  UNNAMED,
   usageIn,
 } from './scripted/scripted-turns.ts';
 import { collectTurn } from './streams.ts';
 import { toolCall } from './turn/tool-calls.ts';
 import { TurnBuilder } from './turn/turn-builder.ts';
 import { deltasUpTo } from './turn/turn-deltas.ts';
+
+export type { ScriptedError, ScriptedTurn } from './scripted/scripted-turns.ts';
 
 /** Resolves after `ms` milliseconds; rejects when the signal aborts. */
 export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
@@ -146,7 +149,7 @@ function hasContent({ text, reasoning, toolCalls, finishReason }: PlayedTurn): b
 function scriptedFailure(script: Script, error: ScriptedError): ProviderError {
   const status = error.status ?? null;
   const code = error.code ?? classifyFailure(status, readErrorBody(error.message ?? ''));
-  return failed(script, error.message ?? `The script ${script.name} says: ${code}.`, {
+  return failed(script, error.message ?? `${nameOf(script)} says: ${code}.`, {
     code,
     status,
     retryable: error.retryable ?? isRetryable(code),
@@ -156,11 +159,16 @@ function scriptedFailure(script: Script, error: ScriptedError): ProviderError {
 
 function exhausted(script: Script, steps: readonly Step[], at: number): ProviderError {
   const turns = steps.filter(step => step.turn).length;
-  return failed(
-    script,
-    `The script ${script.name} has ${turns} ${turns === 1 ? 'turn' : 'turns'}, and the transcript already has ${at}. Add a turn to the script.`,
-    { code: 'script-exhausted' },
-  );
+  const message =
+    turns === 0
+      ? `${nameOf(script)} has no turns. Add one.`
+      : `${nameOf(script)} has ${turns} ${turns === 1 ? 'turn' : 'turns'}, and the transcript already has ${at}. Add a turn to the script.`;
+  return failed(script, message, { code: 'script-exhausted' });
+}
+
+/** Only a script of a file has a name. */
+function nameOf({ name }: Script): string {
+  return name === UNNAMED ? 'The script' : `The script ${name}`;
 }
 
 function failed(

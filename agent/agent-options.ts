@@ -262,7 +262,7 @@ export function knownAgentOptions(options: AgentOptions): AgentOptions {
   return refuseUnknownBelow('createAgent', options);
 }
 
-/** The options with the tools that hand the conversation over. Throws `agent-invalid` for what is no agent. */
+/** The options with the tools that hand the conversation over. Throws `agent-invalid` for anything but an agent. */
 export function withHandoffs({ handoffs, ...options }: AgentOptions): AgentOptions {
   if (handoffs === undefined) return options;
   check(Array.isArray(handoffs), `expected a list of agents as handoffs, got ${describe(handoffs)}.`);
@@ -527,7 +527,7 @@ export function assertToolChoice(
   const names = [...tools.keys()].join(', ') || 'none';
   check(
     tools.has(toolChoice.name),
-    `toolChoice of agent "${name}" names "${toolChoice.name}", which is none of its tools: ${names}.`,
+    `toolChoice of agent "${name}" names "${toolChoice.name}", which is not one of its tools: ${names}.`,
   );
 }
 

@@ -50,7 +50,7 @@ export type StartOptions<RunContext = unknown> = {
   /** Whether a paused run also rests before it finishes, so that its last turn can be inspected and changed. */
   holdsAtEnd?: boolean;
   /**
-   * Who starts the run, as the journal and approvals with `not` name them. Without a name, nobody may decide a call whose
+   * Who starts the run, as the journal and approvals with `not` name them. Without a name, no one may decide a call whose
    * approval excludes who started the run.
    */
   by?: string;

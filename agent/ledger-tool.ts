@@ -82,7 +82,7 @@ function isOfCall({ event }: JournalEntry): boolean {
   return 'callId' in event || event.type === 'turn.completed' || event.type.endsWith('.edited');
 }
 
-/** When an ended run stopped waiting for its begun calls, by their ids: nobody knows what became of them. */
+/** When an ended run stopped waiting for its begun calls, by their ids: their outcome is unknown. */
 async function findUnknown(store: Store, runId: string): Promise<Map<string, number>> {
   const { state } = await loadRun(store, runId);
   const { fresh } = closeLedger(state.context);

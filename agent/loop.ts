@@ -18,7 +18,7 @@ export type LoopOptions = Omit<AgentOptions, 'name' | 'store' | 'durability' | '
 const named = (options: LoopOptions): AgentOptions & { host?: Host } => ({ name: 'agent', ...options });
 
 /** A sub-agent's tool calls its agent directly: there is no store for a child run. */
-const NO_SUB_AGENTS: SubAgentRuns = {
+export const NO_SUB_AGENTS: SubAgentRuns = {
   has: () => false,
   subAgent: () => undefined,
   begin: (tool: string) => Promise.reject(new EngineError('agent-invalid', `"${tool}" is not a sub-agent.`)),

@@ -32,7 +32,7 @@ export type MapOptions<RunContext = unknown, Given extends Input = Input> = Pick
   /** How many runs this process drives at once. Default 8. */
   concurrency?: number;
   /**
-   * What the runs may spend together. Once it is spent, no run begins; those that have begun go on, each within the agent's
+   * What the runs may spend together. Once it is spent, no run begins; those that have begun continue, each within the agent's
    * limits, and none alone spends more than this.
    */
   limits?: MapLimits;

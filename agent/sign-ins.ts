@@ -10,7 +10,7 @@ export function signInsOf(agent: Agent): ToolSignIn[] {
 
 /**
  * The runs in the agent's store, of it and its sub-agents, that wait for a sign-in at the server; `topId` is the topmost run
- * of each, which has to be told that someone has signed in.
+ * of each, which has to be told that a person has signed in.
  */
 export async function* runsAwaitingSignIn(
   agent: Agent,

@@ -6,6 +6,7 @@ import { messageOf } from '../protocol/error.ts';
 import type { JsonObject, JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
 import { isOpenItem, type OpenItem } from '../protocol/run-view.ts';
+import { describeCoded } from './exit-codes.ts';
 import type { Sender } from './options.ts';
 import { type Output, yellow } from './render/output.ts';
 import { HEADINGS, showOpen } from './render/show-open.ts';
@@ -39,7 +40,7 @@ export async function askForDecisions(
   }
   for (const command of commands) {
     const result = await run.submit([command]);
-    if (!result.accepted) output.problem(result.message);
+    if (!result.accepted) output.problem(describeCoded(result));
   }
   return commands.length > 0 || elsewhere.found;
 }

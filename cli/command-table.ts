@@ -390,7 +390,7 @@ export const COMMANDS = {
     ...STORE,
     '--label <name=value>': labels('only threads with this label; repeatable'),
     '--agent <name>': 'only threads whose latest run is of this agent',
-    '--text <text>': 'only threads of which one run has these words',
+    '--text <text>': 'only threads with a run that has these words',
     '--limit <number>': preset(
       '50',
       number('maximum number of threads to list, up to 1000', {
@@ -480,7 +480,7 @@ export const COMMANDS = {
     '--never <rule>': many(
       "what may never start: 'TOOL|#TAG [after TOOL|#TAG] [unless approved [by GROUP]]'; repeatable",
     ),
-    '--max-states <number>': number('stop after this many states (default: 40000)', {
+    '--max-states <number>': number('stop after this many states of all walks together (default: 40000)', {
       ...WHOLE,
       what: 'a positive integer',
     }),
@@ -537,7 +537,7 @@ export const COMMANDS = {
       'an earlier version of the agent, such as in a checkout of main: what it does otherwise too is noise',
       (text: string) => text,
     ),
-    '--cost <amount>': number('begin nothing more once the played runs have cost so much'),
+    '--cost <amount>': number('start no more runs once the played ones have cost this much'),
     '--concurrency <number>': preset(
       '4',
       number('how many runs are played at the same time', { ...WHOLE, to: 64 }),

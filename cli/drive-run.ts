@@ -10,7 +10,7 @@ import { shortenOwnerName } from '../protocol/owner-name.ts';
 import { isDriven, type Owner, type Store } from '../protocol/store.ts';
 import { askForDecisions } from './ask.ts';
 import type { DriveOptions } from './command-table.ts';
-import { EXIT, exitCodeOfRun } from './exit-codes.ts';
+import { describeCoded, EXIT, exitCodeOfRun } from './exit-codes.ts';
 import { readSender, type Sender } from './options.ts';
 import { exitWhenDone, watchInterrupts } from './process-end.ts';
 import { cyan, type Output, yellow } from './render/output.ts';
@@ -143,7 +143,7 @@ async function decide(
   for (const call of settled.approvals) {
     showOpen(output, call, 'approved by --yes', systemHost.now());
     const result = await run.submit([{ ...commandFor(call, { type: 'approve' }), ...sender }]);
-    if (!result.accepted) output.problem(result.message);
+    if (!result.accepted) output.problem(describeCoded(result));
     accepted ||= result.accepted;
   }
   return accepted;

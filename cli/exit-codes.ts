@@ -1,7 +1,14 @@
 import type { Settled } from '../engine/log/settled.ts';
-import { EngineError, type EngineErrorCode, messageOf, setupError } from '../protocol/error.ts';
+import {
+  docsOf,
+  EngineError,
+  type EngineErrorCode,
+  isErrorCode,
+  messageOf,
+  setupError,
+} from '../protocol/error.ts';
 
-/** Exit codes of all commands. `incomplete`: an exploration without a breach that is no proof. `left`: a second Ctrl-C, or a Ctrl-C that stopped following a run. */
+/** Exit codes of all commands. `incomplete`: an exploration that found no breach and proves nothing. `left`: a second Ctrl-C, or a Ctrl-C that stopped following a run. */
 export const EXIT = {
   done: 0,
   failed: 1,
@@ -67,13 +74,21 @@ export function describeFailure(thrown: unknown): { message: string; exitCode: n
   const error = setupError(thrown) ?? thrown;
   const exitCode = error instanceof EngineError ? exitCodeOfError(error.code) : EXIT.failed;
   if (process.env.AGENTCHART_DEBUG === '1') return { message: describeStack(error), exitCode };
-  if (error instanceof EngineError) return { message: `${error.message}${pointTo(error.code)}`, exitCode };
+  if (error instanceof EngineError) return { message: describeCoded(error), exitCode };
   return { message: `${messageOf(error)}\nSet AGENTCHART_DEBUG=1 for a stack trace.`, exitCode };
 }
 
-/** Where the error is explained; a message about bad usage says all itself. */
-function pointTo(code: EngineErrorCode): string {
-  return code === 'input-invalid' ? '' : `\nMore: agentchart docs ${code}`;
+/** The message of an error or a refusal, with where its code is explained. */
+export function describeCoded({ code, message }: { code: string; message: string }): string {
+  const more = pointTo(code);
+  return more === '' ? message : `${message}\n${more}`;
+}
+
+/** Where a code is explained; empty for bad usage, whose message says all itself, and for a foreign code. */
+export function pointTo(code: string, site?: string): string {
+  if (code === 'input-invalid' || !isErrorCode(code)) return '';
+  const [command, found] = [`agentchart docs ${code}`, docsOf(code, site)];
+  return `More: ${command}${found === command ? '' : ` or ${found}`}`;
 }
 
 function describeStack(error: unknown): string {

@@ -19,7 +19,7 @@ export function packageFolder(): string {
 }
 
 export function readVersion(): string {
-  return String(JSON.parse(readFileSync(join(packageFolder(), 'package.json'), 'utf8')).version);
+  return JSON.parse(readFileSync(join(packageFolder(), 'package.json'), 'utf8')).version;
 }
 
 export function userName(): string {

@@ -143,7 +143,7 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     const expected = reference.review;
     if (expected === null)
       return review !== null && `${review.id} is under review, although it was decided or replaced`;
-    if (review === null) return `${expected.id} is not under review any more, and nobody decided`;
+    if (review === null) return `${expected.id} is no longer under review, although no one decided`;
     if (statePath(after) === 'finished') return `the run finished while ${expected.id} is open`;
     const actual = JSON.stringify([review.digest, review.approvedBy ?? []]);
     const wanted = JSON.stringify([expected.digest, isForAnyone(expected.duties) ? [] : expected.approvals]);
@@ -422,7 +422,7 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
       case 'resting.awaitingReview':
         return (after.context.review === null || calls.length > 0) && 'no answer waits for a review';
       case 'resting.awaitingSignIn':
-        return after.context.signIns.length === 0 && 'nobody must sign in';
+        return after.context.signIns.length === 0 && 'no one has to sign in';
       case 'resting.awaitingAnswers':
         return (!waits('asking') || waits('gated') || waits('doubted')) && 'no tool asks';
       case 'resting.awaitingResults':

@@ -15,16 +15,16 @@ export type CheckedPath = {
   readonly path: readonly ChartEvent[];
 };
 
-export type CheckPathOptions = Pick<
-  ExploreOptions,
-  'machine' | 'invariants' | 'samples' | 'runContext' | 'tools' | 'never'
->;
+type Known = 'machine' | 'invariants' | 'samples' | 'runContext' | 'tools' | 'never';
+
+/** `undefined` means no option, so the optional exports of a module can be passed on as they are. */
+export type CheckPathOptions = { readonly [Name in Known]?: ExploreOptions[Name] | undefined };
 
 const NAMES = optionNames<CheckPathOptions>()('machine invariants samples runContext tools never');
 
 /**
  * Checks the invariants and rules on one path that `explore` found, with the agent as it is now: its limits, and what its tools
- * need an approval for. Returns the breaches; none if an event of the path is not possible any more. Executes nothing.
+ * need an approval for. Returns the breaches; none if an event of the path is no longer possible. Executes nothing.
  * Throws like `explore`.
  *
  * @example
@@ -38,16 +38,17 @@ export function checkPath(
   refuseUnknownExploreOptions('checkPath', options, NAMES);
   if (!isAgent(agent)) throw invalidInput('Expected an agent created by createAgent.');
   const [started, ...followed] = past;
-  const { tools: connected } = options;
-  const given = omitUndefined({ connected, runContext: options.runContext, stored: started });
+  const passed = omitUndefined(options);
+  const { tools: connected } = passed;
+  const given = omitUndefined({ connected, runContext: passed.runContext, stored: started });
   const names = describeAgent(agent, given).tools.map(({ name }) => name);
-  const samples = withInputs(options.samples, [...followed, ...path].flatMap(callsOf), names);
+  const samples = withInputs(passed.samples, [...followed, ...path].flatMap(callsOf), names);
   const { config, tools } = describeAgent(agent, { ...given, samples });
   const qualify = (event: ChartEvent): ChartEvent => requalify(event, tools);
   try {
     const { explorer } = beginExploration(
       agent,
-      { ...options, samples },
+      { ...passed, samples },
       { started: { ...started, config }, past: followed.map(qualify) },
     );
     let place = explorer.start;

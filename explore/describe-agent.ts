@@ -13,10 +13,11 @@ import {
   readApproval,
   type SideEffect,
   type Tool,
-  type ToolSource,
   type Validation,
 } from '../protocol/tool.ts';
 import type { Rule, RuleAsk } from '../rules/rule.ts';
+import { isToolSource } from '../tools/connect-tools.ts';
+import type { KnownTools } from './known-tools.ts';
 import type { Monitor } from './monitor.ts';
 
 /** Sample inputs and outputs of a tool. `approval` is the answer of its approval function to that input. */
@@ -43,6 +44,8 @@ export type ExploredTool = {
   attempts: number;
   /** For `function` both answers are explored; `pure` functions are called. */
   approval: 'never' | 'always' | 'function' | 'pure';
+  /** With `pure`: for how many of the explored inputs it asks. */
+  asks?: number;
   calls: { input: JsonValue; gates: GateSample[] }[];
   outputs: readonly JsonValue[];
 };
@@ -50,7 +53,7 @@ export type ExploredTool = {
 /** Up to so many calls with background work are explored at a time. */
 export const MOST_WORK = 2;
 
-export type ExploredAgent = {
+export type ExploredAgent = Pick<KnownTools, 'lacks'> & {
   name: string;
   version?: string;
   config: RunConfig;
@@ -61,8 +64,6 @@ export type ExploredAgent = {
   asks?: true;
   /** A tool server may need a sign-in. */
   signsIn?: true;
-  /** Some tools are unknown. */
-  lacksTools?: true;
   tools: ExploredTool[];
   /** Those of the agent. */
   rules: readonly Rule[];
@@ -87,12 +88,12 @@ export function describeAgent(
   { connected, samples = {}, runContext, stored }: DescribeOptions,
 ): ExploredAgent {
   const definition = defineAgent(agent.options);
-  const own = definition.tools.filter(isTool);
-  const sources = definition.tools.length - own.length;
+  const own = definition.tools.filter((entry): entry is Tool => !isToolSource(entry));
+  const sources = definition.tools.filter(isToolSource);
   const notes: string[] = [];
-  if (sources > 0 && connected === undefined) {
+  if (sources.length > 0 && connected === undefined) {
     notes.push(
-      `${sources === 1 ? 'A tool source is' : `${sources} tool sources are`} left out: its tools are known only after connecting. Use \`--connect\`, or \`tools\` in code, to include them.`,
+      `${sources.length === 1 ? 'A tool source is' : `${sources.length} tool sources are`} left out: its tools are known only after connecting. Use \`--connect\`, or \`tools\` in code, to include them.`,
     );
   }
   const tools = [...own, ...(connected ?? [])].filter(
@@ -110,12 +111,10 @@ export function describeAgent(
     notes.push(
       `Approval functions are not called: both answers are explored for ${asking.join(', ')}. With \`approval: { pure: true, rule }\` they are called.`,
     );
-  const decided = explored
-    .filter(tool => tool.approval === 'pure' && hasOneAnswer(tool))
-    .map(({ name }) => name);
-  if (decided.length > 0)
+  const unasked = explored.filter(({ asks }) => asks === 0).map(({ name }) => name);
+  if (unasked.length > 0)
     notes.push(
-      `The approval function gives one answer for all explored inputs of ${decided.join(', ')}. Use \`samples\` to explore inputs with another one.`,
+      `The approval functions of ${unasked.join(', ')} ask for none of the explored inputs. Use \`samples\` to explore inputs for which they ask.`,
     );
   if (explored.some(({ background, executedBy }) => background === true && executedBy === 'engine'))
     notes.push(`At most ${MOST_WORK} calls with background work are explored at a time.`);
@@ -132,7 +131,8 @@ export function describeAgent(
     ...(judgesItems(definition) && { judges: true as const }),
     ...(definition.guardrails.answer.length > 0 && { asks: true as const }),
     ...(definition.tools.some(tool => 'signIn' in tool) && { signsIn: true as const }),
-    ...(sources > 0 && connected === undefined && { lacksTools: true as const }),
+    ...(sources.length > 0 &&
+      connected === undefined && { lacks: { tags: sources.flatMap(({ tags = [] }) => tags) } }),
     rules: definition.rules,
     tools: explored,
     notes,
@@ -155,18 +155,14 @@ export function askedBy(then: RuleAsk): Duties {
   return dutiesOf(readApproval({ ...then, required: true }) ?? {});
 }
 
-function isTool(entry: Tool | ToolSource): entry is Tool {
-  return !('connect' in entry && typeof entry.connect === 'function');
-}
-
 function describeTool(
   tool: Tool,
-  { calls, outputs }: ToolSamples,
+  { calls: given, outputs }: ToolSamples,
   runContext: JsonValue | undefined,
 ): ExploredTool {
   const { name, sideEffect, retries, fixedApproval } = tool;
   const sampleCalls: NonNullable<ToolSamples['calls']> =
-    calls ?? acceptedBy(tool, sampleInputs(tool.inputSchema)).map(input => ({ input }));
+    given ?? acceptedBy(tool, sampleInputs(tool.inputSchema)).map(input => ({ input }));
   const answered = sampleCalls.map(({ input, approval = fixedApproval }) => {
     const answer = approval ?? askPure(tool, input, runContext);
     return {
@@ -175,6 +171,8 @@ function describeTool(
       isPure: approval === undefined,
     };
   });
+  const approval = nameApproval(tool, answered);
+  const calls = answered.map(({ call }) => call);
   return {
     name,
     sideEffect,
@@ -186,8 +184,9 @@ function describeTool(
     ...(tool.prepare !== undefined && { prepares: true as const }),
     ...(tool.background === true && { background: true as const }),
     attempts: sideEffect === 'once' ? 1 : retries + 1,
-    approval: nameApproval(tool, answered),
-    calls: answered.map(({ call }) => call),
+    approval,
+    ...(approval === 'pure' && { asks: calls.filter(({ gates }) => gates.some(({ gate }) => gate)).length }),
+    calls,
     outputs: outputs ?? ['done'],
   };
 }
@@ -200,10 +199,6 @@ function nameApproval(
   if (answered.some(({ isPure }) => isPure)) return 'pure';
   const isGated = typeof fixedApproval === 'object' ? fixedApproval.required : fixedApproval;
   return isGated === false ? 'never' : 'always';
-}
-
-function hasOneAnswer({ calls }: ExploredTool): boolean {
-  return new Set(calls.flatMap(({ gates }) => gates.map(({ gate }) => gate))).size === 1;
 }
 
 /**

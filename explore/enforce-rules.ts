@@ -39,11 +39,19 @@ export class RuleEnforcer {
   /** The event as it reaches the chart; `null` if the engine refuses the command. */
   apply({ context }: ChartState, event: ChartEvent, statesOf: StatesOf): ChartEvent | null {
     if (this.#rules.length === 0) return event;
-    const { runContext, transcript, ledger, edits, background } = context;
+    const { runContext, transcript, ledger, edits, background, people } = context;
     const judge: CallJudge = {
       rules: this.#rules,
       tools: this.#known,
-      context: { history: [], transcript, ledger, edits, background, ...omitUndefined({ runContext }) },
+      context: {
+        history: [],
+        transcript,
+        ledger,
+        edits,
+        background,
+        people,
+        ...omitUndefined({ runContext }),
+      },
       past: [],
       now: event.at,
       ask: (rules, call, around) => judgeByRules(rules, call, { ...around, statesOf }),

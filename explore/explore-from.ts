@@ -16,10 +16,9 @@ import {
   finishExploration,
   refuseUnknownExploreOptions,
 } from './explore.ts';
-import type { PathEntry, WalkPlace } from './explorer.ts';
-
-import { type ExplorationReport, reportPath, type UnfinishedWalks } from './report.ts';
-import { listUnfinished, shareOf } from './walks.ts';
+import { type PathEntry, type Steps, takeSteps, type Walk, type WalkPlace } from './explorer.ts';
+import { type ExplorationReport, reportPath } from './report.ts';
+import { type NamedWalk, shareOf } from './walks.ts';
 
 /** What may still happen to a run. The paths of breaches begin after the entry `at`. */
 export type ForwardReport = ExplorationReport & {
@@ -64,8 +63,8 @@ export function exploreFrom(
   });
   const { explorer } = exploration;
   const { state } = explorer.start;
-  const unfinished = state.status === 'active' ? walkPlainly(exploration, ahead) : [];
-  const report = finishExploration(exploration, unfinished);
+  const stopped = state.status === 'active' ? walkPlainly(exploration, ahead) : [];
+  const report = finishExploration(exploration, stopped);
   const paths = [...ahead.states].map(([path, { before, event }]) => ({
     state: path,
     path: reportPath(before, event, explorer).slice(1),
@@ -96,7 +95,7 @@ export function readPast(entries: readonly JournalEntry[]): { started: RunStarte
 }
 
 /** Walks what models, tools and decisions can do, without any approval first, with the calls of different tools apart. */
-function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): UnfinishedWalks[] {
+function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): NamedWalk[] {
   const singles = listCalls(agent).map(call => [call]);
   const plain: Environment = {
     ...makeEnvironment(agent),
@@ -107,21 +106,20 @@ function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): Un
     invalidEvents: false,
   };
   const mostPlaces = Math.max(1, Math.floor(budget.maxStates * PLAIN_SHARE));
-  const walk = (environment: Environment) =>
-    explorer.walk([explorer.start], {
+  const walk = (name: string, people: People, environment: Environment): NamedWalk[] => {
+    const isOver = shareOf(budget, PLAIN_SHARE);
+    const steps = explorer.walkInSteps([explorer.start], {
       environment,
       mostPlaces,
       detail: 'calls',
-      isOver: shareOf(budget, PLAIN_SHARE),
+      isOver,
     });
-  ahead.people = 'refuse';
-  const refused = walk({ ...plain, approvals: false });
-  ahead.people = 'decide';
-  const decided = walk(plain);
-  ahead.people = 'act';
+    const walked = takeSteps(ahead.watch(people, steps));
+    return walked.isComplete ? [] : [{ name, walk: walked, isPartial: true }];
+  };
   return [
-    ...listUnfinished('what can start without an approval', [refused], budget),
-    ...listUnfinished('what can start after an approval', [decided], budget),
+    ...walk('what can start without an approval', 'refuse', { ...plain, approvals: false }),
+    ...walk('what can start after an approval', 'decide', plain),
   ];
 }
 
@@ -132,7 +130,7 @@ function listGated({ context, status }: ChartState): ForwardReport['approvals'] 
   );
 }
 
-/** A tool, and what has to come before its calls. Without both members, no call of it can start any more. */
+/** A tool, and what has to come before its calls. Without both members, no call of it can start. */
 type ToolAhead = {
   tool: string;
   sideEffect: SideEffect;
@@ -148,7 +146,7 @@ type LastStep = { before: WalkPlace; event: ChartEvent; people: People };
 type People = 'refuse' | 'decide' | 'act';
 
 class Ahead {
-  people: People = 'act';
+  #people: People = 'act';
   /** Whether a model call can complete. */
   takesTurns = false;
   /** The states that can come, if possible without messages, pauses and edits. */
@@ -156,10 +154,18 @@ class Ahead {
   readonly #free = new Set<string>();
   readonly #starts = { freely: new Map<string, JsonValue>(), approved: new Map<string, JsonValue>() };
 
+  /** A walk, and its continuation, in which people do this. */
+  *watch(people: People, steps: Steps<Walk>): Steps<Walk> {
+    this.#people = people;
+    const walk = yield* steps;
+    this.#people = 'act';
+    return walk.isComplete ? walk : { ...walk, goOn: bounds => this.watch(people, walk.goOn(bounds)) };
+  }
+
   take(before: WalkPlace, event: ChartEvent, { state }: Step): void {
     const path = statePath(state);
     const known = this.states.get(path);
-    const { people } = this;
+    const people = this.#people;
     const isBetter = people !== 'act' || known?.people === 'act';
     if (known === undefined || (isBetter && before.depth < known.before.depth))
       this.states.set(path, { before, event, people });
@@ -189,7 +195,7 @@ class Ahead {
       const isStarted = event.type === 'tool.started' ? event.callId === callId : status === 'waiting';
       if (!isStarted || before.context.calls.find(call => call.callId === callId)?.status === status)
         continue;
-      if (this.people === 'refuse') {
+      if (this.#people === 'refuse') {
         this.#free.add(`${callId} ${gate}`);
         keep(this.#starts.freely, name, input);
       } else if (gate && !this.#free.has(`${callId} ${gate}`)) keep(this.#starts.approved, name, input);

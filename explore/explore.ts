@@ -28,6 +28,7 @@ import { RuleEnforcer } from './enforce-rules.ts';
 import { listCalls } from './environment.ts';
 import { Explorer, nameEdge, type WalkPlace, type WalkWatcher } from './explorer.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariant.ts';
+import { unknownIn } from './known-tools.ts';
 import { START, STARTER } from './make-events.ts';
 import { Monitor, type MonitoredRule } from './monitor.ts';
 import { readNever } from './never.ts';
@@ -38,7 +39,7 @@ import {
   reportPath,
   type UnfinishedWalks,
 } from './report.ts';
-import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
+import { type Budget, CAN_END, type NamedWalk, walkAll, walkChangedChart } from './walks.ts';
 
 export type ExploreOptions = {
   /** The chart with changed actions or guards: `agentMachine.provide({ actions, guards })`. */
@@ -77,7 +78,7 @@ const SAMPLE_NAMES = optionNames<ToolSamples>()('calls outputs');
 /** Throws `input-invalid` for an unknown option of `explore`, `exploreFrom` or `checkPath`. */
 export function refuseUnknownExploreOptions(
   of: string,
-  options: ExploreOptions,
+  options: { samples?: ExploreOptions['samples'] | undefined },
   known: Readonly<Record<string, true>> = NAMES,
 ): void {
   refuseUnknownOptions(of, options, known, 'input-invalid');
@@ -164,7 +165,7 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
 function makeMonitor(agent: ExploredAgent, { never = [] }: ExploreOptions): Monitor | undefined {
   const asked = typeof never === 'string' ? [never] : never;
   const own = agent.rules.flatMap(followedRule);
-  const rules = [...own, ...asked.map(text => readNever(text, agent.tools, agent.lacksTools === true))];
+  const rules = [...own, ...asked.map(text => readNever(text, agent))];
   const twice = rules.find(({ name }, index) => rules.findIndex(one => one.name === name) !== index);
   if (twice !== undefined) throw invalidInput(`Expected each rule once, got "${twice.name}" twice.`);
   return rules.length === 0 ? undefined : new Monitor(rules, agent.tools);
@@ -193,11 +194,10 @@ function beginMonitor(monitor: Monitor, { reference, followed }: WalkPlace, agen
 /** Walks, and reports. `earlier`: walks of this exploration that stopped before their end. */
 export function finishExploration(
   exploration: Exploration,
-  earlier: readonly UnfinishedWalks[] = [],
+  earlier: readonly NamedWalk[] = [],
 ): ExplorationReport {
   const { agent, explorer, machine, invariants, budget } = exploration;
-  const walked = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
-  const unfinished = [...earlier, ...walked];
+  const unfinished = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 }, earlier);
   if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, agent, budget));
   return reportExploration(exploration, unfinished);
 }
@@ -220,10 +220,14 @@ export function reportExploration(
     invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
     breaches: breaches.map(breach => reportBreach(breach, explorer)),
     rules: [
-      ...(agent.monitor?.rules ?? []).map(({ name }) => ({
-        ...reportRule(name, explorer, unfinished.length === 0),
-        ...(agent.rules.some(one => one.name === name && one.isShadow) && { only: 'shadow' as const }),
-      })),
+      ...(agent.monitor?.rules ?? []).map(({ name, condition }) => {
+        const unknown = unknownIn(condition, agent);
+        return {
+          ...reportRule(name, explorer, unfinished.length === 0),
+          ...(agent.rules.some(one => one.name === name && one.isShadow) && { only: 'shadow' as const }),
+          ...(unknown.length > 0 && { unknown }),
+        };
+      }),
       ...agent.rules.flatMap(({ name, when }) =>
         typeof when === 'function' ? [unproved(name, explorer)] : [],
       ),

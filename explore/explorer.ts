@@ -37,25 +37,40 @@ import {
   startReference,
 } from './reference-model.ts';
 
-type WalkOptions = {
-  environment: Environment;
-  detail: Detail;
+export type WalkBounds = {
   mostPlaces: number;
   /** Whether the time is over; asked before each place is expanded. Default: never. */
   isOver?: () => boolean;
 };
 
-type StoppedBy = 'maxStates' | 'maxMs';
+type WalkOptions = WalkBounds & { environment: Environment; detail: Detail };
 
-export type Walk = {
+type Walked = {
   /** In the order of discovery, one per key. */
   places: readonly WalkPlace[];
   /** Edges between places as pairs of indices, without cancellations. */
   moves: readonly [from: number, to: number][];
-  isComplete: boolean;
-  stoppedBy?: StoppedBy;
+};
+
+export type StoppedWalk = Walked & {
+  isComplete: false;
+  stoppedBy: 'maxStates' | 'maxMs';
   /** The number of places that were not expanded, or not in full. */
   unexpanded: number;
+  /** Continues the walk, until other bounds. */
+  goOn(bounds: WalkBounds): Steps<Walk>;
+};
+
+export type Walk = (Walked & { isComplete: true }) | StoppedWalk;
+
+/** Where a walk is: `known` has the index of each place by its key, and the places from `next` on are not expanded. */
+type Progress = {
+  environment: Environment;
+  detail: Detail;
+  places: WalkPlace[];
+  moves: [number, number][];
+  known: Map<string, number>;
+  next: number;
 };
 
 /** A long computation, in steps between which its caller may do something else. */
@@ -122,29 +137,32 @@ export class Explorer {
   }
 
   /** As `walk`; each step expands one place. */
-  *walkInSteps(
-    from: readonly WalkPlace[],
-    { environment, detail, mostPlaces, isOver = () => false }: WalkOptions,
-  ): Steps<Walk> {
-    const places: WalkPlace[] = [];
-    const moves: [number, number][] = [];
-    const known = new Map<string, number>();
-    const discover = (place: WalkPlace, key: string): number => {
-      known.set(key, places.length);
-      this.coverage.states += 1;
-      this.#watcher.onPlace?.(this.coverage.states);
-      return places.push(place) - 1;
-    };
+  walkInSteps(from: readonly WalkPlace[], { environment, detail, ...bounds }: WalkOptions): Steps<Walk> {
+    const walk: Progress = { environment, detail, places: [], moves: [], known: new Map(), next: 0 };
     for (const place of from) {
       const key = this.#abstract(place, detail, environment);
-      if (!known.has(key)) discover(place, key);
+      if (!walk.known.has(key)) this.#discover(walk, place, key);
     }
-    for (let index = 0; index < places.length; index += 1) {
-      const before = places[index];
+    return this.#expand(walk, bounds);
+  }
+
+  #discover({ places, known }: Progress, place: WalkPlace, key: string): number {
+    known.set(key, places.length);
+    this.coverage.states += 1;
+    this.#watcher.onPlace?.(this.coverage.states);
+    return places.push(place) - 1;
+  }
+
+  /** A place in whose middle the walk stopped before is expanded again. */
+  *#expand(walk: Progress, { mostPlaces, isOver = () => false }: WalkBounds): Steps<Walk> {
+    const { environment, detail, places, moves, known } = walk;
+    const stop = (stoppedBy: StoppedWalk['stoppedBy']): Walk => {
+      const goOn = (more: WalkBounds) => this.#expand(walk, more);
+      return { places, moves, isComplete: false, stoppedBy, unexpanded: places.length - walk.next, goOn };
+    };
+    for (; walk.next < places.length; walk.next += 1) {
+      const before = places[walk.next];
       if (before === undefined) break;
-      const stop = (stoppedBy: StoppedBy): Walk => {
-        return { places, moves, isComplete: false, stoppedBy, unexpanded: places.length - index };
-      };
       if (isOver()) return stop('maxMs');
       const restored = this.#drop(before);
       let taken = 0;
@@ -160,13 +178,13 @@ export class Explorer {
           this.#compare(before, restored, event, after.step);
         }
         if (merged === undefined && places.length >= mostPlaces) return stop('maxStates');
-        const to = merged ?? discover(after.place, key);
+        const to = merged ?? this.#discover(walk, after.place, key);
         if (event.type !== 'run.cancelled' || before.state.context.cancelling !== null)
-          moves.push([index, to]);
+          moves.push([walk.next, to]);
       }
       yield;
     }
-    return { places, moves, isComplete: true, unexpanded: 0 };
+    return { places, moves, isComplete: true };
   }
 
   /** Of a run that has ended, nothing more can break a rule. */

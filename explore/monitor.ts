@@ -17,7 +17,7 @@ import { find, isFor, type ReferenceCall, type ReferenceModel } from './referenc
 export type MonitoredRule = {
   name: string;
   condition: Condition;
-  /** Whose approval lets a call begin for which it holds. Default: nobody's. */
+  /** Whose approval lets a call begin for which it holds. Default: no one's. */
   unless?: Duties;
 };
 
@@ -38,7 +38,7 @@ type Approved = {
   callId: string;
   digest: string;
   tool?: string;
-  /** Absent for someone without a name. */
+  /** Absent for a person without a name. */
   by?: string;
   /** The rules that it satisfies, by index. */
   fits: readonly number[];

@@ -1,6 +1,7 @@
 import { invalidInput } from '../protocol/error.ts';
 import { readGroups } from '../protocol/tool.ts';
-import { never, selects } from '../rules/condition.ts';
+import { never } from '../rules/condition.ts';
+import { isKnown, type KnownTools } from './known-tools.ts';
 import type { MonitoredRule } from './monitor.ts';
 
 const GRAMMAR =
@@ -9,19 +10,16 @@ const GRAMMAR =
 const EXPECTED =
   "'TOOL|#TAG [after TOOL|#TAG] [unless approved [by GROUP]]', such as 'refund unless approved by manager'";
 
-type NamedTool = { name: string; tags?: readonly string[] };
-
 /**
  * Reads what may never start: `refund`, `#leaves after #untrusted`, `refund unless approved by manager`. Throws
  * `input-invalid` for another text, and for a name that no tool has, unless more tools than these may exist.
  */
-export function readNever(text: string, tools: readonly NamedTool[], mayHaveOthers: boolean): MonitoredRule {
+export function readNever(text: string, { tools, lacks }: KnownTools): MonitoredRule {
   const { what, after, group, approved } = GRAMMAR.exec(text.slice(0, MOST_CHARS))?.groups ?? {};
   if (what === undefined || text.length > MOST_CHARS)
     throw invalidInput(`never: expected ${EXPECTED}, got ${JSON.stringify(text.slice(0, MOST_CHARS))}.`);
   for (const selector of [what, after]) {
-    if (selector === undefined || mayHaveOthers) continue;
-    if (tools.some(({ name, tags = [] }) => selects(selector, { name, tags }))) continue;
+    if (selector === undefined || lacks !== undefined || isKnown(selector, { tools })) continue;
     const known = tools.flatMap(({ name, tags = [] }) => [name, ...tags.map(tag => `#${tag}`)]);
     throw invalidInput(
       `never: no tool ${selector.startsWith('#') ? 'has the tag' : 'is named'} "${selector}". Expected one of: ${[...new Set(known)].join(', ') || 'nothing, the agent has no tools'}.`,

@@ -9,6 +9,7 @@ import { explainMissingModel } from '../engine/services/prepare-request.ts';
 import { toolsIn } from '../engine/sub-agents/hand-back.ts';
 import { type CallObstacle, findObstacle } from '../engine/versions/compare-versions.ts';
 import type { Call } from '../machines/context.ts';
+import { STATUS_WORDS } from '../machines/settled.ts';
 import { compareChart } from '../machines/snapshot.ts';
 import { hasEnded } from '../machines/status.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
@@ -48,7 +49,7 @@ export type RunGroup = {
   agent: string;
   /** Where they stand, such as `resting.awaitingApproval`. */
   state: string;
-  /** Their open calls, each with its status and tool: `gated refund`. */
+  /** Their open calls, each with its tool and what it does: `refund waiting for approval`. */
   calls: string[];
   count: number;
   /** The ids of the first 20. */
@@ -272,7 +273,7 @@ export class RunProver {
         return {
           agent: record.agent,
           state: statePath(state),
-          calls: openCallsOf(state).map(({ status, name }) => `${status} ${name}`),
+          calls: openCallsOf(state).map(({ status, name }) => `${name} ${STATUS_WORDS[status]}`),
           verdict: stop ? 'stops' : unstopped,
           complete,
           states: report.states,

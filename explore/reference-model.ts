@@ -65,7 +65,7 @@ export type ReferenceModel = {
   taken: QualifiedCall | 'back' | null;
   /** The call that reaches the sub-agent whose answer is the run's, or `back` for words that hand the conversation back. */
   answeredBy: QualifiedCall | 'back' | null;
-  /** Whether someone must sign in at a tool server. */
+  /** Whether a person must sign in at a tool server. */
   needsSignIn: boolean;
   /** Whether a rule ends the run. */
   isStopped: boolean;
@@ -78,13 +78,13 @@ export type ReferenceModel = {
   /** What the latest completed turn read, and what the turn under way reads. */
   read: Read | null;
   reading: Read | null;
-  /** The reasoning that no request may have any more, by id. */
+  /** The reasoning that requests may no longer have, by id. */
   lost: ReadonlySet<string>;
   /** What is wrong with the request that the latest step begins. */
   ungrown: string[];
   /** Whether a turn has completed since the latest compaction ended. */
   mayCompact: boolean;
-  /** Who started the run, and who wrote in it; a text that is no name stands for someone without one. */
+  /** Who started the run, and who wrote in it; a text that is not a name stands for a person without one. */
   starters: readonly string[];
   writers: readonly string[];
 };
@@ -124,7 +124,7 @@ export type ReferenceCall = {
   /** Of a call that asks for certain people: who has approved it as it is. */
   approvals: readonly string[];
   starts: number;
-  /** What it asks and nobody has answered: the digest of all that was asked, and the open questions. */
+  /** What it asks and no one has answered: the digest of all that was asked, and the open questions. */
   asked?: { digest: string; questions: readonly Question[] };
   /** Whether another attempt continues what an earlier one did. */
   kept?: boolean;
@@ -318,7 +318,7 @@ function names(people: readonly (string | null)[] = []): string[] {
   return people.map(name => name ?? NAMELESS);
 }
 
-/** Whether someone adds something that the model reads. A call that is given back as it is adds nothing. */
+/** Whether the event adds text that the model reads. A call that is given back unchanged adds none. */
 function isWritten(event: ChartEvent, model: ReferenceModel): event is ChartEvent & { by?: string } {
   switch (event.type) {
     case 'message.received':
@@ -367,7 +367,7 @@ export function isFor(call: Duties, { by: name, groups = [] }: Who, model: Refer
   );
 }
 
-/** Who decided without being allowed to; `null` if nobody did. */
+/** Who decided without being allowed to; `null` if no one did. */
 export function findIntruder(event: ChartEvent, model: ReferenceModel): string | null {
   if (event.type === 'review.decided') {
     const { review } = model;
@@ -911,7 +911,7 @@ function pause(model: ReferenceModel, steps: number): void {
   model.steps = steps;
 }
 
-/** Nobody has approved a tool that its server has defined anew since. */
+/** A sticky approval does not cover a tool that its server has redefined since. */
 function stickyFor(
   { sticky }: ReferenceModel,
   { name, toolDigest }: QualifiedCall,

@@ -23,6 +23,8 @@ export type RuleReport = {
   states: number;
   /** It is only tried, so a path may well break it (`shadow`), or no walk can prove it (`function`). It is not counted. */
   only?: 'shadow' | 'function';
+  /** What it names although no tool of the agent has this name or tag. */
+  unknown?: string[];
   /** What breaks it, or why it is not proved. */
   message?: string;
   /** The shortest path that breaks it, found from the start of the run. */

@@ -8,17 +8,16 @@ import { omitUndefined } from '../protocol/json.ts';
 import type { RuleVerdict } from '../protocol/rule.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
-import { isCondition, selects } from '../rules/condition.ts';
+import { isCondition } from '../rules/condition.ts';
 import { type Rule, rulingOf } from '../rules/rule.ts';
 import { connectTools, isToolSource, listTools } from '../tools/connect-tools.ts';
+import { type KnownTools, unknownIn } from './known-tools.ts';
 
 /** An agent with all that its rules and approval functions depend on. */
-export type RuledAgent = {
+export type RuledAgent = Pick<KnownTools, 'lacks'> & {
   name: string;
   rules: readonly Rule[];
   tools: ReadonlyMap<string, Tool>;
-  /** Tool servers are not connected, so that the agent may have other tools; with `tags`, as far as they are known. */
-  lacks?: { tags: readonly string[] };
   /** Guardrails may ask for an approval of a call too. */
   hasGuardrails: boolean;
 };
@@ -90,13 +89,6 @@ export function viewRule(agent: RuledAgent, rule: Rule): RuleView {
     mode: isShadow ? 'shadow' : 'enforce',
     per,
     ...omitUndefined({ words: isWords ? when.words : undefined, reason }),
-    unknown: isWords ? when.selectors.filter(selector => !isKnown(selector, agent)) : [],
+    unknown: isWords ? unknownIn(when, { ...agent, tools: [...agent.tools.values()] }) : [],
   };
-}
-
-/** Of a server that is not connected, the tags are known and the names of its tools are not. */
-function isKnown(selector: string, { tools, lacks }: RuledAgent): boolean {
-  if (lacks !== undefined && (!selector.startsWith('#') || lacks.tags.includes(selector.slice(1))))
-    return true;
-  return [...tools].some(([name, { tags = [] }]) => selects(selector, { name, tags }));
 }

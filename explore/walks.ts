@@ -13,7 +13,15 @@ import {
   makeEnvironment,
   type Round,
 } from './environment.ts';
-import { type Breach, type Explorer, type Steps, takeSteps, type Walk, type WalkPlace } from './explorer.ts';
+import {
+  type Breach,
+  type Explorer,
+  type Steps,
+  type StoppedWalk,
+  takeSteps,
+  type Walk,
+  type WalkPlace,
+} from './explorer.ts';
 import { compacting, makeCallingTurn, receiving, receivingOutcome, startingWork } from './generate-events.ts';
 import { answeringQuestions, stamp, starting, type UntimedEvent } from './make-events.ts';
 import type { UnfinishedWalks } from './report.ts';
@@ -39,16 +47,21 @@ type Plan = {
   share: number;
 };
 
+/** Walks that stopped, such as the `earlier` ones of this exploration, continue with the states and the time that the others leave. */
 export function walkAll(
   explorer: Explorer,
   agent: ExploredAgent,
   options: WalkAllOptions,
+  earlier: readonly NamedWalk[] = [],
 ): UnfinishedWalks[] {
-  return takeSteps(walkPlans(explorer, listPlans(explorer, agent, options), options));
+  return takeSteps(walkPlans(explorer, listPlans(explorer, agent, options), options, earlier));
 }
 
+/** A walk that stopped before its end. `isPartial`: people do not all they can, so that it cannot tell whether every run can end. */
+export type NamedWalk = { name: string; walk: StoppedWalk; isPartial?: true };
+
 /**
- * Walks only what models, tools and decisions can do, from the start and from right before each limit: nobody writes,
+ * Walks only what models, tools and decisions can do, from the start and from right before each limit: no one writes,
  * pauses or edits, and nothing invalid is offered.
  */
 export function walkDecisions(
@@ -63,20 +76,32 @@ function* walkPlans(
   explorer: Explorer,
   plans: Generator<Plan>,
   options: WalkAllOptions,
+  earlier: readonly NamedWalk[] = [],
 ): Steps<UnfinishedWalks[]> {
-  const unfinished = new Map<string, Walk[]>();
+  const remaining = () => options.maxStates - explorer.coverage.states;
+  let stopped = [...earlier];
   for (const { name, from = [explorer.start], environment, detail, share } of plans) {
-    const remaining = options.maxStates - explorer.coverage.states;
-    const mostPlaces = Math.max(1, Math.floor(remaining * share));
+    const mostPlaces = Math.max(1, Math.floor(remaining() * share));
     const isOver = shareOf(options, share);
     const walk = yield* explorer.walkInSteps(from, { environment, detail, mostPlaces, isOver });
     if (walk.isComplete) reportStuckPlace(explorer, walk);
-    else unfinished.set(name, [...(unfinished.get(name) ?? []), walk]);
+    else stopped.push({ name, walk });
   }
-  return [...unfinished].flatMap(([name, walks]) =>
+  while (stopped.length > 0 && remaining() > 0 && options.now() < options.until) {
+    const open: NamedWalk[] = [];
+    for (const [index, one] of stopped.entries()) {
+      const share = 1 / (stopped.length - index);
+      const mostPlaces = one.walk.places.length + Math.ceil(remaining() * share);
+      const walk = yield* one.walk.goOn({ mostPlaces, isOver: shareOf(options, share) });
+      if (!walk.isComplete) open.push({ ...one, walk });
+      else if (one.isPartial !== true) reportStuckPlace(explorer, walk);
+    }
+    stopped = open;
+  }
+  return [...Map.groupBy(stopped, ({ name }) => name)].flatMap(([name, walks]) =>
     listUnfinished(
       name,
-      walks,
+      walks.map(({ walk }) => walk),
       options,
       name === BY_HISTORY ? adviseReaders([...explorer.historyReaders]) : '',
     ),
@@ -84,13 +109,13 @@ function* walkPlans(
 }
 
 /** Describes those of the walks that stopped before their end. `cause`: why there may be more states than can be walked. */
-export function listUnfinished(
+function listUnfinished(
   paths: string,
   walks: readonly Walk[],
   { maxStates, maxMs }: Budget,
   cause = '',
 ): UnfinishedWalks[] {
-  const stopped = walks.filter(({ isComplete }) => !isComplete);
+  const stopped = walks.flatMap(walk => (walk.isComplete ? [] : [walk]));
   if (stopped.length === 0) return [];
   const stoppedBy = stopped.some(walk => walk.stoppedBy === 'maxMs') ? 'maxMs' : 'maxStates';
   const more =
@@ -226,7 +251,7 @@ export function walkChangedChart(
     }),
   );
   const cause =
-    'States of a chart with other actions or guards also differ by counts and earlier outcomes; lower limits of the agent make them fewer.';
+    'States of a chart with other actions or guards also differ by counts and earlier outcomes; lower limits of the agent reduce them.';
   return listUnfinished('paths that only a changed chart could distinguish', walks, budget, cause);
 }
 

@@ -33,7 +33,7 @@ export const serviceInput = ({ context }: { context: Context }): ServiceInput =>
   ...(context.timer === null ? {} : { until: context.timer }),
 });
 
-/** For XState actors, which have no service at rest to end the run. It is no effect: a driver ends the run itself. */
+/** For XState actors, which have no service at rest to end the run. It is not an effect: a driver ends the run itself. */
 export function endCancelled({
   context,
   self,

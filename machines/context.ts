@@ -64,7 +64,7 @@ export type Call = QualifiedCall & {
   /** Of a call with duties: who has approved it as it is. */
   approvedBy?: string[];
   doubt?: string;
-  /** What its tool asks and nobody has answered. */
+  /** What its tool asks and no one has answered. */
   asked?: { digest: string; questions: Question[] };
   /** How often its tool has asked. */
   asks?: number;
@@ -236,7 +236,7 @@ export type Context = {
   /** The limit that caused the closing call. */
   closing: string | null;
   answer: { text: string; output?: JsonValue } | null;
-  /** Who gave the answer, if not a turn of this run. `back`: it is no answer, the conversation is handed back. */
+  /** Who gave the answer, if not a turn of this run. `back`: it is not an answer, the conversation is handed back. */
   answeredBy: ({ type: 'agent'; agent: string; incomplete?: string } & HandedTo) | { type: 'back' } | null;
   answerChecked: boolean;
   review: Review | null;

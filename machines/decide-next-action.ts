@@ -212,8 +212,10 @@ function callWithinLimits(
 function finish(context: Context, reason: string | undefined): NextAction {
   const { config, answerChecked, blocks, sentBack } = context;
   if (sentBack !== null) {
-    const often = sentBack.reviewed === true ? '' : ` ${plural(blocks, 'time')}, at last`;
-    const message = `the answer was sent back${often}: ${sentBack.reason}`;
+    const what = sentBack.reviewed === true ? 'sent back' : 'refused';
+    const often =
+      sentBack.reviewed === true || blocks === 1 ? '' : ` ${plural(blocks, 'time')}, most recently`;
+    const message = `the answer was ${what}${often}: ${sentBack.reason}`;
     return { type: 'fail', code: sentBack.code, message, why: message };
   }
   if (context.background.length > 0) return awaitBackground(context);

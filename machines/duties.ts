@@ -99,6 +99,15 @@ export function findOpenBar(call: OpenDuties, decider: Decider): Bar | null {
   return findBar(call, { starters: excluded, senders: excluded }, decider);
 }
 
+/** Why no one at all may decide an open call; empty if a person may. */
+export function describeDeadlock(call: OpenDuties): string {
+  const bar = findOpenBar(call, { by: NOBODY, groups: call.by ?? [] });
+  return bar?.startsWith('nameless-') === true ? `no one may decide: ${describeBar(bar, NOBODY)}` : '';
+}
+
+/** A name that no person has. */
+const NOBODY = '';
+
 /** The duties of something open, with the people whom they exclude by name. */
 export function openDuties(
   { by, not, quorum, approvedBy }: Duties & { approvedBy?: string[] },

@@ -604,7 +604,7 @@ function rejection(reason: string | undefined): string {
     : `Not run: the call was rejected: ${reason}`;
 }
 
-/** A retry begins anew: how far the call had come is no longer known. */
+/** A retry starts over: how far the call had come is no longer known. */
 function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
   switch (resolution.type) {
     case 'retry': {

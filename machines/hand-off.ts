@@ -56,7 +56,7 @@ function forwardTo(context: Context, { runId: forwards, call: known }: HandedTo)
   return openRound(handedOn, [call]);
 }
 
-/** The turn as it stays: it cannot be edited any more. */
+/** The turn as it stays: it can no longer be edited. */
 function fixed({ from: _, ...lastTurn }: LastTurn): LastTurn {
   return lastTurn;
 }
@@ -86,7 +86,7 @@ export function takeAnswer(context: Context, before: Context, outcome: Outcome):
   });
 }
 
-/** The call as it is made again: that it was approved, or by whom it had to be, does not matter any more. */
+/** The call as it is made again: who approved it, or had to, no longer matters. */
 export function ungated(call: QualifiedCall): QualifiedCall {
   const { callId, name, input, digest, sideEffect, reconcilable, executedBy, answers } = call;
   const known = { callId, name, input, digest, sideEffect, reconcilable, executedBy };

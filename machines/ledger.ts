@@ -10,8 +10,8 @@ import type { BackgroundWork, Call, CallResult, CallStatus, Context } from './co
  *
  * G1 Each `once` call that settled is in the ledger, unless it was refused before it began.
  * G2 A deed never leaves the ledger. A compaction turns `fresh` ones into `past` ones.
- * G3 A call that equals a past deed is gated, whatever its tool's approval says, unless its tool is `repeatable`. A
- *    failure is no deed that an equal call would repeat.
+ * G3 A call that equals a past deed is gated, even if its tool needs no approval, unless its tool is `repeatable`. A
+ *    failure is not a deed that an equal call would repeat.
  * G4 The history of a run that keeps one has each call that was begun and has settled, in the order of their results, and
  *    what a provider ran. Neither an edit nor a compaction takes one out of it.
  */
@@ -35,7 +35,7 @@ export function recordBegun(context: Context, call: Call): Context {
   return call.sideEffect === 'once' ? addDeed(context, deedOf(call, 'unknown', context.now)) : context;
 }
 
-/** What became of background work. A failure that a compaction has seen as unknown is no deed any more. */
+/** What became of background work. A failure that a compaction has seen as unknown is no longer a deed. */
 export function recordOutcome(context: Context, work: BackgroundWork, isError: boolean): Context {
   const { callId, digest, readDigest = digest } = work;
   const outcome: Deed['outcome'] = isError ? 'failed' : 'done';

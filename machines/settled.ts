@@ -13,6 +13,7 @@ import type {
   OpenSignIn,
   RunView,
   Settled,
+  UnsettledCall,
 } from '../protocol/run-view.ts';
 import type { Call, CallStatus, Context } from './context.ts';
 import { openDuties } from './duties.ts';
@@ -93,6 +94,24 @@ export function partsOf(open: Open[]): Parts {
   };
 }
 
+/** A call in this status is …: for people. */
+export const STATUS_WORDS: Readonly<Record<CallStatus, string>> = {
+  gated: 'waiting for approval',
+  ready: 'ready',
+  queued: 'queued',
+  running: 'running',
+  reconciling: 'being asked for its outcome',
+  asking: 'waiting for answers',
+  waiting: 'waiting for its result',
+  doubted: 'in doubt',
+  settled: 'settled',
+};
+
+export function describeUnsettled({ name, callId, status, waitsFor }: UnsettledCall): string {
+  const words = waitsFor === undefined ? STATUS_WORDS[status] : `waiting in run ${waitsFor}`;
+  return `${name} (${callId}), ${words}`;
+}
+
 /** What a call in this status needs from outside; nothing in any other. */
 export const OPEN_KINDS: Partial<Record<CallStatus, OpenCallKind | 'question'>> = {
   gated: 'approval',
@@ -113,7 +132,7 @@ export function listOpen(context: Context): RunView['open'] {
   ];
 }
 
-/** Describes a call that waits for someone outside the run; `null` for any other. */
+/** Describes a call that waits for a person or a client outside the run; `null` for any other. */
 export function describeOpen(context: Context, call: Call): JsonOpenCall | OpenQuestion | null {
   const { runId, people } = context;
   const kind = OPEN_KINDS[call.status];

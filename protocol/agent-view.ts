@@ -37,6 +37,7 @@ const toolSummarySchema = z.object({
   retries: z.int(),
   timeoutMs: z.exactOptional(z.number()),
   server: z.exactOptional(described(z.string(), 'The label of the tool server that provides the tool.')),
+  says: described(z.string(), 'Its effects, its approval and who runs it, in words.'),
 });
 export type ToolSummary = z.infer<typeof toolSummarySchema>;
 
@@ -62,5 +63,9 @@ export const agentViewSchema = z.object({
   toolConcurrency: z.int(),
   needsRunContext: z.boolean(),
   hasOutput: z.boolean(),
+  facts: described(
+    z.array(z.object({ name: z.string(), value: z.string() })),
+    'Its models, its limits and how it answers, in words.',
+  ),
 });
 export type AgentView = z.infer<typeof agentViewSchema>;

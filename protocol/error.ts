@@ -1,3 +1,4 @@
+import { DOCS_SITE } from './docs-site.ts';
 import type { JsonValue } from './json.ts';
 
 /** Every code of an `EngineError`, with its meaning. Codes are stable. */
@@ -45,11 +46,18 @@ export const ENGINE_ERRORS = {
 
 export type EngineErrorCode = keyof typeof ENGINE_ERRORS;
 
+/** Where a code is explained: the address of its page, or the command that prints it where no site is known. */
+export function docsOf(code: string, site = DOCS_SITE): string {
+  return site === undefined ? `agentchart docs ${code}` : `${site}/errors/${code}.html`;
+}
+
 /** An error of the engine. `message` names what was expected, what was received and what to do. Branch on `code`. */
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly code: EngineErrorCode;
   readonly details: JsonValue;
+  /** Where the code is explained, for people: a command or an address. Node prints it with an uncaught error. */
+  readonly docs: string;
 
   constructor(
     code: EngineErrorCode,
@@ -60,6 +68,7 @@ export class EngineError extends Error {
     super(message, options);
     this.code = code;
     this.details = details;
+    this.docs = docsOf(code);
   }
 }
 
@@ -76,26 +85,39 @@ export function invalidAgent(message: string): EngineError {
 const SETUP_CODES = ['model-unknown', 'key-missing', 'base-url-invalid'] as const;
 type SetupCode = (typeof SETUP_CODES)[number];
 
-export type ProviderErrorCode =
-  | SetupCode
-  | 'authentication'
-  | 'permission'
-  | 'not-found'
-  | 'invalid-request'
-  | 'context-too-long'
-  | 'content-filter'
-  | 'rate-limit'
-  | 'quota'
-  | 'overloaded'
-  | 'server'
-  | 'timeout'
-  | 'network'
-  | 'redirect-refused'
-  | 'malformed-stream'
-  | 'response-too-large'
-  | 'aborted'
-  | 'script-exhausted'
-  | 'unknown';
+const CALL_CODES = [
+  'authentication',
+  'permission',
+  'not-found',
+  'invalid-request',
+  'context-too-long',
+  'content-filter',
+  'rate-limit',
+  'quota',
+  'overloaded',
+  'server',
+  'timeout',
+  'network',
+  'redirect-refused',
+  'malformed-stream',
+  'response-too-large',
+  'aborted',
+  'script-exhausted',
+  'unknown',
+] as const;
+
+export type ProviderErrorCode = SetupCode | (typeof CALL_CODES)[number];
+
+/** Codes of a failed run whose model did answer. */
+const ANSWER_CODES = ['output-invalid', 'answer-blocked'] as const;
+
+export type AnswerErrorCode = (typeof ANSWER_CODES)[number];
+
+/** Whether this is a code of the package. A failed run may have one of a foreign error. */
+export function isErrorCode(code: string): code is EngineErrorCode | ProviderErrorCode | AnswerErrorCode {
+  const others: readonly string[] = [...CALL_CODES, ...ANSWER_CODES];
+  return Object.hasOwn(ENGINE_ERRORS, code) || others.includes(code);
+}
 
 export type ProviderErrorDetails = {
   code: ProviderErrorCode;
@@ -120,6 +142,8 @@ export class ProviderError extends Error implements ProviderErrorDetails {
   readonly provider: string;
   readonly model: string;
   readonly raw: JsonValue;
+  /** As that of an `EngineError`. */
+  readonly docs: string;
 
   /** Details that are left out are `null`, and the error is not retryable. */
   constructor(
@@ -135,6 +159,7 @@ export class ProviderError extends Error implements ProviderErrorDetails {
     this.provider = details.provider;
     this.model = details.model;
     this.raw = details.raw ?? null;
+    this.docs = docsOf(details.code);
   }
 }
 

@@ -195,7 +195,7 @@ export type HeldLimits = z.infer<typeof heldSchema>;
 const answeredSchema = lazyObject(() => ({
   agent: text,
   runId: text,
-  /** It hands the conversation back: its words are no answer, and the caller's model is called again. */
+  /** It hands the conversation back: its words are not an answer, and the caller's model is called again. */
   handedBack: z.exactOptional(z.literal(true)),
   /** The value of the agent's output schema. */
   output: z.exactOptional(contentJson),
@@ -582,7 +582,7 @@ export const reportEventSchema = lazyUnion(() => [
   }),
   /** The model reads the reason. `code`: the failure code of the run if the answer is blocked too often. */
   report('answer.blocked', { reason: contentText, code: optionalText, spent: z.exactOptional(spentSchema) }),
-  /** The answer passed but for the decision of people. `digest`: of its text; the others as in `answer.checked`. */
+  /** The answer passed all but the decision of people. `digest`: of its text; the others as in `answer.checked`. */
   report('review.requested', {
     reviewId: text,
     digest: text,

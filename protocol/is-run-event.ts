@@ -93,7 +93,7 @@ function isParsedAlike(schema: z.core.$ZodType, value: unknown): boolean {
   try {
     return JSON.stringify(parsed.data) === JSON.stringify(value);
   } catch {
-    return false; // What the schema left out is no JSON.
+    return false; // What the schema left out is not JSON.
   }
 }
 

@@ -178,7 +178,7 @@ function sortKeys(value: JsonValue): JsonValue | undefined {
   return copy;
 }
 
-/** False for keys that objects reorder (those like numbers) and for `__proto__`, which is no ordinary key. */
+/** False for keys that objects reorder (those like numbers) and for `__proto__`, which is not an ordinary key. */
 function isSortable(key: string): boolean {
   const first = key.charCodeAt(0);
   return !(first >= 48 && first <= 57) && key !== '__proto__';

@@ -18,6 +18,7 @@ export function countRedactions(value: unknown): number {
   if (typeof value === 'string') return isRedaction(value) ? 1 : 0;
   if (typeof value !== 'object' || value === null) return 0;
   let count = 0;
-  for (const key in value) count += countRedactions((value as Record<string, unknown>)[key]);
+  // Not `for … in`: over objects of many shapes, V8 optimizes it and takes that back again and again.
+  for (const member of Object.values(value)) count += countRedactions(member);
   return count;
 }

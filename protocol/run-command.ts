@@ -70,7 +70,7 @@ export type ApproveOptions<Input = unknown> = CallOptions & {
 };
 /**
  * Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. `to`: refuse to
- * reject what is no question of a tool.
+ * reject anything but a question of a tool.
  */
 export type RejectOptions = CallOptions & {
   reason?: string;

@@ -19,11 +19,11 @@ interface GateFacts {
   reason?: string;
   /** ms since the epoch. */
   expiresAt?: number;
-  /** The groups of which one may decide; absent if a group does not matter. */
+  /** The groups that may decide; absent if a group does not matter. */
   by?: string[];
   /** Who may not decide: who started the run, or anyone who wrote in it. */
   not?: 'starter' | 'sender';
-  /** The names of these people; `null` stands for those without a name. Set with `not`. */
+  /** The names of these people; `null` stands for those whose name is not known: with one, no one may decide. Set with `not`. */
   excluded?: (string | null)[];
   /** How many people must approve. */
   quorum?: number;
@@ -40,7 +40,7 @@ interface CallFacts<Name extends string, Input> extends GateFacts {
 /** What an open call needs: a decision whether it runs, the result of a client's tool, or whether it happened. */
 export type OpenCallKind = 'approval' | 'result' | 'doubt';
 
-/** A call that waits for someone outside the run. */
+/** A call that waits for a person or a client outside the run. */
 export interface OpenCall<
   Name extends string = string,
   Input = unknown,
@@ -106,7 +106,7 @@ export type Open<Tools = AgentTool> =
   | OpenSignIn
   | OpenPause;
 
-/** A call without a result, in whatever state it is. */
+/** A call without a result, in any state. */
 export interface UnsettledCall<Name extends string = string, Input = unknown> extends CallFacts<Name, Input> {
   status: 'gated' | 'ready' | 'queued' | 'running' | 'reconciling' | 'asking' | 'waiting' | 'doubted';
   /** The sub-agent's run that provides the result. */
@@ -168,7 +168,7 @@ interface Spent {
 export type FinishedRun<Tools = AgentTool, Output = unknown> = FinishedFacts<Tools> &
   ({ output: Output; incomplete?: undefined } | { output?: Output; incomplete: Incomplete });
 
-/** Why an answer is incomplete. `refusal`: the words with which the model refused, which are no part of the text. */
+/** Why an answer is incomplete. `refusal`: the words with which the model refused, which are not part of the text. */
 export type Incomplete = { reason: string; refusal?: string };
 
 interface FinishedFacts<Tools> extends Spent {
@@ -244,6 +244,8 @@ export type RunView = RunSummary & {
   /** This run's own transcript, after the text filters. */
   transcript: Item[];
   answer?: string;
+  /** Why the run failed or its answer is incomplete, and what to do. */
+  advice?: string;
   /** Whether the server can drive the run. */
   availableAgent: boolean;
   /** Why processes with the server's agents do not drive the run, or one below it, although it has something to do. */
@@ -260,7 +262,7 @@ export type Stranding = {
   advice: string;
 };
 
-/** What someone has to decide, answer or sign in for. */
+/** What a person has to decide, answer or sign in for. */
 export type InboxItem = {
   kind: OpenItem['kind'] | 'sign-in';
   /** The run that takes the decision. */

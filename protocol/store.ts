@@ -143,7 +143,7 @@ export const listFilterSchema = lazySchema(() =>
 
 /**
  * Which runs to list: those that match all given members. `since` and `before` are times of creation in ms since the epoch;
- * `limit` is 1 to 1,000 (default 50); `cursor` is `next` of the page before, with the same other members but for `skip`.
+ * `limit` is 1 to 1,000 (default 50); `cursor` is `next` of the page before, with the same other members except `skip`.
  */
 export type ListFilter = z.infer<typeof listFilterSchema> & {
   /** Called for each unreadable record, which is skipped. Without it, an unreadable record rejects the call. */
@@ -469,7 +469,7 @@ export type TakenCursor = { type: 'taken'; cursor: string } | { type: 'held'; ow
  * The entries of a deleted run are gone; places are never used again.
  */
 export interface StoreFeed {
-  /** Returns a page of entries. Rejects with `input-invalid` for a text that is no cursor. */
+  /** Returns a page of entries. Rejects with `input-invalid` for a text that is not a cursor. */
   read(query?: FeedQuery): Promise<FeedPage>;
   /** Returns the cursor after the last entry. */
   end(): Promise<string>;

@@ -75,7 +75,7 @@ export type CallView<Input = JsonValue, RunContext = unknown> = {
 };
 
 /**
- * Whether a call needs an approval. `by`: the groups of which one may decide it. `not`: who may not, although in one of
+ * Whether a call needs an approval. `by`: the groups that may decide it. `not`: who may not, although in one of
  * these groups: who started the run, or anyone who wrote in it. `quorum`: how many people must approve it; one rejection
  * ends it. Who is not known may not decide a call with one of the three, and no decision about it is sticky.
  */

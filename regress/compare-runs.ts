@@ -25,13 +25,13 @@ export type CompareOptions = {
  * Compares what two runs did. Ids, times and the order of calls do not count.
  *
  * D1 Equal calls are matched: first those that are equal in everything, of them those in the same round, and then in
- *    their order. So a call that only moves to another round is no difference.
+ *    their order. So a call that only moves to another round is not a difference.
  * D2 Of what is left in a round, as many calls of a tool on both sides are `input` differences; the others are new or
  *    missing.
  * D3 Of matched calls, the gate and the decision are compared, and then the outcome: a call has one difference at most.
  * D4 A candidate that has not ended, and has a call without outcome that differs, was stopped there. The rest of the
  *    recording has no counterpart: what the candidate lacks from that round on, equal calls that wait beside that one, and its
- *    end are no differences.
+ *    end are not differences.
  *
  * Throws `journal-damaged` and `chart-mismatch`.
  */

@@ -1,4 +1,5 @@
 import { formatCost } from '../protocol/listing/cost.ts';
+import { formatNumber } from '../protocol/listing/format-number.ts';
 import type { RegressReport } from './report.ts';
 import type { Difference, Figure, ToolChange } from './report-sums.ts';
 
@@ -36,7 +37,7 @@ export type FigureRow = {
 const FORMATS: Readonly<Record<string, (value: number) => string>> = {
   cost: formatCost,
   turns: value => value.toFixed(1),
-  tokens: value => Math.round(value).toLocaleString('en'),
+  tokens: value => formatNumber(Math.round(value)),
   score: value => value.toFixed(3),
 };
 
@@ -47,6 +48,13 @@ export function listFigures(paired: Partial<RegressReport['paired']>): FigureRow
     const isUnknown = name !== 'score' && recorded === 0 && candidate === 0;
     return runs === 0 || isUnknown ? [] : [describeFigure(name, figure)];
   });
+}
+
+/** A figure in one line; one that is the same on both sides is said once. */
+export function sayFigure({ name, recorded, candidate, difference, interval }: FigureRow): string {
+  return recorded === candidate
+    ? `${name} ${recorded}`
+    : `${name} ${recorded} → ${candidate}, ${difference} (${interval})`;
 }
 
 function describeFigure(name: string, figure: Figure): FigureRow {
@@ -90,7 +98,7 @@ export function describeToolChange({ tool, runs }: ToolChange, baseline: Regress
     .join(', ');
 }
 
-/** The differences of each run that has some: those of which one is no noise come first. */
+/** The differences of each run that has some: those with one that is not noise come first. */
 export function groupByRun(differences: readonly Difference[]): [Difference, ...Difference[]][] {
   const groups = [...Map.groupBy(differences, ({ runId }) => runId).values()].flatMap(([first, ...others]) =>
     first === undefined ? [] : [[first, ...others] satisfies [Difference, ...Difference[]]],

@@ -109,7 +109,7 @@ function findGrowth(
   ];
 }
 
-/** Far less than a share that someone writes. */
+/** Far less than any share that a person writes. */
 const ROUNDING = 1e-9;
 
 const TITLES = { cost: 'The cost of', turns: 'The turns of', tokens: 'The tokens of' };

@@ -36,7 +36,7 @@ const pairedSchema = z.object({
   candidate: z.number(),
 }) satisfies z.ZodType<Paired>;
 
-const samenessSchema = z.enum([
+export const samenessSchema = z.enum([
   'same',
   'sameEffects',
   'otherEffects',

@@ -164,12 +164,7 @@ class Side {
       addPair(tally.all[name], note[name]);
       if (note.stopped !== true) addPair(tally.ended[name], note[name]);
     }
-    const seen = new Map<string, number>();
-    for (const difference of note.differences) {
-      const identity = identityOf(difference);
-      const place = seen.get(identity) ?? 0;
-      seen.set(identity, place + 1);
-      const key = `${place} ${identity}`;
+    for (const [key, difference] of nameDifferences(note.differences)) {
       const known = tally.differences.get(key) ?? { ...difference, candidate, shown: 0 };
       tally.differences.set(key, { ...known, shown: known.shown + 1 });
     }
@@ -258,9 +253,18 @@ function sumPairs(pairs: readonly Paired[]): Paired {
   return sum;
 }
 
-/** Two differences with the same identity are of the same kind of change. */
-export function identityOf({ kind, tool, field, detail }: FoundDifference): string {
-  return JSON.stringify([kind, tool, field, kind === 'end' && detail]);
+/** The differences of a run to one candidate by name: the same kind of change has the same name in each, its repetitions others. */
+export function nameDifferences<Found extends FoundDifference>(
+  differences: readonly Found[],
+): [name: string, difference: Found][] {
+  const seen = new Map<string, number>();
+  return differences.map(difference => {
+    const { kind, tool, field, detail } = difference;
+    const identity = JSON.stringify([kind, tool, field, kind === 'end' && detail]);
+    const place = seen.get(identity) ?? 0;
+    seen.set(identity, place + 1);
+    return [`${place} ${identity}`, difference];
+  });
 }
 
 function listDifferences(

@@ -174,7 +174,7 @@ export class Never extends Condition {
 
 /**
  * Forbids calls of a tool, by its name or a tag: `never('deploy')`; after others, `never('leaves').after('untrusted')`.
- * Throws `agent-invalid` for what is no name.
+ * Throws `agent-invalid` for anything but a name.
  */
 export function never(what: string): Never {
   return new Never(readSelector('never', what));

@@ -162,11 +162,12 @@ export function judgeByRule(one: Rule, call: JudgedCall, around: Surroundings): 
     return readAnswer(one, when(viewOf(call, seen)));
   } catch (error) {
     const reason = `the rule "${name}" failed: ${messageOf(error)}`;
+    const { asked = { required: true } } = rulingOf(one);
     return {
       rule: name,
       isShadow,
       verdict: 'ask',
-      asked: { required: true, reason },
+      asked: { ...asked, reason },
       reason,
       hasFailed: true,
     };

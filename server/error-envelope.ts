@@ -1,7 +1,7 @@
 import { EngineError, type EngineErrorCode, setupError } from '../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 
-type ApiErrorCode =
+export type ApiErrorCode =
   | EngineErrorCode
   | 'unauthorized'
   | 'forbidden'
@@ -19,7 +19,7 @@ type ApiErrorCode =
 
 /**
  * The body of every error response. `by` is the person who made the earlier decision, for `already-decided`, and the
- * groups of which one may decide, for `not-allowed`.
+ * groups that may decide, for `not-allowed`.
  */
 export type ErrorEnvelope = {
   error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string | string[] };

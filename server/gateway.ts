@@ -1,8 +1,10 @@
+import type { ProviderFetch } from '../adapters/http/transport.ts';
 import type { Agent } from '../agent/agent.ts';
 import { type Host, systemHost, warn } from '../engine/host/host.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
+import { drivesRuns } from '../stores/non-driving-store.ts';
 import { type Agents, listAgents } from './agent-names.ts';
 import { createChatCompletionsApi } from './chat-completions/chat-api.ts';
 import { addConversationRoutes, Conversations } from './conversations/conversations.ts';
@@ -45,13 +47,13 @@ export function createGateway(
   options: GatewayOptions & {
     hiddenWaitMs?: number;
     drives?: boolean;
-    fetch?: typeof globalThis.fetch;
+    fetch?: ProviderFetch;
     logIgnored?(line: string): void;
   },
   agents?: ReadonlyMap<string, Agent>,
 ): Gateway {
   const { store, config = EMPTY_GATEWAY, host = systemHost, log = warn } = options;
-  const { model, hiddenWaitMs, drives, fetch, logIgnored } = options;
+  const { model, hiddenWaitMs, drives = drivesRuns(store), fetch, logIgnored } = options;
   const more = omitUndefined({ model, agents, hiddenWaitMs, drives, fetch, logIgnored });
   const service = new GatewayService({ store, host, gateway: config, log, ...more });
   const conversations = new Conversations({ store, host, library: service.library });

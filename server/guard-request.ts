@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { isOwnName } from './bind-address.ts';
 import { ApiError } from './error-envelope.ts';
+import { type PageAssets, styleOf } from './page-assets.ts';
 
 const POLICY = [
   "default-src 'none'",
@@ -14,17 +16,31 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** The policy of the page's document: the style that is in it is allowed too. */
+export function policyOfPage({ html }: PageAssets): string {
+  return POLICY.replace("style-src 'self'", `$& '${policyHash(styleOf(html))}'`);
+}
+
+/** How a policy names an inline script or style. */
+export function policyHash(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+}
+
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy': POLICY,
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
+/** `Sec-Fetch-Site` of what the browser's own interface or this server's page asks for. */
+const OWN_VISITS: ReadonlySet<string | undefined> = new Set(['none', 'same-origin']);
+
 export const setSecurityHeaders: MiddlewareHandler = async (c, next) => {
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.header(name, value);
+  // It parts the page from a site that opened it, and costs a new process of the browser: not for a person's own visit.
+  if (!OWN_VISITS.has(c.req.header('sec-fetch-site'))) c.header('Cross-Origin-Opener-Policy', 'same-origin');
   c.header('Cache-Control', 'no-store');
   await next();
 };

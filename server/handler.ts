@@ -4,11 +4,13 @@
  */
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Authorize } from '../access/caller.ts';
+import { systemHost } from '../engine/host/host.ts';
 import type { NamesOf } from '../protocol/options/refuse-unknown.ts';
 import { authorizeWith, limitStreams } from './access/authorize.ts';
 import { ApiError } from './error-envelope.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
 import { BODY_LIMITS, type BodyLimits } from './read-body.ts';
+import { logRequests } from './request-log.ts';
 import { methodsAt } from './route.ts';
 import type { RunsEnv } from './runs-env.ts';
 
@@ -43,6 +45,7 @@ type AppOptions = {
   limits: BodyLimits;
   log(line: string): void;
   openStreams?: number;
+  /** Gives each request its id, for the log and for its sender. */
   first?: MiddlewareHandler<RunsEnv>;
   pathOf?(request: Request): string;
 };
@@ -52,12 +55,12 @@ type AppOptions = {
  * @internal
  */
 export function appOf(api: MountedApi, options: AppOptions): Hono<RunsEnv> {
-  const { authorize, limits, log, openStreams = OPEN_STREAMS, first, pathOf } = options;
+  const { authorize, limits, log, openStreams = OPEN_STREAMS, pathOf } = options;
+  const { first = logRequests(systemHost) } = options;
   const app = new Hono<RunsEnv>(pathOf && { getPath: pathOf });
   const streams = limitStreams(openStreams, api.routes);
   for (const path of api.paths) {
-    if (first !== undefined) app.use(`${path}/*`, first);
-    app.use(`${path}/*`, authorizeWith(api, authorize), streams, async (c, next) => {
+    app.use(`${path}/*`, first, authorizeWith(api, authorize), streams, async (c, next) => {
       c.header('Cache-Control', 'no-store');
       c.set('requestLimits', limits);
       await next();

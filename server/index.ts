@@ -22,6 +22,7 @@ import { createRunsApi } from './runs/runs-api.ts';
 
 export type { Authorize, AuthorizedCaller, Caller } from '../access/caller.ts';
 export type { Role } from '../access/role.ts';
+export { nonDrivingStore } from '../stores/non-driving-store.ts';
 export type { AccessRecord as RequestRecord } from './access/request-record.ts';
 export type { Agents } from './agent-names.ts';
 export type { GatewayConfig } from './gateway/config/gateway-config.ts';

@@ -12,7 +12,7 @@ const errorSchema = z.object({
     details: z.exactOptional(z.custom<JsonValue>()),
     by: optional(
       z.union([z.string(), z.array(z.string())]),
-      'Who made the earlier decision, or the groups of which one may decide.',
+      'Who made the earlier decision, or the groups that may decide.',
     ),
   }),
 });

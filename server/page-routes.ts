@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 import type { Context, Hono } from 'hono';
 import { ApiError } from './error-envelope.ts';
+import { policyOfPage } from './guard-request.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
 import type { RunsEnv } from './runs-env.ts';
 
@@ -31,9 +32,11 @@ export function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
     packed.set(body, known);
     return known;
   };
+  const policy = policyOfPage(assets);
   const sendPage = async (c: Context<RunsEnv>) => {
     c.header('Content-Type', 'text/html; charset=UTF-8');
-    return send(c, await pack(assets.html(c.req.path)));
+    c.header('Content-Security-Policy', policy);
+    return send(c, await pack(assets.html));
   };
   for (const path of PAGES) app.get(path, sendPage);
   for (const path of VIEWS) {

@@ -2,6 +2,7 @@ import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { pipeline, type Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createUnzip } from 'node:zlib';
+import type { BodyReader, ProviderFetch, ProviderResponse } from '../adapters/http/transport.ts';
 
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map([
   ['gzip', createUnzip],
@@ -16,47 +17,42 @@ const HEADERS = { accept: '*/*', 'accept-encoding': [...DECODERS.keys()].join(',
 const BODILESS: readonly number[] = [204, 205, 304];
 
 /**
- * The part of `fetch` that adapters use, over Node's own HTTP client, which costs a third of `fetch`: sends a text to a
- * URL, and follows no redirect. Rejects with a `TypeError` for another kind of body. Connections and proxies (`NODE_USE_ENV_PROXY=1`) are those of Node's global agents.
+ * The part of `fetch` that adapters use, over Node's own HTTP client and streams, at a third of its cost. Connections
+ * and proxies (`NODE_USE_ENV_PROXY=1`) are those of Node's global agents.
  */
-export const providerFetch: typeof fetch = (input, { method = 'GET', headers, body, signal } = {}) =>
+export const providerFetch: ProviderFetch = (address, { method, headers, body, signal }) =>
   new Promise((resolve, reject) => {
-    if (input instanceof Request || (typeof body !== 'string' && body != null))
-      throw new TypeError('Only a text can be sent, to a URL.');
-    const text = body ?? '';
-    const bytes = Buffer.byteLength(text);
-    const url = new URL(input);
+    const bytes = Buffer.byteLength(body);
+    const url = new URL(address);
     const request = url.protocol === 'https:' ? requestHttps : requestHttp;
     const sent = request(url, {
       method,
-      headers: {
-        ...HEADERS,
-        ...Object.fromEntries(new Headers(headers ?? {})),
-        'content-length': bytes,
-      },
-      ...(signal != null && { signal }),
+      headers: { ...HEADERS, ...headers, 'content-length': bytes },
+      signal,
     });
     sent.on('error', reject);
-    sent.on('response', incoming => {
-      try {
-        resolve(responseOf(incoming));
-      } catch (error) {
-        incoming.destroy();
-        reject(error);
-      }
-    });
+    sent.on('response', incoming => resolve(responseOf(incoming)));
     // Node writes a long text four times as fast in this encoding, which for ASCII is the same.
-    sent.end(text, bytes === text.length ? 'latin1' : 'utf8');
+    sent.end(body, bytes === body.length ? 'latin1' : 'utf8');
   });
 
-function responseOf(incoming: IncomingMessage): Response {
-  const { statusCode: status = 0, headersDistinct } = incoming;
-  const headers = new Headers();
-  for (const [name, values = []] of Object.entries(headersDistinct))
-    for (const value of values) headers.append(name, value);
-  if (!BODILESS.includes(status)) return new Response(bodyOf(decoded(incoming)), { status, headers });
-  incoming.resume();
-  return new Response(null, { status, headers });
+function responseOf(incoming: IncomingMessage): ProviderResponse {
+  const { statusCode: status = 0, headers } = incoming;
+  const hasBody = !BODILESS.includes(status);
+  if (!hasBody) incoming.resume();
+  return {
+    status,
+    redirected: false,
+    type: 'basic',
+    url: '',
+    headers: { get: name => headerIn(headers, name.toLowerCase()) },
+    body: hasBody ? new Body(decoded(incoming)) : null,
+  };
+}
+
+function headerIn(headers: IncomingMessage['headers'], name: string): string | null {
+  const value = headers[name] ?? null;
+  return Array.isArray(value) ? value.join(', ') : value;
 }
 
 function decoded(incoming: IncomingMessage): Readable {
@@ -65,20 +61,39 @@ function decoded(incoming: IncomingMessage): Readable {
   return decoder === undefined ? incoming : pipeline(incoming, decoder, () => {});
 }
 
-/** Reads at the pace of its reader. */
-function bodyOf(source: Readable): ReadableStream<Uint8Array> {
-  const chunks = source.iterator();
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        const { done, value } = await chunks.next();
-        if (done === true) controller.close();
-        else controller.enqueue(value);
-      },
-      cancel() {
-        source.destroy();
-      },
-    },
-    { highWaterMark: 0 },
-  );
+/** A body with its only reader, at whose pace it is read. */
+class Body implements BodyReader {
+  readonly #source: Readable;
+  #error: Error | undefined;
+  #wake = () => {};
+
+  constructor(source: Readable) {
+    this.#source = source;
+    source.on('error', error => {
+      this.#error = error;
+      this.#wake();
+    });
+    for (const event of ['readable', 'end', 'close']) source.on(event, () => this.#wake());
+  }
+
+  getReader(): BodyReader {
+    return this;
+  }
+
+  async read(): Promise<{ done: boolean; value?: Uint8Array }> {
+    for (;;) {
+      if (this.#error !== undefined) throw this.#error;
+      const value: Uint8Array | null = this.#source.read();
+      if (value !== null) return { done: false, value };
+      if (this.#source.readableEnded) return { done: true };
+      if (this.#source.destroyed) throw new Error('The connection closed before the end of the body.');
+      await new Promise<void>(resolve => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  async cancel(): Promise<void> {
+    this.#source.destroy();
+  }
 }

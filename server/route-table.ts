@@ -1,6 +1,6 @@
 /** Every route of the server: `npm run docs` writes the table in docs/server.md from it. */
 import * as z from 'zod';
-import { type Right, ROLES, rightOf } from '../access/role.ts';
+import { RIGHTS, type Right, ROLES, rightOf } from '../access/role.ts';
 import { agentSummarySchema, agentViewSchema } from '../protocol/agent-view.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import { fields, optional } from './fields.ts';
@@ -24,6 +24,7 @@ import { notesQuery, notesSchema } from './runs/reading/read-notes.ts';
 import { threadQuery, threadsQuery, threadsSchema, threadViewSchema } from './runs/reading/read-threads.ts';
 import { totalsQuery, totalsSchema } from './runs/reading/read-totals.ts';
 import { regressionsQuery, regressionsSchema } from './runs/regressions/read-regressions.ts';
+import { sumsQuery, sumsSchema } from './runs/regressions/sum-regressions.ts';
 import { runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
 import { STORY_ROUTES } from './story/story-table.ts';
@@ -114,8 +115,13 @@ export const RUNS_ROUTES = {
     answer: z.looseObject({ openapi: z.string() }),
   },
   'GET /me': {
-    summary: 'Read the caller: name, role, groups, labels.',
-    answer: callerSchema.extend({ groups: z.array(z.string()), labels: labelsSchema }),
+    summary: 'Read the caller: name, role and what it may do, groups, labels.',
+    answer: callerSchema.extend({
+      rights: z.array(z.enum(RIGHTS)).meta({ description: 'What the role may do.' }),
+      can: z.string().meta({ description: 'The same, as a sentence.' }),
+      groups: z.array(z.string()),
+      labels: labelsSchema,
+    }),
   },
   'GET /agents': {
     summary: 'List the agents that can start runs.',
@@ -275,6 +281,13 @@ export const RUNS_ROUTES = {
     query: regressionsQuery,
     tagged: true,
     answer: regressionsSchema,
+  },
+  'GET /regressions/sums': {
+    summary:
+      'Add up the runs that `agentchart regress` played, the newest 10,000 of each side: the figures of those that match, and which differences the baseline shows as often.',
+    query: sumsQuery,
+    tagged: true,
+    answer: sumsSchema,
   },
   'GET /events': {
     summary: 'Follow several runs, and the changes of all, on one stream of server-sent events.',

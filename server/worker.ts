@@ -3,6 +3,7 @@ import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { YieldOptions } from '../protocol/run-command.ts';
+import { drivesRuns } from '../stores/non-driving-store.ts';
 import { type Agents, listAgents } from './agent-names.ts';
 import { startWorker } from './runs/run-worker.ts';
 
@@ -21,7 +22,7 @@ export type RunningWorker = AsyncDisposable & {
   /**
    * Takes no further run, and gives up those that it drives: calls in progress may end within `graceMs` (default 5,000),
    * then the leases are released, so that another process continues with them at once. Runs that this process drives
-   * otherwise go on. Resolves at the latest 5 seconds after `graceMs`, with the number of runs whose leases the store did
+   * otherwise continue. Resolves at the latest 5 seconds after `graceMs`, with the number of runs whose leases the store did
    * not release by then: they expire.
    */
   stop(options?: YieldOptions): Promise<number>;
@@ -33,7 +34,8 @@ const STOP_NAMES = optionNames<YieldOptions>()('graceMs');
 /**
  * Drives the runs of these agents and their sub-agents that have something to do and no driver, as `agentchart worker`
  * does: those whose process was killed, those that were handed over, those whose approval expires. The process stays alive
- * until `stop`. Throws `agent-invalid` for invalid options and for agents that do not share a store.
+ * until `stop`. Throws `agent-invalid` for invalid options and for agents that do not share a store, or
+ * whose store is that of `nonDrivingStore`.
  *
  * @example
  * const working = worker([desk, billing], { slots: 16 });
@@ -51,6 +53,11 @@ export function worker(agents: Agents, options: WorkerOptions = {}): RunningWork
     throw new EngineError(
       'agent-invalid',
       `The agents of a worker share one store, but "${other.name}" has another than "${all[0].name}". Give both the same store, or start a worker for each.`,
+    );
+  if (!drivesRuns(store))
+    throw new EngineError(
+      'agent-invalid',
+      'A worker drives runs, but its agents have a store of nonDrivingStore. Give them the store itself.',
     );
   const named = new Map(all.map(agent => [agent.name, agent]));
   const parts = { store, agents: named, host: systemHost, log, ...omitUndefined({ slots }) };

@@ -89,27 +89,51 @@ export function choosePage<Item>(
   query: ListQuery,
   read: ListedRuns<Item>,
 ): { page: Item[]; next?: string } {
-  const { skip, limit, sort } = query;
-  const found = choose(items, query, read);
-  const page = found.slice(skip, skip + limit);
-  const last = page.at(-1);
-  if (last === undefined || found.length <= skip + limit) return { page };
-  return { page, next: query.cursorAt(placeOf(last, sort, read)) };
-}
-
-/** Returns the matching runs after the place of the cursor, in the order of the list. */
-function choose<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
-  const { sort, order, after } = query;
+  const { skip, limit, sort, order, after } = query;
   const sign = order === 'asc' ? 1 : -1;
   const compare = (one: ListPlace, other: ListPlace) => sign * comparePlaces(one, other);
-  return match(items, query, read)
-    .map(item => ({ item, place: placeOf(item, sort, read) }))
-    .filter(({ place }) => after === undefined || (place.runId !== after.runId && compare(place, after) > 0))
-    .sort((one, other) => compare(one.place, other.place))
-    .map(({ item }) => item);
+  const found = new First<{ item: Item; place: ListPlace }>(skip + limit + 1, (one, other) =>
+    compare(one.place, other.place),
+  );
+  for (const item of match(items, query, read)) {
+    const place = placeOf(item, sort, read);
+    if (after === undefined || (place.runId !== after.runId && compare(place, after) > 0))
+      found.add({ item, place });
+  }
+  const { sorted } = found;
+  const page = sorted.slice(skip, skip + limit);
+  const last = page.at(-1);
+  const more = last !== undefined && sorted.length > skip + limit;
+  return { page: page.map(({ item }) => item), ...(more && { next: query.cursorAt(last.place) }) };
 }
 
-/** Returns the runs that match the query, in any order, whatever its cursor. */
+/** The first of many in an order: what comes after them is not sorted. */
+class First<Value> {
+  readonly #most: number;
+  readonly #compare: (one: Value, other: Value) => number;
+  #kept: Value[] = [];
+  /** Once as many are kept: the last of them. */
+  #last: Value | undefined;
+
+  constructor(most: number, compare: (one: Value, other: Value) => number) {
+    this.#most = most;
+    this.#compare = compare;
+  }
+
+  add(value: Value): void {
+    if (this.#last !== undefined && this.#compare(value, this.#last) > 0) return;
+    this.#kept.push(value);
+    if (this.#kept.length < 2 * this.#most) return;
+    this.#kept = this.sorted;
+    this.#last = this.#kept.at(-1);
+  }
+
+  get sorted(): Value[] {
+    return this.#kept.toSorted(this.#compare).slice(0, this.#most);
+  }
+}
+
+/** Returns the runs that match the query, in any order, and ignores its cursor. */
 export function match<Item>(items: readonly Item[], query: ListQuery, read: ListedRuns<Item>): Item[] {
   const {
     status,
@@ -128,6 +152,7 @@ export function match<Item>(items: readonly Item[], query: ListQuery, read: List
     before,
   } = query;
   const { recordOf, progressOf } = read;
+  const wantsLabels = Object.keys(labels).length > 0;
   const left = folded === true ? foldRuns(items, labels, read) : items;
   const inThread = thread === undefined ? left : left.filter(item => isIn(recordOf(item), thread));
   const found = latest === true ? latestOf(inThread, read) : inThread;
@@ -139,7 +164,7 @@ export function match<Item>(items: readonly Item[], query: ListQuery, read: List
       (parent === undefined || [parent].flat().includes(record.parent?.runId ?? '')) &&
       (since === undefined || record.createdAt >= since) &&
       (before === undefined || record.createdAt < before) &&
-      hasLabels(record.labels, labels) &&
+      (!wantsLabels || hasLabels(record.labels, labels)) &&
       (model === undefined || progressOf(item)?.model === model) &&
       (errorCode === undefined || progressOf(item)?.errorCode === errorCode) &&
       (waiting === undefined || record.status !== 'waiting') &&
@@ -276,20 +301,23 @@ export function sessionOf({ labels }: Pick<RunRecord, 'labels'>): string | undef
 /** See `folded` of `listFilterSchema`. */
 function foldRuns<Item>(items: readonly Item[], wanted: Labels, read: ListedRuns<Item>): Item[] {
   const { recordOf } = read;
-  const own = items.filter(item => {
-    const { parent, labels } = recordOf(item);
-    return parent === undefined && hasLabels(labels, wanted);
-  });
-  const inThreads = latestOf(own, read);
-  const outside = own.filter(item => recordOf(item).thread === undefined);
+  const wantsLabels = Object.keys(wanted).length > 0;
+  const inThreads: Item[] = [];
   const bySession = new Map<string, Item>();
   const others: Item[] = [];
-  for (const item of [...inThreads, ...outside]) {
-    const session = sessionOf(recordOf(item));
+  const take = (item: Item, record: Listed) => {
+    const session = sessionOf(record);
     const known = session === undefined ? undefined : bySession.get(session);
     if (session === undefined) others.push(item);
-    else if (known === undefined || isNewer(recordOf(item), recordOf(known))) bySession.set(session, item);
+    else if (known === undefined || isNewer(record, recordOf(known))) bySession.set(session, item);
+  };
+  for (const item of items) {
+    const record = recordOf(item);
+    if (record.parent !== undefined || (wantsLabels && !hasLabels(record.labels, wanted))) continue;
+    if (record.thread === undefined) take(item, record);
+    else inThreads.push(item);
   }
+  for (const item of latestOf(inThreads, read)) take(item, recordOf(item));
   return [...others, ...bySession.values()];
 }
 

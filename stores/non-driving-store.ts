@@ -6,7 +6,18 @@ const HELD = {
   until: Number.MAX_SAFE_INTEGER,
 } as const;
 
-/** Returns a view of the store that grants no leases: its runs accept reads and commands but cannot be driven. */
+const views = new WeakSet<Store>();
+
+/** Whether runs can be driven on the store. @internal */
+export const drivesRuns = (store: Store): boolean => !views.has(store);
+
+/**
+ * Returns a view of the store that grants no leases. An agent on it starts, reads, follows and decides runs, and never drives
+ * one: workers on the store itself do. For a server beside workers, as `agentchart serve --no-drive` is one.
+ *
+ * @example
+ * const desk = createAgent({ ...options, store: nonDrivingStore(store) });
+ */
 export function nonDrivingStore(store: Store): Store {
   const changes: Partial<Store> = {
     create: (event, _, rest) => store.create(event, undefined, rest),
@@ -17,7 +28,13 @@ export function nonDrivingStore(store: Store): Store {
   // Nothing is delivered from here: the cursors of the feed are always held by others.
   const feed: Partial<StoreFeed> = { take: async () => structuredClone(HELD), save: async () => false };
   const withheld = { takeWork: undefined, watchWork: undefined };
-  return viewOf(store, { ...changes, ...withheld, ...(store.feed && { feed: viewOf(store.feed, feed) }) });
+  const view = viewOf(store, {
+    ...changes,
+    ...withheld,
+    ...(store.feed && { feed: viewOf(store.feed, feed) }),
+  });
+  views.add(view);
+  return view;
 }
 
 /** The target with these members in place of its own. The other methods are called on the target itself. */

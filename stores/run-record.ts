@@ -26,9 +26,11 @@ import { describeDamage, lostEntries } from './journal-text.ts';
 export const NO_REST: JournalRest = { events: [], status: 'running' };
 
 export function missingRun(runId: string): EngineError {
-  return new EngineError('run-unknown', `This store has no run with the id "${runId}". List its runs.`, {
-    runId,
-  });
+  return new EngineError(
+    'run-unknown',
+    `This store has no run with the id "${runId}". List its runs with \`agent.store.list()\`, or on the command line with \`agentchart runs\`.`,
+    { runId },
+  );
 }
 
 /** Returns the error for a run that a store in memory does not have because it has none at all. */

@@ -12,12 +12,27 @@ const SOURCES = ['.ts'];
 
 /** The kinds of files of each top-level folder; of the root, the names of the files. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
-  '.ci': ['run'],
+  '.ci': ['run', ...SOURCES],
+  '.github': ['.md', '.yml'],
   access: SOURCES,
   adapters: SOURCES,
   agent: SOURCES,
   bench: [...SOURCES, '.js', '.json'],
   cli: SOURCES,
+  'create-agentchart': [
+    ...SOURCES,
+    '.css',
+    '.html',
+    '.js',
+    '.json',
+    '.md',
+    '.yaml',
+    'Dockerfile',
+    'LICENSE',
+    'dockerignore',
+    'env',
+    'gitignore',
+  ],
   deploy: ['.js', '.yaml', 'Dockerfile'],
   docs: ['.md', '.json', '.svg', '.png', '.webp', '.ts', '.css'],
   engine: SOURCES,
@@ -46,6 +61,7 @@ const AT_ROOT: readonly string[] = [
   '.nvmrc',
   'ARCHITECTURE.md',
   'CHANGELOG.md',
+  'CODE_OF_CONDUCT.md',
   'CONTRIBUTING.md',
   'LICENSE',
   'README.md',
@@ -105,7 +121,9 @@ function listExports(file: string): ReadonlySet<string> {
 }
 
 test.runIf(files.length > 0)('exported names are unique', () => {
-  const sources = files.filter(file => /\.tsx?$/.test(file) && !/^(test|bench|examples)\//.test(file));
+  const sources = files.filter(
+    file => /\.tsx?$/.test(file) && !/^(test|bench|examples|create-agentchart)\//.test(file),
+  );
   const exported = sources.flatMap(file => [...listExports(file)].map(name => ({ name, file })));
   const places = Map.groupBy(exported, ({ name }) => name);
   const shared = [...places].filter(([, { length }]) => length > 1);

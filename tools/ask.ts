@@ -15,7 +15,7 @@ export type AskOptions<Schema extends StandardSchemaV1> = {
   schema: Schema;
   /** The JSON Schema for forms, instead of the one that `schema` generates. */
   jsonSchema?: JsonObject;
-  /** The groups of which one may answer. Default: everyone who may answer what runs ask. */
+  /** The groups that may answer. Default: everyone who may answer what runs ask. */
   by?: string | readonly string[];
   /** Who may not answer: who started the run, or anyone who wrote in it. */
   not?: 'starter' | 'sender';

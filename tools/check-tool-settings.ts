@@ -18,6 +18,7 @@ type ToolSettings = {
   approval?: unknown;
   background?: unknown;
   run?: unknown;
+  prepare?: unknown;
 };
 
 /** Throws an `EngineError` `agent-invalid` that names the tool, the setting, the expected and the actual value. */
@@ -61,6 +62,8 @@ export function checkToolSettings(tool: ToolSettings): void {
     throwInvalid(tool, `expected background to be a boolean, got ${JSON.stringify(tool.background)}.`);
   if (tool.background === true && tool.run === undefined)
     throwInvalid(tool, 'background needs a run: the caller does the work of a client tool.');
+  if (tool.prepare !== undefined && tool.run === undefined)
+    throwInvalid(tool, 'prepare needs a run: the caller does the work of a client tool.');
   if (tool.tags !== undefined && !isTags(tool.tags))
     throwInvalid(
       tool,

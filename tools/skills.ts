@@ -99,7 +99,7 @@ function findSkills(folder: string): Skill[] {
   return found;
 }
 
-/** `undefined` for what is no skill. */
+/** `undefined` for anything but a skill. */
 function readHead(folder: string, name: string): Skill | undefined {
   const file = join(folder, INSTRUCTIONS);
   const isFolder = statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;

@@ -279,10 +279,12 @@ export function tool<
       },
     }),
     ...(run && {
-      run: async (value: unknown, context: ToolCallContext) => {
-        const { prepared, ...its } = await withContext(context);
-        const returned = await run(value as Out<Input>, { ...its, prepared, ask: makeAsk(name, context) });
-        return output ? checkOutput(name, output, returned) : returned;
+      run: (value: unknown, context: ToolCallContext) => {
+        const runWith = (its: Read<ToolCallContext>) =>
+          run(value as Out<Input>, { ...its, prepared: its.prepared, ask: makeAsk(name, context) });
+        const reading = withContext(context);
+        const returned = 'then' in reading ? reading.then(runWith) : runWith(reading);
+        return output ? Promise.resolve(returned).then(is => checkOutput(name, output, is)) : returned;
       },
     }),
     ...(reconcile && {

@@ -23,7 +23,7 @@ test(${formatLiteral(`${invariant}: holds on the path that broke it`)}, () => {
   );
   return `/**
  * Paths that broke an invariant or a rule of the agent, found by agentchart explore. A test fails while it breaks on its
- * path. It passes once it holds there, or an event of the path is not possible any more. Executes nothing.
+ * path. It passes once it holds there, or an event of the path is no longer possible. Executes nothing.
  */
 import { checkPath, type CheckedPath, type CheckPathOptions } from 'agentchart/testing';
 import { expect, test } from 'vitest';

@@ -8,8 +8,7 @@ import { CHART_STYLE } from './chart-svg.ts';
 /** The files of the page as texts. */
 export type PageFiles = {
   html: string;
-  /** The HTML of the view of a run, whose files browsers request at once instead of after the page's script. */
-  runHtml: string;
+  /** Without the styles that are in the HTML. */
   css: string;
   icon: string;
   /** Modules by their names: `page.js`, and the parts that views load, whose names change with their contents. */
@@ -18,8 +17,10 @@ export type PageFiles = {
   offline: string;
 };
 
+/** Of what the HTML itself has: in it, so that the browser paints it without another request. */
+const FIRST_STYLES = ['tokens', 'top'];
+
 const STYLES = [
-  'tokens',
   'parts',
   'values',
   'shell',
@@ -36,28 +37,33 @@ const STYLES = [
   'ahead',
 ];
 
-const ENTRY = 'page.js';
-
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 const STRUCTURAL_HASH = fileURLToPath(new URL('../machines/structural-hash.ts', import.meta.url));
+const COMPILE_ACTION = fileURLToPath(new URL('../machines/compiled/compile-action.ts', import.meta.url));
 const STATE_TREE = fileURLToPath(new URL('./state-tree.ts', import.meta.url));
+/** What is imported of `compile-action.ts`, from the tree of states. Nothing reads the name of the first event. */
+const ACTIONS = `const INIT = 'start';
+  export { INIT };
+  export {
+    TreeInput as ActionInput, treeAction as compileAction, treeStart as compileStart, treeGuard as compileGuard,
+    treeOutput as compileOutput,
+  } from ${JSON.stringify(STATE_TREE)};`;
 
 /** Bundles the page from its sources, without external resources. Uses Rolldown, and esbuild for the styles. */
 export async function buildPage(): Promise<PageFiles> {
-  const [html, icon, css, modules, [offline]] = await Promise.all([
+  const [bare, first, icon, css, modules, [offline]] = await Promise.all([
     readFile(`${PAGE}index.html`, 'utf8'),
+    readStyle(FIRST_STYLES),
     readFile(`${PAGE}icon.svg`, 'utf8'),
-    readStyle(),
+    readStyle(STYLES, CHART_STYLE),
     bundle({ format: 'esm' }),
     bundle({ format: 'iife', codeSplitting: false }),
   ]);
   const scripts = Object.fromEntries(
     modules.map(({ fileName, code }) => [fileName, withoutBareImports(code)]),
   );
-  const runViews = Object.keys(scripts).filter(name => name.startsWith('run-view-'));
   return {
-    html: preload(html, withImports([ENTRY], scripts)),
-    runHtml: preload(html, withImports([ENTRY, ...runViews], scripts)),
+    html: bare.replace('  </head>', `  <style>${first.trim()}</style>\n  </head>`),
     css,
     icon,
     scripts,
@@ -70,21 +76,7 @@ function withoutBareImports(script: string): string {
   return script.replace(/\bimport"\.\/[^"]+";/g, '');
 }
 
-function withImports(names: readonly string[], scripts: Readonly<Record<string, string>>): Set<string> {
-  const loaded = new Set(names);
-  for (const name of loaded)
-    for (const [, imported = ''] of (scripts[name] ?? '').matchAll(/\b(?:from|import)"\.\/([^"]+)"/g))
-      loaded.add(imported);
-  return loaded;
-}
-
-/** Adds a link for each file, so that browsers request all of them at once. The HTML loads `page.js` itself. */
-function preload(html: string, names: Set<string>): string {
-  names.delete(ENTRY);
-  const links = Array.from(names, name => `    <link rel="modulepreload" href="/assets/${name}" />\n`);
-  return html.replace('  </head>', `${links.join('')}  </head>`);
-}
-
+/** JSX becomes calls of `createElement`, whose children are arguments: shorter than the objects of the automatic runtime. */
 async function bundle(output: OutputOptions): Promise<OutputChunk[]> {
   const built = await rolldown({
     input: { page: `${PAGE}main.tsx` },
@@ -92,7 +84,8 @@ async function bundle(output: OutputOptions): Promise<OutputChunk[]> {
     plugins: [replaced],
     transform: {
       target: 'es2023',
-      jsx: { runtime: 'automatic', importSource: 'preact' },
+      jsx: { runtime: 'classic', pragma: 'createElement', pragmaFrag: 'Fragment' },
+      inject: { createElement: ['preact', 'createElement'], Fragment: ['preact', 'Fragment'] },
       define: { 'process.env.NODE_ENV': '"production"' },
     },
     treeshake: { moduleSideEffects: id => id.endsWith('main.tsx'), propertyReadSideEffects: false },
@@ -106,19 +99,21 @@ async function bundle(output: OutputOptions): Promise<OutputChunk[]> {
 
 /**
  * What replaces modules of the checkout in the page. The hash of the chart is a constant, which needs no SHA-256. The page
- * folds with the compiled chart: of XState it needs the tree of states, without actors and steps.
+ * folds with the compiled chart: of XState it needs the tree of states, without actors and steps, and its actions.
  */
 export const replaced: Plugin = {
   name: 'replaced',
   resolveId: id => (id === 'xstate' ? STATE_TREE : undefined),
-  load: id =>
-    id === STRUCTURAL_HASH
+  load: id => {
+    if (id === COMPILE_ACTION) return ACTIONS;
+    return id === STRUCTURAL_HASH
       ? `export const structuralHash = () => ${JSON.stringify(structuralHash())};`
-      : undefined,
+      : undefined;
+  },
 };
 
-async function readStyle(): Promise<string> {
-  const sheets = await Promise.all(STYLES.map(name => readFile(`${PAGE}styles/${name}.css`, 'utf8')));
-  const { code } = await transform([CHART_STYLE, ...sheets].join('\n'), { loader: 'css', minify: true });
+async function readStyle(names: readonly string[], before = ''): Promise<string> {
+  const sheets = await Promise.all(names.map(name => readFile(`${PAGE}styles/${name}.css`, 'utf8')));
+  const { code } = await transform([before, ...sheets].join('\n'), { loader: 'css', minify: true });
   return code;
 }

@@ -4,6 +4,7 @@ import type { CallVerdict, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type BreakCost, formatCost } from '../protocol/listing/cost.ts';
+import { formatNumber } from '../protocol/listing/format-number.ts';
 import { textOf } from '../protocol/message.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
 import type { Broken } from '../protocol/sent.ts';
@@ -205,21 +206,19 @@ export function describeFailedCall(
   return `${error.code}${status}: ${shorten(error.message, 4 * SHORT)}${prefix}`;
 }
 
-const NUMBER = new Intl.NumberFormat('en');
-
 /** `1,200 tokens in (1,000 cached, 150 written), 3 out`. */
 export function describeUsage(usage: Usage): string {
   const { inputTokens, outputTokens, estimated } = usage;
   const cached = describeCached(usage);
-  const read = `${NUMBER.format(inputTokens)} tokens in${cached && ` (${cached})`}`;
-  return `${read}, ${NUMBER.format(outputTokens)} out${estimated === true ? ' (estimated)' : ''}`;
+  const read = `${formatNumber(inputTokens)} tokens in${cached && ` (${cached})`}`;
+  return `${read}, ${formatNumber(outputTokens)} out${estimated === true ? ' (estimated)' : ''}`;
 }
 
 /** `1,000 cached, 150 written`: what the provider reports of its cache; empty if it reports nothing. */
 export function describeCached({ cachedInputTokens, cacheWriteTokens }: Usage): string {
   const parts = [
-    ...(cachedInputTokens === null ? [] : [`${NUMBER.format(cachedInputTokens)} cached`]),
-    ...(cacheWriteTokens ? [`${NUMBER.format(cacheWriteTokens)} written`] : []),
+    ...(cachedInputTokens === null ? [] : [`${formatNumber(cachedInputTokens)} cached`]),
+    ...(cacheWriteTokens ? [`${formatNumber(cacheWriteTokens)} written`] : []),
   ];
   return parts.join(', ');
 }
@@ -234,7 +233,7 @@ export function describeBreak({ by, lost }: Broken, cost?: BreakCost): string {
 function describeReadAgain({ readAgain, cost }: BreakCost): string {
   if (readAgain === null) return 'an unknown number of tokens read again';
   const money = cost === null || cost === 0 ? '' : ` (${formatCost(cost)})`;
-  return `${NUMBER.format(readAgain)} tokens read again${money}`;
+  return `${formatNumber(readAgain)} tokens read again${money}`;
 }
 
 /** A JSON value on one line; strings without quotes, images and files in a few words. */

@@ -31,6 +31,36 @@ export function describeVerdict(rule: {
   }
 }
 
+/** Warns of what a rule names although no tool of the agent has this name or tag. */
+export function describeUnknownSelector(agent: string, selector: string): string {
+  const has = selector.startsWith('#') ? 'has the tag' : 'has the name or tag';
+  return `no tool of ${agent} ${has} ${selector}`;
+}
+
+type Explored = {
+  agent: string;
+  complete: boolean;
+  unfinished: readonly Parameters<typeof describeUnfinished>[0][];
+  rules: readonly (Parameters<typeof describeVerdict>[0] & { unknown?: readonly string[] })[];
+};
+
+/** The report as JSON has it: what it says of walks, rules and tools also in words. */
+export function sayReport<Report extends Explored & { starts?: readonly Start[] }>(report: Report) {
+  const { agent, complete, unfinished, rules, starts } = report;
+  return {
+    ...report,
+    unfinished: unfinished.map(walks => ({ ...walks, says: describeUnfinished(walks) })),
+    rules: rules.map(rule => ({
+      ...rule,
+      says: describeVerdict(rule),
+      ...(rule.unknown && { warns: rule.unknown.map(selector => describeUnknownSelector(agent, selector)) }),
+    })),
+    ...(starts && {
+      starts: starts.map(start => ({ ...start, says: describeToolStart(start, complete) })),
+    }),
+  };
+}
+
 /** What stands before the calls of a tool: inputs with which one starts freely, or once approved. */
 type Start = { freely?: unknown; approved?: unknown };
 

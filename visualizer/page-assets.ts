@@ -4,14 +4,14 @@ import type { PageFiles } from './build-page.ts';
 type PageAsset = { body: string; type: string; immutable?: boolean };
 
 /** The files of the page, by URL paths such as `/runs/run_1` and `/assets/page.js`. */
-export type BuiltPageAssets = { html(path: string): string; find(path: string): PageAsset | undefined };
+export type BuiltPageAssets = { html: string; find(path: string): PageAsset | undefined };
 
 let known: Promise<BuiltPageAssets> | undefined;
 
 /**
  * The page's files: prebuilt in the package; in a checkout, built from the sources once per process.
  * Serve the HTML with this Content-Security-Policy:
- * `script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'`.
+ * `script-src 'self'; style-src 'self' 'sha256-…'; img-src 'self' blob:; connect-src 'self'`, with the hash of its `<style>`.
  */
 export function pageAssets(): Promise<BuiltPageAssets> {
   known ??= import('./build-page.ts').then(({ buildPage }) => buildPage()).then(makeAssets);
@@ -21,7 +21,7 @@ export function pageAssets(): Promise<BuiltPageAssets> {
   return known;
 }
 
-function makeAssets({ html, runHtml, css, icon, scripts, offline }: PageFiles): BuiltPageAssets {
+function makeAssets({ html, css, icon, scripts, offline }: PageFiles): BuiltPageAssets {
   const type = 'text/javascript; charset=utf-8';
   const assets = new Map<string, PageAsset>([
     ...Object.entries(scripts).map(
@@ -31,5 +31,5 @@ function makeAssets({ html, runHtml, css, icon, scripts, offline }: PageFiles): 
     ['/assets/page.css', { body: css, type: 'text/css; charset=utf-8' }],
     ['/assets/icon.svg', { body: icon, type: 'image/svg+xml; charset=utf-8' }],
   ]);
-  return { html: path => (/^\/runs\/./.test(path) ? runHtml : html), find: path => assets.get(path) };
+  return { html, find: path => assets.get(path) };
 }

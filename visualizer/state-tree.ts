@@ -1,6 +1,9 @@
+import { isReplacement } from '../machines/context.ts';
+
 /**
  * Of XState, what the page needs: a machine as a tree of states, in which nothing runs. `build-page.ts` bundles this
- * module as `xstate`, and `machines/compiled/` compiles the tree as it compiles XState's own.
+ * module as `xstate` and in the place of `compile-action.ts`, and `machines/compiled/` compiles the tree as it compiles
+ * XState's own.
  *
  * T1 Each member that `machines/` and `visualizer/` read equals XState's, for any machine that `compile` supports.
  * T2 There are no actors: what would need one is not bundled.
@@ -10,7 +13,9 @@ type Value = string | { [state: string]: Value };
 type OneOrMore<Item> = Item | readonly Item[];
 type Implementations = Readonly<Record<'actors' | 'guards' | 'actions', Readonly<Record<string, unknown>>>>;
 
-type TransitionConfig = { target?: string; actions?: OneOrMore<unknown>; guard?: unknown; reenter?: boolean };
+type Invoked = { id: string; src: string; input?: unknown };
+type Guard = string | { type: string; params?: unknown };
+type TransitionConfig = { target?: string; actions?: OneOrMore<unknown>; guard?: Guard; reenter?: boolean };
 type StateConfig = {
   id?: string;
   type?: 'final';
@@ -20,7 +25,7 @@ type StateConfig = {
   entry?: OneOrMore<unknown>;
   exit?: OneOrMore<unknown>;
   tags?: OneOrMore<string>;
-  invoke?: OneOrMore<{ id: string; src: string; input?: unknown }>;
+  invoke?: OneOrMore<Invoked>;
   on?: Record<string, OneOrMore<TransitionConfig>>;
   always?: OneOrMore<TransitionConfig>;
   states?: Record<string, StateConfig>;
@@ -29,7 +34,7 @@ type StateConfig = {
 type Transition = ReturnType<typeof readTransition>;
 type Stored = { value: Value; context: unknown; status?: 'active' | 'done' };
 
-class StateNode {
+type StateNode = {
   readonly config: StateConfig;
   readonly machine: Machine;
   readonly key: string;
@@ -38,49 +43,55 @@ class StateNode {
   readonly type: 'final' | 'compound' | 'atomic';
   readonly path: readonly string[];
   readonly states: Readonly<Record<string, StateNode>>;
+  readonly initial: { target: readonly StateNode[] };
   readonly description: string | undefined;
   readonly output: unknown;
   readonly entry: readonly unknown[];
   readonly exit: readonly unknown[];
   readonly tags: readonly string[];
   readonly invoke: readonly object[];
-  transitions: ReadonlyMap<string, readonly Transition[]> = new Map();
-  always: readonly Transition[] | undefined;
+  transitions: ReadonlyMap<string, readonly Transition[]>;
+  always?: readonly Transition[];
+};
 
-  constructor(config: StateConfig, machine: Machine, key: string, parent?: StateNode) {
-    this.config = config;
-    this.machine = machine;
-    this.key = key;
-    this.parent = parent;
-    const { id, type, states = {} } = config;
-    this.path = parent === undefined ? [] : [...parent.path, key];
-    this.id = id ?? [machine.id, ...this.path].join('.');
-    this.type = type ?? (config.states === undefined ? 'atomic' : 'compound');
-    this.description = config.description;
-    this.output = config.output;
-    this.entry = listOf(config.entry);
-    this.exit = listOf(config.exit);
-    this.tags = listOf(config.tags);
-    this.invoke = listOf(config.invoke);
-    this.states = Object.fromEntries(
-      Object.entries(states).map(([name, child]) => [name, new StateNode(child, machine, name, this)]),
-    );
-  }
+/** The node of a state, with those in it, but without edges: `connect` reads them. */
+function makeNode(config: StateConfig, machine: Machine, key: string, parent?: StateNode): StateNode {
+  const { description, output, initial = '', type = config.states ? 'compound' : 'atomic' } = config;
+  const path = parent === undefined ? [] : [...parent.path, key];
+  const states: Record<string, StateNode> = {};
+  const node: StateNode = {
+    config,
+    machine,
+    key,
+    parent,
+    id: config.id ?? [machine.id, ...path].join('.'),
+    type,
+    path,
+    description,
+    output,
+    states,
+    get initial() {
+      return { target: [states[initial]].filter(first => first !== undefined) };
+    },
+    entry: listOf(config.entry),
+    exit: listOf(config.exit),
+    tags: listOf(config.tags),
+    invoke: listOf(config.invoke),
+    transitions: new Map(),
+  };
+  for (const [name, child] of Object.entries(config.states ?? {}))
+    states[name] = makeNode(child, machine, name, node);
+  return node;
+}
 
-  get initial() {
-    const first = this.states[this.config.initial ?? ''];
-    return { target: first === undefined ? [] : [first] };
-  }
-
-  /** Reads the edges, once all states are there. */
-  connect(): void {
-    const { on = {}, always } = this.config;
-    const read = (event: string, edges: OneOrMore<TransitionConfig>) =>
-      listOf(edges).map(edge => readTransition(this, event, edge));
-    this.transitions = new Map(Object.entries(on).map(([event, edges]) => [event, read(event, edges)]));
-    if (always !== undefined) this.always = read('', always);
-    for (const child of Object.values(this.states)) child.connect();
-  }
+/** Reads the edges, once all states are there. */
+function connect(node: StateNode): void {
+  const { on = {}, always } = node.config;
+  const read = (event: string, edges: OneOrMore<TransitionConfig>) =>
+    listOf(edges).map(edge => readTransition(node, event, edge));
+  node.transitions = new Map(Object.entries(on).map(([event, edges]) => [event, read(event, edges)]));
+  if (always !== undefined) node.always = read('', always);
+  for (const child of Object.values(node.states)) connect(child);
 }
 
 class Machine {
@@ -93,8 +104,8 @@ class Machine {
     this.config = config;
     this.implementations = implementations;
     this.id = config.id ?? '(machine)';
-    this.root = new StateNode(config, this, this.id);
-    this.root.connect();
+    this.root = makeNode(config, this, this.id);
+    connect(this.root);
   }
 
   resolveState({ value, context, status = 'active' }: Stored) {
@@ -153,21 +164,71 @@ export function pathToStateValue(path: readonly string[]): Value {
   return inner.length === 0 ? name : { [name]: pathToStateValue(inner) };
 }
 
-/** An action is a function with what it does; no page calls it. */
-const actionOf = (type: string, members: object) =>
-  Object.assign(() => {}, { type: `xstate.${type}`, ...members });
+/** What the machine's functions are called with. */
+export class TreeInput {
+  readonly context: object;
+  readonly event: Event;
 
-export const assign = (assignment: unknown) => actionOf('assign', { assignment });
-export const emit = (event: unknown) => actionOf('emit', { event });
-export const enqueueActions = (collect: unknown) => actionOf('enqueueActions', { collect });
-export const spawnChild = (src: string, options: object) => actionOf('spawnChild', { src, ...options });
-export const stopChild = (actorRef: unknown) => actionOf('stopChild', { actorRef });
-/** These are not compiled: naming them is refused. */
-const cancelAction = () => actionOf('cancel', {});
-export const raise = () => actionOf('raise', {});
-export const sendParent = () => actionOf('sendTo', {});
-export const sendTo = () => actionOf('sendTo', {});
+  constructor(context: object, event: Event) {
+    this.context = context;
+    this.event = event;
+  }
+}
+
+type Event = { type: string; output?: unknown };
+type Expression = (given: TreeInput) => unknown;
+type Computed = unknown | ((given: TreeInput, params: unknown) => unknown);
+
+const bind =
+  (value: Computed, params?: unknown): Expression =>
+  given =>
+    typeof value === 'function' ? value(given, params) : value;
+
+/** An action is its operation, as `compile-action.ts` makes it of XState's actions. */
+export const assign = (update: Expression) => ({
+  type: 'assign',
+  update,
+  replaces: isReplacement(update),
+});
+export const emit = (notice: Computed) => ({ type: 'publish', notice: bind(notice) });
+export const spawnChild = (service: string, { id, input }: { id: string; input?: unknown }) => ({
+  type: 'start',
+  service,
+  id,
+  input: bind(input),
+});
+export const stopChild = (id: string) => ({ type: 'stop', id });
+export const enqueueActions = (run: (given: object) => void) => ({
+  type: 'enqueue',
+  collect(given: TreeInput): object[] {
+    const ops: object[] = [];
+    // What is enqueued itself is `endCancelled`, for which there are no actors.
+    const enqueue = Object.assign(() => {}, {
+      emit: (notice: unknown) => ops.push(emit(notice)),
+      spawnChild: (...child: Parameters<typeof spawnChild>) => ops.push(spawnChild(...child)),
+    });
+    run({ ...given, enqueue });
+    return ops;
+  },
+});
 
 export const fromCallback = (start: unknown) => ({ start });
 
-export { cancelAction as cancel };
+/* In the place of `machines/compiled/compile-action.ts`: what it compiles is compiled already. */
+
+export const treeAction = (action: string, { implementations }: Machine) => implementations.actions[action];
+
+export const treeStart = ({ src, id, input }: Invoked) => spawnChild(src, { id, input });
+
+export function treeGuard(guard: Guard | undefined, { implementations }: Machine): Expression | null {
+  if (guard === undefined) return null;
+  const { type, params = undefined } = typeof guard === 'string' ? { type: guard } : guard;
+  return bind(implementations.guards[type], params);
+}
+
+export function treeOutput({ id, output, machine }: StateNode) {
+  const [inner, outer] = [bind(output), bind(machine.root.output)];
+  const value: Expression = given =>
+    outer(new TreeInput(given.context, { type: `done ${id}`, output: inner(given) }));
+  return { type: 'output', value };
+}

@@ -204,7 +204,7 @@ export function providerItem(provider: string, content: LanguageModelV4Content):
   return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(serializable(content)) } } };
 }
 
-/** Content that JSON can represent, without the id of a source, which the AI SDK generates anew each time. */
+/** Content that JSON can represent, without the id of a source, which the AI SDK generates again each time. */
 function serializable(content: LanguageModelV4Content): object {
   if (content.type === 'source') {
     const { id: _, ...source } = content;

@@ -135,7 +135,7 @@ function effortProblem(body: JsonObject, family: ModelFamily): Problem | undefin
   ];
 }
 
-/** A paused turn, which the provider goes on with, ends with a block of its tools, not with text. */
+/** A paused turn, which the provider continues, ends with a block of its tools, not with text. */
 function prefillProblem(body: JsonObject, family: ModelFamily): Problem | undefined {
   if (family.prefill) return undefined;
   const last = objectsOf(body.messages).at(-1);

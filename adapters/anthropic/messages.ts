@@ -64,7 +64,7 @@ type Reads = Pick<ModelFamily, 'midConversationSystem' | 'toolSearch'>;
 type Message = { role: 'user' | 'assistant' | 'system'; content: JsonObject[] };
 
 /**
- * Builds messages that the API accepts, whatever the order of the transcript.
+ * Builds messages that the API accepts, in any order of the transcript.
  *
  * M1 The model's output is sent back unchanged, block by block; consecutive assistant turns become one
  *    message.

@@ -223,7 +223,7 @@ type Plan = {
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const family = familyOf(options.model);
   const merged = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
-  // They are no members of the body: see `markMessages` and `requestHeaders`.
+  // They are not members of the body: see `markMessages` and `requestHeaders`.
   const { cache_marks: _, betas: __, ...providerOptions } = merged;
   const maxTokens = request.settings.maxOutputTokens ?? defaultMaxTokens(family, providerOptions);
   // A forced call is written without thinking, also by models that accept both.

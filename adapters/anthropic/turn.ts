@@ -245,7 +245,7 @@ export class MessageReader implements AnswerReader {
       streamed.callIndex = this.#calls++;
       yield callStarted(streamed.callIndex, textIn(block.name), textIn(block.id));
     }
-    // The calls of the model that declined are no part of the turn.
+    // The calls of the model that declined are not part of the turn.
     else if (block.type === 'fallback') this.#calls = 0;
   }
 

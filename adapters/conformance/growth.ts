@@ -53,7 +53,7 @@ async function checkGrowth(subject: AdapterUnderTest, hasOutput: boolean): Promi
     { transcript, toolChoice }: Pick<Step, 'transcript' | 'toolChoice'>,
     continuation?: JsonValue,
   ): Promise<JsonObject> => {
-    // Settings are no part of what grows.
+    // Settings are not part of what grows.
     const settings = { maxOutputTokens: 1_000 + transcript.length };
     // Only a native schema may change from turn to turn, as in the closing turn of a run.
     const mayChange = adapter.capabilities.structuredOutput === 'native';
@@ -156,7 +156,7 @@ const TRANSCRIPTS = ['messages', 'input', 'contents', 'prompt'];
 
 /**
  * What the model reads of a body of a known API: instructions and tools, then each block of each message. Marks for the
- * cache are no part of it.
+ * cache are not part of it.
  */
 function contentIn(body: JsonObject): readonly JsonValue[] {
   const transcript = TRANSCRIPTS.map(name => body[name]).find(value => value !== undefined);

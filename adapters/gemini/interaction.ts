@@ -450,7 +450,7 @@ function failedInteraction(interaction: JsonObject, context: ProviderContext): P
   return errorFromBody({ id, status, errors, error: { ...first, code } }, context);
 }
 
-/** A pause within a call is no turn to resume: the call would run before it is complete. */
+/** A pause within a call is not a turn to resume: the call would run before it is complete. */
 function continuationOf(
   { id, continuation_token: token }: JsonObject,
   status: string,

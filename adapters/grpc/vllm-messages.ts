@@ -93,7 +93,7 @@ export type GenerateResponse = {
   cachedTokens: number;
 };
 
-/** Returns `undefined` for a message of an unknown kind. Throws a `RangeError` for bytes that are no message. */
+/** Returns `undefined` for a message of an unknown kind. Throws a `RangeError` for bytes that are not a message. */
 export function decodeResponse(bytes: Uint8Array): GenerateResponse | undefined {
   const found = readFields(bytes).findLast(({ field }) => field === 1 || field === 2);
   if (found === undefined || typeof found.value === 'number') return undefined;
@@ -115,7 +115,7 @@ export function decodeResponse(bytes: Uint8Array): GenerateResponse | undefined 
 
 // The wire format of protobuf: https://protobuf.dev/programming-guides/encoding/
 
-/** Writes a message. Numbers are unsigned integers below 2^53, but for `int32` and `float`. */
+/** Writes a message. Numbers are unsigned integers below 2^53, except `int32` and `float`. */
 class ProtoWriter {
   readonly #bytes: number[] = [];
 
@@ -174,7 +174,7 @@ class ProtoWriter {
 /** A field as received: a number for varints, bytes for everything with a length. */
 type ProtoField = { field: number; value: number | Uint8Array };
 
-/** Reads fields in order, but for fixed-size numbers, which no message here has. Throws a `RangeError` if it cannot. */
+/** Reads fields in order, except fixed-size numbers, which no message here has. Throws a `RangeError` if it cannot. */
 function readFields(bytes: Uint8Array): ProtoField[] {
   const reader = new ProtoReader(bytes);
   const fields: ProtoField[] = [];

@@ -16,10 +16,13 @@ import {
 } from './provider-errors.ts';
 import { redactText } from './redact-secrets.ts';
 import {
+  type BodyReader,
   type ClientOptions,
   clientTransport,
   fetchTransport,
   type ProviderClient,
+  type ProviderFetch,
+  type ProviderResponse,
   type Transport,
 } from './transport.ts';
 
@@ -37,7 +40,7 @@ export type ConnectionOptions = {
   /** Sent with every request. Redirects are not followed, so only the base URL receives them. */
   headers?: Record<string, string>;
   /** Replaces the global `fetch`. */
-  fetch?: typeof fetch;
+  fetch?: ProviderFetch;
   /** The time limit for the response headers, in ms. Default: 10 minutes. */
   timeoutMs?: number;
   /** The longest pause between two pieces of the response body, in ms. Default: 5 minutes. */
@@ -127,7 +130,7 @@ export function connector(
     const { context, transport } = open();
     const request: Transport = async (...call) => {
       const response = await transport(...call);
-      if (response.ok) return response;
+      if (response.status >= 200 && response.status < 300) return response;
       const errorText = await httpReply(response, limits, context).text(LONGEST_ERROR);
       throw new HttpFailure(response.status, response.headers, errorText);
     };
@@ -349,7 +352,7 @@ export function callLimits({
 /** A body that can be read once, with `chunks` or `text`. Both throw a `ProviderError` when a limit is exceeded. */
 export type HttpReply = {
   status: number;
-  headers: Headers;
+  headers: Pick<Headers, 'get'>;
   chunks(): AsyncIterable<Uint8Array>;
   /** Returns the body, cut to `maxLength` characters. */
   text(maxLength?: number): Promise<string>;
@@ -357,7 +360,7 @@ export type HttpReply = {
 
 /** `onEnd` is called, possibly more than once, when the body ends, fails, or is abandoned by its reader. */
 export function httpReply(
-  response: Response,
+  response: ProviderResponse,
   limits: Limits,
   context: ProviderContext,
   onEnd: () => void = () => undefined,
@@ -401,8 +404,6 @@ function chunksOf(guard: BodyGuard | null): AsyncIterable<Uint8Array> {
 
 const ENDED: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-type Reader = ReadableStreamDefaultReader<Uint8Array>;
-
 /**
  * Reads a body and enforces its limits.
  *
@@ -413,7 +414,7 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
  *    timer. It stops when the body ends or fails.
  */
 class BodyGuard {
-  readonly #reader: Reader;
+  readonly #reader: BodyReader;
   readonly #limits: Limits;
   readonly #context: ProviderContext;
   readonly #onEnd: () => void;
@@ -424,7 +425,7 @@ class BodyGuard {
   #bytes = 0;
   #error: Error | undefined;
 
-  constructor(reader: Reader, limits: Limits, context: ProviderContext, onEnd: () => void) {
+  constructor(reader: BodyReader, limits: Limits, context: ProviderContext, onEnd: () => void) {
     this.#reader = reader;
     this.#limits = limits;
     this.#context = context;
@@ -488,7 +489,7 @@ class BodyGuard {
   }
 }
 
-async function drain(reader: Reader): Promise<void> {
+async function drain(reader: BodyReader): Promise<void> {
   const deadline = setTimeout(() => reader.cancel().catch(() => undefined), GRACE_MS);
   try {
     let read = await reader.read();

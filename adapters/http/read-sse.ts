@@ -1,37 +1,44 @@
 /** One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF. */
 export type SseEvent = { event: string; data: string };
 
+/** The events that each chunk of a body completes; none is empty. */
+export type EventBatches = AsyncGenerator<readonly SseEvent[], void, undefined>;
+
 /** The events of a `text/event-stream`, `[DONE]` included; the last block needs no blank line after it. */
-export function readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
+export function readSse(chunks: AsyncIterable<Uint8Array>): EventBatches {
   const block = new EventBlock();
   return eventsIn(chunks, line => block.push(line));
 }
 
 /** Yields the lines of an `application/x-ndjson` stream as events without a name, without blank ones. */
-export function readNdjson(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
+export function readNdjson(chunks: AsyncIterable<Uint8Array>): EventBatches {
   return eventsIn(chunks, data => (data.trim() === '' ? undefined : { event: '', data }));
 }
 
 async function* eventsIn(
   chunks: AsyncIterable<Uint8Array>,
   take: (line: string) => SseEvent | undefined,
-): AsyncGenerator<SseEvent, void, undefined> {
+): EventBatches {
   const decoder = new TextDecoder();
   const scanner = new LineScanner();
+  const takeAll = (lines: readonly string[]) => {
+    const events: SseEvent[] = [];
+    for (const line of lines) {
+      const event = take(line);
+      if (event) events.push(event);
+    }
+    return events;
+  };
   const lines: string[] = [];
   for await (const chunk of chunks) {
     scanner.push(decoder.decode(chunk, { stream: true }), lines);
-    for (const line of lines) {
-      const event = take(line);
-      if (event) yield event;
-    }
+    const events = takeAll(lines);
     lines.length = 0;
+    if (events.length > 0) yield events;
   }
   scanner.push(decoder.decode(), lines);
-  for (const line of [...lines, scanner.rest(), '']) {
-    const event = take(line);
-    if (event) yield event;
-  }
+  const events = takeAll([...lines, scanner.rest(), '']);
+  if (events.length > 0) yield events;
 }
 
 /** Whether the data is the `[DONE]` that OpenAI's streams end with, ignoring surrounding whitespace. */

@@ -2,6 +2,31 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { bodyText } from './body-text.ts';
 import { HttpFailure, RedirectRefused } from './provider-errors.ts';
 
+/** The part of `fetch` that adapters use: `fetch` itself fits, and so does one that answers with less than a `Response`. */
+export type ProviderFetch = (
+  url: string,
+  request: {
+    method: 'POST';
+    /** Their names are in lower case. */
+    headers: Readonly<Record<string, string>>;
+    body: string;
+    signal: AbortSignal;
+    redirect: 'manual';
+  },
+) => Promise<ProviderResponse>;
+
+/** The part of a `Response` that adapters read. `url` is read only if it was `redirected`. */
+export type ProviderResponse = Pick<Response, 'status' | 'redirected' | 'type' | 'url'> & {
+  headers: Pick<Headers, 'get'>;
+  body: { getReader(): BodyReader; cancel(): Promise<unknown> } | null;
+};
+
+/** The part of a body's reader that adapters use. Rejects if the body ends too early. */
+export type BodyReader = {
+  read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+  cancel(reason?: unknown): Promise<unknown>;
+};
+
 /**
  * Sends a POST request once; its own headers, with names in lower case, override those of all requests. May throw
  * `RedirectRefused`, and `HttpFailure` for another status than 2xx.
@@ -11,24 +36,27 @@ export type Transport = (
   body: JsonObject,
   signal: AbortSignal,
   headers?: Readonly<Record<string, string>>,
-) => Promise<Response>;
+) => Promise<ProviderResponse>;
 
 /** A query in `baseURL` comes after the path. Proxies are the runtime's (`NODE_USE_ENV_PROXY=1`). */
 export function fetchTransport(
   baseURL: string,
   headers: Readonly<Record<string, string>>,
-  fetch?: typeof globalThis.fetch,
+  send: ProviderFetch = fetch,
 ): Transport {
   const { root, query } = partsOf(baseURL);
-  const post = refuseRedirects(fetch);
-  return (path, body, signal, own) => {
+  return async (path, body, signal, own) => {
     const search = query === '' ? '' : `${path.includes('?') ? '&' : '?'}${query}`;
-    return post(`${root}${path}${search}`, {
+    const url = `${root}${path}${search}`;
+    const response = await send(url, {
       method: 'POST',
       headers: own ? { ...headers, ...own } : headers,
       body: bodyText(body),
       signal,
+      redirect: 'manual',
     });
+    refuseRedirect(response, url);
+    return response;
   };
 }
 
@@ -144,12 +172,18 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 export function refuseRedirects(inner: typeof fetch = fetch): typeof fetch {
   return async (input, init) => {
     const response = await inner(input, { ...init, redirect: 'manual' });
-    const { status, redirected, type, headers } = response;
-    if (!REDIRECTS.has(status) && !redirected && type !== 'opaqueredirect') return response;
-    response.body?.cancel().catch(() => undefined);
-    const requestURL = input instanceof Request ? input.url : String(input);
-    throw new RedirectRefused(status, redirected ? response.url : targetOf(headers, requestURL));
+    refuseRedirect(response, input instanceof Request ? input.url : String(input));
+    return response;
   };
+}
+
+function refuseRedirect(
+  { status, redirected, type, headers, url, body }: ProviderResponse,
+  asked: string,
+): void {
+  if (!REDIRECTS.has(status) && !redirected && type !== 'opaqueredirect') return;
+  body?.cancel().catch(() => undefined);
+  throw new RedirectRefused(status, redirected ? url : targetOf(headers, asked));
 }
 
 function targetOf(headers: Pick<Headers, 'get'>, requestURL: string): string {

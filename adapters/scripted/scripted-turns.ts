@@ -41,6 +41,7 @@ const errorObjectSchema = fields({
   /** How many calls fail before the script continues, counted by the adapter. Default: every call. */
   times: optional(z.number().int().positive()),
 });
+/** How a call of a scripted model fails. Without a `code`, `status` and `message` say it. */
 export type ScriptedError = z.infer<typeof errorObjectSchema>;
 
 /** A plain text is the error's message. */
@@ -86,6 +87,9 @@ const scriptSchema = fields({ turns: turnsSchema, delayScale: optional(z.number(
 
 export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };
 
+/** What a script is called that is not from a file. */
+export const UNNAMED = 'script';
+
 export function loadScript(file: string): Script {
   const fs = globalThis.process?.getBuiltinModule?.('node:fs');
   const { resolve, basename } = globalThis.process?.getBuiltinModule?.('node:path') ?? {};
@@ -108,7 +112,7 @@ export function loadScript(file: string): Script {
 }
 
 /** Validates a script. Throws an `EngineError` `script-invalid`, whose message names the script by `where`. */
-export function parseScript(value: unknown, where = 'script'): Script {
+export function parseScript(value: unknown, where = UNNAMED): Script {
   const parsed = Array.isArray(value)
     ? scriptSchema.safeParse({ turns: value })
     : scriptSchema.safeParse(value);
@@ -118,7 +122,7 @@ export function parseScript(value: unknown, where = 'script'): Script {
       .map(issue => `${pathText(issue.path)}: ${issue.message}`);
     throw invalid(where, problems.join('; '));
   }
-  return { name: 'script', turns: parsed.data.turns, delayScale: parsed.data.delayScale ?? 1 };
+  return { name: UNNAMED, turns: parsed.data.turns, delayScale: parsed.data.delayScale ?? 1 };
 }
 
 export function usageIn(turn: PlayedTurn): Usage | null {
@@ -129,7 +133,7 @@ export function usageIn(turn: PlayedTurn): Usage | null {
 function invalid(where: string, what: string, cause?: unknown): EngineError {
   return new EngineError(
     'script-invalid',
-    `The scripted model ${where} is not valid: ${what}. Expected [{ text?, reasoning?, toolCalls?: [{ name, arguments? }], finishReason?, usage?, delayMs?, error? }, …], or { "turns": […], "delayScale"?: number }.`,
+    `The scripted model${where === UNNAMED ? '' : ` ${where}`} is not valid: ${what}. Expected [{ text?, reasoning?, toolCalls?: [{ name, arguments? }], finishReason?, usage?, delayMs?, error? }, …], or { "turns": […], "delayScale"?: number }.`,
     { where, what },
     { cause },
   );

@@ -1,4 +1,5 @@
 import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
+import { batchIn, streamOf } from '../../protocol/delta-batches.ts';
 import type { ProviderError, ProviderErrorCode } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
@@ -9,19 +10,19 @@ import {
   malformedStream,
   type ProviderContext,
 } from '../http/provider-errors.ts';
-import { isDone, readSse, type SseEvent } from '../http/read-sse.ts';
+import { type EventBatches, isDone, readSse, type SseEvent } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, shorten } from './json-access.ts';
 import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
 
 /** One provider's implementation of a model call. Every function may throw a `ProviderError`, and nothing else. */
 type TurnSource = Pick<ModelAdapter, 'provider' | 'model' | 'append' | 'promptedSchema'> & {
   capabilities?: Partial<Capabilities>;
-  /** Makes one call: yields what can be shown early, and returns the turn, which may have more. */
+  /** Makes one call: yields what can be shown early, one by one or what came together, and returns the turn, which may have more. */
   call(
     request: ModelRequest,
     options: CallOptions,
     mode: { stream: boolean },
-  ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
+  ): AsyncGenerator<TurnDelta | readonly TurnDelta[], ModelTurn, undefined>;
 };
 
 export function turnAdapter({
@@ -43,24 +44,29 @@ export function turnAdapter({
       while (!next.done) next = await deltas.next();
       return next.value;
     },
-    /** No generator between this one and the call's: each would cost as much for a delta as its parsing. */
-    async *stream(request, options) {
-      const deltas = call(request, options, { stream: true });
-      const shown = new ShownDeltas();
-      let next: IteratorResult<TurnDelta, ModelTurn> | undefined;
-      try {
-        next = await deltas.next();
-        while (!next.done) {
-          shown.record(next.value);
-          yield next.value;
-          next = await deltas.next();
-        }
-      } finally {
-        if (!next?.done) await deltas.return(undefined as never);
-      }
-      for (const delta of deltasUpTo(next.value, shown)) yield delta;
-    },
+    stream: (request, options) => streamOf(batches(request, options)),
   };
+
+  async function* batches(
+    request: ModelRequest,
+    options: CallOptions,
+  ): AsyncGenerator<readonly TurnDelta[], void> {
+    const deltas = call(request, options, { stream: true });
+    const shown = new ShownDeltas();
+    let next: IteratorResult<TurnDelta | readonly TurnDelta[], ModelTurn> | undefined;
+    try {
+      next = await deltas.next();
+      while (!next.done) {
+        const batch = batchIn(next.value);
+        for (const delta of batch) shown.record(delta);
+        yield batch;
+        next = await deltas.next();
+      }
+    } finally {
+      if (!next?.done) await deltas.return(undefined as never);
+    }
+    yield [...deltasUpTo(next.value, shown)];
+  }
 }
 
 const USUAL: Capabilities = {
@@ -96,7 +102,7 @@ type SingleTurn = Omit<TurnSource, 'call'> & {
   ): Promise<HttpReply>;
   reader(request: ModelRequest, context: ProviderContext): AnswerReader;
   /** Splits a stream into events. Default: server-sent events. */
-  events?: (chunks: AsyncIterable<Uint8Array>) => AsyncIterable<SseEvent>;
+  events?: (chunks: AsyncIterable<Uint8Array>) => EventBatches;
   /** What a stream that ended too early lacks, for the error. */
   ending: string;
   /** The code of an error in a stream that says nothing more precise. */
@@ -132,7 +138,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     request: ModelRequest,
     { signal, capture, onBegin }: CallOptions,
     { stream }: { stream: boolean },
-  ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
+  ): AsyncGenerator<readonly TurnDelta[], ModelTurn, undefined> {
     const connection = capturing(options.connect(), capture);
     const { context } = connection;
     let shown = false;
@@ -144,9 +150,10 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
         if (!isStream(reply, { requested: stream })) return reader.read(bodyIn(await reply.text(), context));
         let count = 0;
         let last = '';
-        for await (const { event: name, data } of events(reply.chunks())) {
-          if (isDone(data)) break;
-          if (data.trim() === '') continue;
+        let isOver = false;
+        const take = ({ event: name, data }: SseEvent, deltas: TurnDelta[]): void => {
+          isOver = isDone(data);
+          if (isOver || data.trim() === '') return;
           const event = jsonIn(data);
           if (name === 'error' || (event !== undefined && isErrorBody(event))) {
             throw errorFromBody(event ?? data, context, streamFailure);
@@ -155,14 +162,27 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
             throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
           count += 1;
           last = nonEmpty(event.type) ?? name;
-          for (const delta of reader.push(event, last)) {
-            shown = true;
-            yield delta;
-          }
+          for (const delta of reader.push(event, last)) deltas.push(delta);
           if (count === 1) onBegin?.();
-          if (reader.progress === 'over') return reader.end();
+          isOver = reader.progress === 'over';
+        };
+        for await (const batch of events(reply.chunks())) {
+          const deltas: TurnDelta[] = [];
+          let failed: { thrown: unknown } | undefined;
+          try {
+            for (const event of batch) if (!isOver) take(event, deltas);
+          } catch (thrown) {
+            failed = { thrown };
+          }
+          // Also what came before a failure.
+          if (deltas.length > 0) {
+            shown = true;
+            yield deltas;
+          }
+          if (failed !== undefined) throw failed.thrown;
+          if (isOver) break;
         }
-        if (reader.progress === 'ended') return reader.end();
+        if (reader.progress !== 'open') return reader.end();
         const where = last === '' ? '' : ` (the last: ${last})`;
         throw malformedStream(
           `truncated stream: it ended after ${count} events${where} without ${ending}.`,
@@ -177,7 +197,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     }
   }
 
-  /** One request and its answer, which is no turn. */
+  /** One request and its answer, which is not a turn. */
   async function ask<Answer>(
     signal: AbortSignal,
     send: (connection: ProviderConnection) => Promise<HttpReply>,

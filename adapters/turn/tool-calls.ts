@@ -55,7 +55,7 @@ export class CallAccumulator {
     return this.#extend(this.#open(call), call);
   }
 
-  /** The calls in the order of the deltas' `index`, then those without a name, but for empty ones. */
+  /** The calls in the order of the deltas' `index`, then those without a name, except empty ones. */
   calls(): AccumulatedCall[] {
     const named = this.#calls.filter(call => call.position >= 0).sort((a, b) => a.position - b.position);
     const nameless = this.#calls.filter(call => call.position < 0 && call.pieces.length > 0);

@@ -121,7 +121,7 @@ export class TaggedReply {
 /** A call as the model wrote it. `arguments` is text that may be invalid JSON. */
 type TaggedCall = { name: string; arguments: string };
 
-/** Reads the content of `<tool_call>`; what is no object with `name` becomes arguments, for an error to quote. */
+/** Reads the content of `<tool_call>`; anything but an object with `name` becomes arguments, for an error to quote. */
 export function readTaggedCall(text: string): TaggedCall {
   const call = isTooDeep(text) ? undefined : objectIn(text);
   if (typeof call?.name === 'string') {

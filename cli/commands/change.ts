@@ -2,7 +2,7 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { CommandResult } from '../../engine/log/refusal.ts';
-import { listUnsettled } from '../../engine/log/settled.ts';
+import { describeUnsettled, listUnsettled } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -13,7 +13,7 @@ import type { OpenItem } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Action, DriveOptions } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
-import { EXIT, exitCodeOfError } from '../exit-codes.ts';
+import { describeCoded, EXIT, exitCodeOfError } from '../exit-codes.ts';
 import { agentFor, bareAgent, findTop, readLaunch, withAgent } from '../launch.ts';
 import { assertOneOf, readSender, type Sender } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
@@ -158,14 +158,15 @@ async function showRefusal(
   { code, message }: Extract<CommandResult, { accepted: false }>,
   { store, record: { runId }, output, commands }: FoundRun,
 ): Promise<number> {
+  const tell = (text: string) => output.problem(describeCoded({ code, message: text }));
   if (code === 'run-ended') {
     const next = `${commands.of('run', '--continues', runId)} TEXT`;
-    output.problem(`Run ${runId} has ended. To start a new run from its transcript: ${next}`);
-  } else if (code === 'call-unknown' || code === 'call-not-open') {
+    tell(`Run ${runId} has ended. To start a new run from its transcript: ${next}`);
+  } else if (code === 'call-not-open') {
     const open = listUnsettled((await loadRun(store, runId)).state.context);
-    const lines = open.map(call => `  ${call.callId}  ${call.name}, ${call.status}`);
+    const lines = open.map(call => `  ${describeUnsettled(call)}`);
     const calls = lines.length === 0 ? ['The run has no open calls.'] : ['Open calls:', ...lines];
-    output.problem([message, ...calls].join('\n'));
-  } else output.problem(message);
+    tell([message, ...calls].join('\n'));
+  } else tell(message);
   return exitCodeOfError(code);
 }

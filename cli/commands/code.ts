@@ -8,6 +8,7 @@ import { addUsage } from '../../machines/limits.ts';
 import { EngineError, invalidInput } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { costOf, formatCost } from '../../protocol/listing/cost.ts';
+import { formatNumber } from '../../protocol/listing/format-number.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import type { AccessRecord } from '../../server/access/request-record.ts';
@@ -95,7 +96,7 @@ const CLIENTS = {
   },
 } satisfies Record<string, CodingClient>;
 
-/** How long runs may go on after the client has ended, in ms. */
+/** How long runs may continue after the client has ended, in ms. */
 const GRACE_MS = 2_000;
 
 /** The client has the terminal: what is reported meanwhile is shown when it has ended. */
@@ -314,14 +315,10 @@ class Bill {
     const cached =
       cachedInputTokens === null ? '' : ` (${share(cachedInputTokens, inputTokens)} from the cache)`;
     const cost = this.#cost > 0 ? `, ${formatCost(this.#cost)}` : '';
-    return `${turns}, ${count(inputTokens)} input tokens${cached}, ${count(outputTokens)} output tokens${cost}`;
+    return `${turns}, ${formatNumber(inputTokens)} input tokens${cached}, ${formatNumber(outputTokens)} output tokens${cost}`;
   }
 }
 
 function share(part: number, whole: number): string {
   return `${whole === 0 ? 0 : Math.round((100 * part) / whole)} %`;
-}
-
-function count(tokens: number): string {
-  return tokens.toLocaleString('en');
 }

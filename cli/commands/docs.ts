@@ -69,14 +69,14 @@ function findPage(words: string, pages: readonly Page[]): Page {
   const [only, ...others] = near;
   if (only !== undefined && others.length === 0) return only;
   if (only !== undefined) throw invalidInput(`Several pages are near "${words}": ${nameAll(near)}.`);
+  const having = pages.filter(({ text }) => text.toLowerCase().includes(words.toLowerCase()));
+  if (having.length > 0)
+    throw invalidInput(`No page is named "${words}". In its text it is on: ${nameAll(having)}.`);
   const meant = findMeant(word, pages.map(nameOf));
   const misspelt = pages.find(page => nameOf(page) === meant);
   if (misspelt !== undefined) return misspelt;
-  const having = pages.filter(({ text }) => text.toLowerCase().includes(words.toLowerCase()));
   throw invalidInput(
-    having.length > 0
-      ? `No page is named "${words}". In its text it is on: ${nameAll(having)}.`
-      : `No page is named "${words}", and none has it in its text. \`agentchart docs\` lists all.`,
+    `No page is named "${words}", and none has it in its text. \`agentchart docs\` lists all.`,
   );
 }
 

@@ -20,14 +20,14 @@ import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
 import { describeDatabaseFile as describeSqlite } from '../../stores/sqlite/open-database.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import type { Action, GivenTo } from '../command-table.ts';
-import { EXIT } from '../exit-codes.ts';
+import { describeFailure, EXIT } from '../exit-codes.ts';
 import { loadAgent, readExports } from '../load-agent.ts';
 import { storeFile } from '../options.ts';
 import { watchInterrupts } from '../process-end.ts';
 import { formatStore, isDatabase } from '../render/format.ts';
-import { bold, Output } from '../render/output.ts';
+import { bold, dim, green, Output, red, yellow } from '../render/output.ts';
 import { withProgress } from '../render/progress.ts';
-import { countVerdicts, showProof } from '../render/show-proof.ts';
+import { showPath } from '../render/show-exploration.ts';
 import { missingStore } from '../store.ts';
 
 type Tables = { version: number | null; current: number; synchronousCommit?: string };
@@ -52,7 +52,7 @@ export const doctor: Action<'doctor'> = async options => {
       const { counts } = await survey(store, loaded, finding => showFinding(output, finding));
       return { counts, proof: undefined };
     });
-    if (proof !== undefined) showProofOf(output, proof);
+    if (proof !== undefined) showProof(output, proof);
     showSummary(output, counts, loaded);
     if (counts.stranded + counts.damaged > 0) return EXIT.failed;
     return proof === undefined ? EXIT.done : exitCodeOf(proof);
@@ -60,7 +60,7 @@ export const doctor: Action<'doctor'> = async options => {
     if (error instanceof EngineError && NOT_OF_STORE.has(error.code)) throw error;
     if (output.json)
       output.data({ type: 'store', store: formatStore(file), reachable: false, problem: messageOf(error) });
-    output.problem(messageOf(error));
+    output.problem(describeFailure(error).message);
     return EXIT.failed;
   }
 };
@@ -212,10 +212,10 @@ function exitCodeOf({ complete, groups }: Proof): number {
   return complete && groups.every(group => group.complete) ? EXIT.done : EXIT.incomplete;
 }
 
-function showProofOf(output: Output, proof: Proof): void {
+function showProof(output: Output, proof: Proof): void {
   const { complete, driven, groups } = proof;
   if (output.json) return output.data({ type: 'proof', ...proof });
-  showProof(output, groups, WIDTH);
+  showGroups(output, groups);
   const { continues, migrates, stops } = countVerdicts(groups);
   const counted = `${continues} continue, ${migrates} migrate, ${stops} stop`;
   const left = driven === 0 ? '' : `; ${driven} left out, which processes drive`;
@@ -224,6 +224,37 @@ function showProofOf(output: Output, proof: Proof): void {
     'proof',
     `${counted}, in ${groups.length} ${groups.length === 1 ? 'group' : 'groups'}${left}${early}`,
   );
+}
+
+const MOST_IDS = 3;
+
+/** A line for each group, and what stops it with the path. */
+function showGroups(output: Output, groups: readonly RunGroup[]): void {
+  for (const group of groups) {
+    const { verdict, agent, state, calls, count, runs, why, path } = group;
+    const what = [state, ...calls].join(', ');
+    const ids = runs.slice(0, MOST_IDS).join(', ');
+    output.line(
+      colorOf(group)(verdict.padEnd(WIDTH)),
+      bold(`${count} ${count === 1 ? 'run' : 'runs'}`),
+      ` of ${agent}, ${what}`,
+      dim(`  ${ids}${count > MOST_IDS ? ', …' : ''}`),
+    );
+    if (why !== undefined) output.line(' '.repeat(WIDTH), why);
+    if (path !== undefined) showPath(output, path, 1);
+  }
+}
+
+function colorOf({ verdict, complete }: RunGroup) {
+  if (verdict === 'stops') return red;
+  return verdict === 'continues' && complete ? green : yellow;
+}
+
+/** How many runs continue, migrate and stop. */
+function countVerdicts(groups: readonly RunGroup[]): Record<RunGroup['verdict'], number> {
+  const counts = { continues: 0, migrates: 0, stops: 0 };
+  for (const { verdict, count } of groups) counts[verdict] += count;
+  return counts;
 }
 
 function runIdIn(details: unknown): string {

@@ -13,10 +13,10 @@ import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
-import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import type { ExploreAgent, Exploring } from '../../server/runs/explore-route.ts';
-import { type ConnectedTools, connectTools } from '../../tools/connect-tools.ts';
+import { type ConnectedTools, connectTools, isToolSource } from '../../tools/connect-tools.ts';
 import { formatBreachTest } from '../../visualizer/breach-test.ts';
+import { sayReport } from '../../visualizer/describe-exploration.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { bareAgent, recallLaunch } from '../launch.ts';
@@ -46,10 +46,11 @@ export const exploreAgent: Action<'explore'> = async options => {
       ? await findAgent(options)
       : await withRun({ ...options, run }, ({ store, record }) => findRunAt(store, record, options));
   const never = options.never && [listNever(explored.exports), options.never].flat();
-  const connected = connect === true ? await connectTools(sourcesOf(explored.agent)) : undefined;
+  const sources = explored.agent.options.tools?.filter(isToolSource) ?? [];
+  const connected = connect === true ? await connectTools(sources) : undefined;
   try {
     const report = walk(explored, connected, { ...explored.exports, ...omitUndefined({ maxStates, never }) });
-    if (output.json) output.data(report);
+    if (output.json) output.data(sayReport(report));
     else {
       if ('ahead' in report) showAhead(output, report);
       showExploration(output, report);
@@ -127,13 +128,6 @@ function walk(
 
 function listNever({ never = [] }: ExploreOptions): readonly string[] {
   return typeof never === 'string' ? [never] : never;
-}
-
-function sourcesOf(agent: Agent): ToolSource[] {
-  const entries: readonly (Tool | ToolSource)[] = agent.options.tools ?? [];
-  return entries.filter(
-    (entry): entry is ToolSource => 'connect' in entry && typeof entry.connect === 'function',
-  );
 }
 
 /** Writes a vitest file with a test for each breach of an invariant or a rule that one path shows. Throws `input-invalid` if it cannot be written. */

@@ -9,7 +9,7 @@ import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
 import type { SignedIn, ToolSignIn } from '../../protocol/tool.ts';
 import { isLoopback } from '../../server/bind-address.ts';
 import type { Action } from '../command-table.ts';
-import { EXIT } from '../exit-codes.ts';
+import { describeCoded, EXIT } from '../exit-codes.ts';
 import { makeAgents, withAgent } from '../launch.ts';
 import { loadAgent } from '../load-agent.ts';
 import { storeFile } from '../options.ts';
@@ -56,7 +56,7 @@ async function continueRuns(
         try {
           const run = await agent.open(topId);
           const told = await run.signedIn(server, { runId });
-          if (!told.accepted) return output.problem(told.message);
+          if (!told.accepted) return output.problem(describeCoded(told));
           const { status } = await run.settled();
           output.tell({ type: 'run', runId: topId, status }, `Run ${topId} continued: ${status}.`);
         } catch (error) {
@@ -77,7 +77,7 @@ export const logout: Action<'mcp logout'> = async ({ server, agent: module, json
     const wasSignedIn = await signInAt(agent, server).signOut();
     const text = wasSignedIn
       ? `Signed out of "${server}" on this machine. The pages of the authorization server end the access itself.`
-      : `Nobody was signed in at "${server}".`;
+      : `No one was signed in at "${server}".`;
     output.tell({ type: 'signed-out', server, wasSignedIn }, text);
     return EXIT.done;
   });
@@ -146,7 +146,7 @@ async function awaitAnswer(
       reject(
         new EngineError(
           'sign-in-failed',
-          `Nobody signed in at "${signIn.server}" in time. Run the command again.`,
+          `The sign-in at "${signIn.server}" was not completed in time. Run the command again.`,
         ),
       ),
     );

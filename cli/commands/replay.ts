@@ -1,4 +1,4 @@
-import { describeSettled, listUnsettled } from '../../engine/log/settled.ts';
+import { describeSettled, describeUnsettled, listUnsettled } from '../../engine/log/settled.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import type { ReplayedEntry, ReplayObserver, ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
@@ -104,7 +104,7 @@ function showPlace(
   const settled = describeSettled(end.state, text => text);
   if (settled === null) {
     const calls = listUnsettled(context);
-    for (const { callId, name, status } of calls) output.line(`  ${name} (${callId}), ${status}`);
+    for (const call of calls) output.line('  ', describeUnsettled(call));
     const { attempt, number } = context.turn;
     if (calls.length === 0) output.line(`  attempt ${attempt} of turn ${number}`);
   } else if (settled.status === 'waiting') {

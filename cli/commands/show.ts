@@ -3,7 +3,7 @@ import { isOwnerDead } from '../../engine/host/owner.ts';
 import { findContradiction } from '../../engine/journal/evidence.ts';
 import { loadRun, loadRunAt } from '../../engine/journal/load-run.ts';
 import { damagedJournal, readPage, readPages } from '../../engine/journal/read-journal.ts';
-import { listUnsettled, type Settled } from '../../engine/log/settled.ts';
+import { describeUnsettled, listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import { openResult } from '../../engine/run/read-result.ts';
 import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import type { VersionReport } from '../../engine/versions/compare-versions.ts';
@@ -17,6 +17,7 @@ import { callsOf, type JournalEntry, type RunEvent } from '../../protocol/event.
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type BreakCost, BreakCosts } from '../../protocol/listing/cost.ts';
+import { formatNumber } from '../../protocol/listing/format-number.ts';
 import { isOutcome, textOf } from '../../protocol/message.ts';
 import { NOTES_ID } from '../../protocol/notes.ts';
 import type { Broken } from '../../protocol/sent.ts';
@@ -269,8 +270,8 @@ function showCompactions(output: Output, { compactions }: ShownRun): void {
   if (compactions.length === 0) return;
   output.line(dim('compactions'));
   for (const { seq, event, before, after } of compactions.slice(-SHOWN_BREAKS)) {
-    const sizes = [before?.inputTokens, after?.inputTokens].map(
-      count => count?.toLocaleString('en') ?? 'unknown',
+    const sizes = [before?.inputTokens, after?.inputTokens].map(count =>
+      count === undefined ? 'unknown' : formatNumber(count),
     );
     output.line(
       yellow(`  entry ${seq}: `),
@@ -320,8 +321,7 @@ function showSituation(output: Output, { record, state, settled, commands, late 
   const { runId } = record;
   if (settled === null) {
     const { usage, turns } = state.context;
-    for (const { callId, name, status } of listUnsettled(state.context))
-      output.line(`  ${name} (${callId}), ${status}`);
+    for (const call of listUnsettled(state.context)) output.line('  ', describeUnsettled(call));
     return showStatus(output, 'running', { usage, turns });
   }
   if (settled.status !== 'waiting') {

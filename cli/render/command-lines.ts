@@ -1,3 +1,4 @@
+import { hasDuties } from '../../machines/duties.ts';
 import type { OpenItem } from '../../protocol/run-view.ts';
 import { DEFAULT_STORE } from '../options.ts';
 import { formatPath, formatStore, isDatabase } from './format.ts';
@@ -13,27 +14,23 @@ export class CommandLines {
   }
 
   /** Returns the commands that decide an open call or review. An approval is bound to the digest. */
-  decide({ kind, runId, callId, digest }: OpenItem): string[] {
+  decide(open: OpenItem): string[] {
+    const { kind, runId, callId, digest } = open;
+    const who = kind === 'result' ? [] : nameDecider(open);
+    const reject = `${this.of('reject', runId, callId, ...who)} --reason TEXT`;
     switch (kind) {
       case 'approval':
-        return [
-          this.of('approve', runId, callId, '--digest', digest),
-          `${this.of('reject', runId, callId)} --reason TEXT`,
-        ];
+        return [this.of('approve', runId, callId, '--digest', digest, ...who), reject];
       case 'review':
-        return [
-          `${this.of('approve', runId, callId, '--digest', digest)} [--answer TEXT]`,
-          `${this.of('reject', runId, callId)} --reason TEXT`,
-        ];
+        return [`${this.of('approve', runId, callId, '--digest', digest, ...who)} [--answer TEXT]`, reject];
       case 'question':
-        return [
-          `${this.of('answer', runId, callId, '--digest', digest)} --answers JSON`,
-          `${this.of('reject', runId, callId)} --reason TEXT`,
-        ];
+        return [`${this.of('answer', runId, callId, '--digest', digest, ...who)} --answers JSON`, reject];
       case 'result':
         return [`${this.of('answer', runId, callId)} --output JSON`];
       case 'doubt':
-        return [`${this.of('resolve', runId, callId)} --retry [--force] | --happened JSON | --failed TEXT`];
+        return [
+          `${this.of('resolve', runId, callId, ...who)} --retry [--force] | --happened JSON | --failed TEXT`,
+        ];
     }
   }
 
@@ -45,6 +42,12 @@ export class CommandLines {
   of(...words: string[]): string {
     return [this.#program, ...[...words, ...this.#store].map(quoteWord)].join(' ');
   }
+}
+
+/** The options that say who decides, for what is not for everyone to decide. One group is enough. */
+function nameDecider(open: OpenItem): string[] {
+  const [group] = open.by ?? [];
+  return hasDuties(open) ? ['--by', 'NAME', ...(group === undefined ? [] : ['--group', group])] : [];
 }
 
 function programName(): string {

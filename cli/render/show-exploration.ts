@@ -4,6 +4,7 @@ import type { BreachReport, ExplorationReport, RuleReport } from '../../explore/
 import {
   describeToolStart,
   describeUnfinished,
+  describeUnknownSelector,
   describeVerdict,
   NOT_PROVED,
 } from '../../visualizer/describe-exploration.ts';
@@ -22,13 +23,14 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
   const { breaches, notes, unfinished } = report;
   output.line(bold(agent));
   for (const tool of tools) {
-    const { name, sideEffect, executedBy, reconcilable, approval } = tool;
+    const { name, sideEffect, executedBy, reconcilable, approval, inputs, asks } = tool;
     const traits = [
       sideEffect,
       ...(executedBy === 'client' ? ['client tool'] : []),
       ...(tool.isSubAgent ? ['sub-agent'] : []),
       ...(reconcilable ? ['reconcilable'] : []),
       `approval ${APPROVALS[approval]}`,
+      ...(asks === undefined ? [] : [`which asks for ${asks} of ${inputs} inputs`]),
     ];
     output.line(dim('  tool '), name, dim(`  ${traits.join(', ')}`));
   }
@@ -51,7 +53,7 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
   if (notes.length + unfinished.length > 0) output.line('');
   const first = 'at' in report ? report.at + 1 : 0;
   for (const breach of breaches) showBreach(output, breach, first);
-  for (const rule of report.rules) showRule(output, rule, first);
+  for (const rule of report.rules) showRule(output, rule, agent, first);
   output.line(describeEnd(report));
 }
 
@@ -77,9 +79,10 @@ export function showPath(output: Output, path: readonly PathEntry[], first: numb
 
 const COLORS = { proved: green, broken: red, 'not-proved': yellow } as const;
 
-function showRule(output: Output, rule: RuleReport, first: number): void {
-  const { name, verdict, path } = rule;
+function showRule(output: Output, rule: RuleReport, agent: string, first: number): void {
+  const { name, verdict, path, unknown = [] } = rule;
   output.line('rule ', bold(name), ': ', COLORS[verdict](describeVerdict(rule)));
+  for (const selector of unknown) output.line(yellow('  warning '), describeUnknownSelector(agent, selector));
   if (path !== undefined) showPath(output, path, first);
 }
 

@@ -1,10 +1,11 @@
-import { listUnsettled, type Settled } from '../../engine/log/settled.ts';
+import { describeUnsettled, listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import type { Context } from '../../machines/context.ts';
-import { describeApprovals, describeDuties, hasDuties } from '../../machines/duties.ts';
+import { describeApprovals, describeDeadlock, describeDuties, hasDuties } from '../../machines/duties.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { isOpenItem, type OpenItem, type OpenQuestion } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
+import { pointTo } from '../exit-codes.ts';
 import type { CommandLines } from './command-lines.ts';
 import { describeUsage, formatDistance, formatValue, shortenCell } from './format.ts';
 import { cyan, dim, type Output, red, type Style, yellow } from './output.ts';
@@ -21,6 +22,8 @@ export function showOpen(output: Pick<Output, 'line'>, open: OpenItem, heading: 
   if (open.kind === 'question') showQuestions(open, fact);
   else if (open.reason !== undefined) fact('reason', open.reason);
   if (open.kind !== 'result' && hasDuties(open)) fact('needs', describeDuties(open));
+  const deadlock = open.kind === 'result' ? '' : describeDeadlock(open);
+  if (deadlock !== '') fact('', deadlock);
   if (open.approvedBy !== undefined) fact('so far', describeApprovals(open));
   if (open.expiresAt !== undefined) {
     fact('expires', `${new Date(open.expiresAt).toISOString()} (${formatDistance(open.expiresAt, now)})`);
@@ -113,14 +116,14 @@ export function showEnd(
       break;
     case 'failed':
       output.line(red(settled.error.code), `: ${settled.error.message}`);
+      if (pointTo(settled.error.code) !== '') output.line(pointTo(settled.error.code));
       output.line(
         `A failed run cannot be resumed. To start a new run from its transcript: ${commands.of('run', '--continues', runId)} TEXT`,
       );
       break;
     case 'cancelled':
-      for (const { callId, name, status } of settled.unsettled) {
-        output.line(yellow('without a result: '), `${name} (${callId}), ${status}`);
-      }
+      for (const call of settled.unsettled)
+        output.line(yellow('without a result: '), describeUnsettled(call));
       break;
   }
   showStatus(output, settled.status, settled, { runId, incomplete: reasonOf(settled) });

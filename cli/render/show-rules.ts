@@ -8,6 +8,7 @@ import type {
 } from '../../explore/backtest/report.ts';
 import type { RuleView } from '../../explore/ruled-agents.ts';
 import type { Duties } from '../../protocol/event.ts';
+import { describeUnknownSelector } from '../../visualizer/describe-exploration.ts';
 import type { CommandLines } from './command-lines.ts';
 import { plural } from './format.ts';
 import { bold, dim, type Output, type Segment, yellow } from './output.ts';
@@ -43,10 +44,7 @@ function showName(output: Output, rule: RuleView, top: string): void {
     mode === 'shadow' ? yellow('  shadow: only recorded') : '',
   );
   if (words !== undefined && words !== name) output.line('  ', words);
-  for (const selector of unknown) {
-    const has = selector.startsWith('#') ? 'has the tag' : 'has the name or tag';
-    output.line(yellow('  warning '), `no tool of ${agent} ${has} ${selector}`);
-  }
+  for (const selector of unknown) output.line(yellow('  warning '), describeUnknownSelector(agent, selector));
 }
 
 function describeEffect(rule: RuleView): string {

@@ -7,6 +7,7 @@ import { findCall } from '../../machines/calls.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { BreakCosts } from '../../protocol/listing/cost.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
+import { describeCoded } from '../exit-codes.ts';
 import type { CommandLines } from './command-lines.ts';
 import {
   describeBreak,
@@ -255,7 +256,8 @@ function makeJsonView(output: Output, runId: string, { deltas }: { deltas: boole
       else if (deltas) output.data({ runId, ...happening });
     },
     end(settled) {
-      if (settled.status === 'failed') output.problem(`${settled.error.code}: ${settled.error.message}`);
+      if (settled.status === 'failed')
+        output.problem(`${settled.error.code}: ${describeCoded(settled.error)}`);
     },
   };
 }

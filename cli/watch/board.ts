@@ -1,4 +1,10 @@
-import { describeApprovals, describeDuties, findOpenBar, hasDuties } from '../../machines/duties.ts';
+import {
+  describeApprovals,
+  describeDeadlock,
+  describeDuties,
+  findOpenBar,
+  hasDuties,
+} from '../../machines/duties.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { Person } from '../../protocol/run-command.ts';
@@ -112,6 +118,6 @@ export function describeDifference({ call }: InboxItem): string {
 /** Who may decide, and who has, for people; empty without duties. */
 export function describeWho({ call }: InboxItem): string {
   if (call.kind === 'result' || call.kind === 'sign-in' || !hasDuties(call)) return '';
-  const approvals = describeApprovals(call);
-  return `needs ${describeDuties(call)}${approvals === '' ? '' : `; ${approvals}`}`;
+  const more = [describeApprovals(call), describeDeadlock(call)].filter(Boolean);
+  return [`needs ${describeDuties(call)}`, ...more].join('; ');
 }

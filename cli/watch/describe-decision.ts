@@ -1,5 +1,6 @@
 import { describeBar, findOpenBar } from '../../machines/duties.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { formatNumber } from '../../protocol/listing/format-number.ts';
 import type { Answer } from '../../protocol/open/answer.ts';
 import type { Person } from '../../protocol/run-command.ts';
 import { type InboxItem, isOpenItem } from '../../protocol/run-view.ts';
@@ -64,7 +65,7 @@ export function describeRecord(record: RunRecord, now: number): Line[] {
 
 function describeSpent({ turns, tokens, cost }: RunRecord): string {
   const money = cost > 0 ? `, cost ${Number(cost.toPrecision(3))}` : '';
-  return `${plural(turns, 'turn')}, ${tokens.toLocaleString('en-US')} tokens${money}`;
+  return `${plural(turns, 'turn')}, ${formatNumber(tokens)} tokens${money}`;
 }
 
 /** `refund of $42.00 for B-2`, `the answer`, or the tool server of a sign-in. */

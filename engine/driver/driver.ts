@@ -44,6 +44,8 @@ type DriverOptions = Pick<
 /** `at-rest`: the run rests or has ended. `superseded`: another process drives it. `yielded`: this one gave it up. */
 export type DriveOutcome = 'at-rest' | 'superseded' | 'yielded';
 
+const NONE: readonly Report[] = [];
+
 /** Shared by all aborts: its stack trace is of no use. */
 const MOVED_ON = new Stopped('The run has moved on.');
 
@@ -136,7 +138,7 @@ export class Driver {
     return await this.#log.append([state => cancelRun(state, options)]);
   }
 
-  /** Aborts what is no call of a tool, and waits for the calls that have started. */
+  /** Aborts everything but tool calls, and waits for the calls that have started. */
   async #finishCalls(): Promise<void> {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     this.#endCalls = resolve;
@@ -232,7 +234,8 @@ export class Driver {
       context: () => this.#state.context,
       inherited,
       past,
-      report: report => this.#report(report, id, input.generation),
+      report: report => this.#report([report], id, input.generation).length === 0,
+      reportSoon: gather(reports => this.#report(reports, id, input.generation)),
       durable: () => this.#durable(stop),
       committed: () => this.#committed(stop),
       commitsInBackground: true,
@@ -247,16 +250,21 @@ export class Driver {
     };
   }
 
-  #report(report: Report, reporter: string, generation: number): boolean {
-    if (this.#isOver) return false;
+  /** Returns the reports that the chart does not take. */
+  #report(reports: readonly Report[], reporter: string, generation: number): readonly Report[] {
+    if (this.#isOver) return reports;
     this.#options.host.reach?.('report.before');
-    const event = { ...report, at: this.#options.host.now(), generation } as ReportEvent;
-    const effects = this.#log.report(event);
-    if (effects === null) return false;
+    const at = this.#options.host.now();
+    const events = reports.map(report => ({ ...report, at, generation }) as ReportEvent);
+    const reported = this.#log.report(events);
+    if (reported === null) return reports;
+    const { effects, refused } = reported;
     this.#apply(effects, reporter);
-    if (event.type !== 'text.started' && event.type !== 'calls.started') this.#commitInBackground();
+    if (events.some(({ type }) => type !== 'text.started' && type !== 'calls.started'))
+      this.#commitInBackground();
     this.#options.host.reach?.('report.after');
-    return true;
+    if (refused.length === 0) return NONE;
+    return reports.filter((_, index) => refused.some(event => event === events[index]));
   }
 
   async #durable(stop: Stop): Promise<void> {
@@ -371,6 +379,23 @@ export class Driver {
     this.#log.stopDriving();
     void this.#shared?.close();
   }
+}
+
+/** Reports what is put in the same moment in one step. Each caller gets the reports that `report` returns. */
+function gather(report: (reports: readonly Report[]) => readonly Report[]): ServiceScope['reportSoon'] {
+  let gathered: Report[] = [];
+  let reported: Promise<readonly Report[]> | null = null;
+  const flush = () => {
+    reported = null;
+    const reports = gathered;
+    gathered = [];
+    return report(reports);
+  };
+  return one => {
+    gathered.push(one);
+    reported ??= Promise.resolve().then(flush);
+    return reported;
+  };
 }
 
 /** How often a store that notifies of inputs and claims is looked at, in ms: for what it did not report. */

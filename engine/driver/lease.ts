@@ -14,6 +14,9 @@ type Held = { leases: Set<Lease>; renewal: Promise<void> | null };
 
 const heldIn = oncePer((_store: Store): Held => ({ leases: new Set(), renewal: null }));
 
+/** A store that always takes longer than the lease must not hold up what needs no valid lease. */
+const MOST_RENEWALS = 3;
+
 /** A lease on a run, valid for `leaseMs` from its last claim or renewal. One renewal renews all of a store, to cost few calls. */
 export class Lease {
   readonly #options: LeaseOptions;
@@ -43,18 +46,27 @@ export class Lease {
     return !this.#isLost && this.#age < this.#options.leaseMs * part;
   }
 
-  /** Renews the lease if this part of its time (0 to 1) has passed. Returns false if another process drives the run. */
+  /**
+   * Renews the lease if this part of its time (0 to 1) has passed; again, a few times, if the store took longer than the
+   * lease. Returns false if another process drives the run.
+   */
   async renewAfter(part: number): Promise<boolean> {
     if (this.#isLost || this.isFreshUntil(part)) return !this.#isLost;
     const held = this.#held;
     await held.renewal;
-    if (!this.#isLost && !this.isFreshUntil(part)) {
+    let wanted = part;
+    for (let left = MOST_RENEWALS; left > 0 && this.#isHeld && !this.isFreshUntil(wanted); left -= 1) {
       held.renewal ??= this.#renewAll(held).finally(() => {
         held.renewal = null;
       });
       await held.renewal;
+      wanted = 1;
     }
     return !this.#isLost;
+  }
+
+  get #isHeld(): boolean {
+    return !this.#isLost && this.#held.leases.has(this);
   }
 
   /** Leases with other clocks or another duration are renewed by their own calls. */

@@ -204,6 +204,7 @@ class LiveService {
       inherited: async () => [],
       past: async () => [],
       report: report => this.#send({ ...report, generation: input.generation }),
+      reportSoon: async report => (this.#send({ ...report, generation: input.generation }) ? [] : [report]),
       durable: async () => {
         this.#assertDriving();
         await barrier?.pass().catch(error => {
@@ -272,7 +273,7 @@ class SnapshotBarrier {
       const waitMs = backOffMs(failures, BACK_OFF, host.random());
       if (waitMs >= leftMs()) {
         const times = failures === 1 ? 'once' : `${failures} times within ${patienceMs} ms`;
-        throw new Error(`persist failed ${times}, at last: ${messageOf(outcome.error)}`);
+        throw new Error(`persist failed ${times}: ${messageOf(outcome.error)}`);
       }
       await sleep(host, waitMs, stopped);
     }

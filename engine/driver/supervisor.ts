@@ -157,7 +157,7 @@ export class Supervisor implements RunSupervisor {
     return this.#log.state.context.parent?.runId;
   }
 
-  /** `isAsking`: the run waits for someone, who is not kept waiting until background work has ended. */
+  /** `isAsking`: the run waits for a person, who is not kept waiting until background work has ended. */
   async #deliverAnswers(context: Context, isAsking: boolean): Promise<boolean> {
     const { children } = this.#parts;
     const all = suspendedCalls(context);

@@ -16,7 +16,12 @@ type PartialText = { number: number; since: number; parts: TextDelta[] };
 
 type Refresh = { nap(): Promise<void>; refresh(): Promise<void> };
 
-type Subscriber = { receive(happening: RunHappening): void; wake(): void };
+type Subscriber = {
+  receive(happening: RunHappening): void;
+  /** Called with the event of an entry instead of `receive`: for those that need no more, since entries are many. */
+  glance?(event: RunEvent): void;
+  wake(): void;
+};
 
 /**
  * Publishes a run's events to readers in this process: entries once they are durable, deltas as they arrive.
@@ -52,7 +57,14 @@ export class RunEvents {
   publishEntry(entry: JournalEntry): void {
     if (entry.event.type === 'run.redacted') this.dropShared();
     if (endsText(entry.event)) this.#endText(entry.seq);
-    if (this.#subscribers.size > 0) this.#publish(stampEvent(entry, this.#runId));
+    let stamped: RunHappening | undefined;
+    for (const subscriber of this.#subscribers) {
+      if (subscriber.glance !== undefined) subscriber.glance(entry.event);
+      else {
+        stamped ??= stampEvent(entry, this.#runId);
+        subscriber.receive(stamped);
+      }
+    }
   }
 
   readonly publishDelta = (delta: Delta): void => {

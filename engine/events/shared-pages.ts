@@ -2,7 +2,7 @@ import type { JournalEntry } from '../../protocol/event.ts';
 import { oncePer } from '../../protocol/once-per.ts';
 import { type RunHappening, stampEvent } from './run-events.ts';
 
-/** The most characters of journals that the readers of this process share. The newest page is kept whatever its length. */
+/** The most characters of journals that the readers of this process share. The newest page is kept, of any length. */
 const MOST_CHARS = 8 * 1024 * 1024;
 
 /** The entries after seq `from`, up to `last`. `isEnd`: they were the last ones when they were read. */

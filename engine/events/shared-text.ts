@@ -1,4 +1,6 @@
 import * as z from 'zod/mini';
+import type { Delta } from '../../protocol/effect.ts';
+import type { RunEvent } from '../../protocol/event.ts';
 import { lazySchema } from '../../protocol/schemas/lazy-schema.ts';
 import type { DeltaStore, Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
@@ -7,7 +9,6 @@ import {
   isSamePart,
   isText,
   type RunEvents,
-  type RunHappening,
   restOf,
   sizeOf,
   type TextDelta,
@@ -50,7 +51,8 @@ export class SharedText {
   constructor(options: SharedTextOptions) {
     this.#options = options;
     this.#unsubscribe = options.events.subscribe({
-      receive: happening => this.#receive(happening),
+      receive: happening => this.#receive(happening, isText(happening)),
+      glance: event => this.#receive(event, false),
       wake: () => {},
     });
   }
@@ -63,9 +65,11 @@ export class SharedText {
     await this.#clear();
   }
 
-  #receive(happening: RunHappening): void {
-    if (endsText(happening)) this.#saving = this.#saving.then(() => this.#clear());
-    else if (isText(happening) || this.#isStored) this.#schedule();
+  /** Text whose write has begun is cleared after it. */
+  #receive(happening: RunEvent | Delta, isNew: boolean): void {
+    if (endsText(happening)) {
+      if (this.#isStored) this.#saving = this.#saving.then(() => this.#clear());
+    } else if (isNew || this.#isStored) this.#schedule();
   }
 
   #schedule(): void {

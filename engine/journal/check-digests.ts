@@ -27,7 +27,7 @@ export function checkDigests(state: ChartState | null, event: RunEvent): string 
   }
 }
 
-/** A review that is not open any more is no longer compared. */
+/** A review that is no longer open is not compared. */
 function checkReview(
   state: ChartState | null,
   event: Extract<RunEvent, { type: 'review.requested' | 'review.decided' }>,

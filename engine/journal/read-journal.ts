@@ -117,7 +117,7 @@ export async function readFromStart(store: JournalStore, runId: string, verb: st
 export function describeMigrated(runId: string): EngineError {
   return new EngineError(
     'refused',
-    `Run ${runId} was migrated and is not driven any more. The last note in its journal names the run that continues it.`,
+    `Run ${runId} was migrated and is no longer driven. The last note in its journal names the run that continues it.`,
     { runId },
   );
 }

@@ -215,7 +215,7 @@ export function repeatCommand(event: CommandInput): RunCommand {
   switch (event.type) {
     case 'message.received':
       if (event.from !== undefined)
-        throw new Error(`the outcome of the work of call ${event.from.callId} is no command`);
+        throw new Error(`the outcome of the work of call ${event.from.callId} is not a command`);
       return { type: 'send', message: event.items, ...sender };
     case 'approval.decided': {
       const { callId, decision } = event;

@@ -4,6 +4,7 @@ import { describeBar, describeDuties, findBar } from '../../machines/duties.ts';
 import { findBarredEdit, findDutyFault } from '../../machines/fold.ts';
 import { findAnswerFault } from '../../machines/questions.ts';
 import { findReviewBar, findReviewFault } from '../../machines/review.ts';
+import { describeUnsettled, listUnsettled, STATUS_WORDS } from '../../machines/settled.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
@@ -20,7 +21,7 @@ import type { Stranding } from '../../protocol/run-view.ts';
 
 /**
  * Why a run took no command: branch on `code`, show `message`. `by`: who decided first, if known; with `not-allowed`, the
- * groups of which one may decide, if groups may.
+ * groups that may decide, if there are such.
  */
 export type Refusal = { accepted: false; code: EngineErrorCode; message: string; by?: string | string[] };
 
@@ -50,6 +51,18 @@ export function withoutIndex(result: SubmitResult): CommandResult {
 
 export function refuse(code: EngineErrorCode, message: string, by?: string | string[]): Refusal {
   return { accepted: false, code, message, ...omitUndefined({ by }) };
+}
+
+const MOST_NAMED = 10;
+
+/** Refuses what names no call or review of the run; the message has those that are open. */
+export function refuseUnknown(what: string, context: Context): Refusal {
+  const open = listUnsettled(context).map(describeUnsettled);
+  if (context.review !== null) open.push(`the answer (${context.review.id}), under review`);
+  const named =
+    open.length > MOST_NAMED ? [...open.slice(0, MOST_NAMED), `and ${open.length - MOST_NAMED} more`] : open;
+  const calls = open.length === 0 ? 'It has no open calls.' : `Its open calls: ${named.join('; ')}.`;
+  return refuse('call-unknown', `Run ${context.runId} has no ${what}. ${calls}`);
 }
 
 /** Why the chart does not accept one of these inputs (the first such one); `null` if it accepts them all. */
@@ -159,8 +172,7 @@ function explainReviewRefusal(
       );
     }
     if (hasEnded(state)) return refuseEnded(runId);
-    if (!hasReview(journal, id))
-      return refuse('call-unknown', `Run ${runId} has no review ${id}. Look at what it waits for.`);
+    if (!hasReview(journal, id)) return refuseUnknown(`review ${JSON.stringify(id)}`, context);
     return refuse(
       'call-not-open',
       `Review ${id} is over: its answer expired or was replaced. Look at what the run waits for.`,
@@ -189,7 +201,6 @@ type CallEvent = Extract<ChartEvent, { callId: string }>;
 
 function explainCallRefusal(state: ChartState, event: CallEvent, journal: readonly JournalEntry[]): Refusal {
   const { callId } = event;
-  const { runId } = state.context;
   const open = findCall(state.context, callId);
   const barred = open === undefined ? null : explainBar(state.context, open, event);
   if (barred !== null) return barred;
@@ -203,10 +214,7 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   const call = open;
   const recorded = journal.flatMap(({ event }) => callsOf(event)).filter(found => found.callId === callId);
   if (call === undefined && recorded.length === 0)
-    return refuse(
-      'call-unknown',
-      `Run ${runId} has no call ${callId}. Check the ids of the calls that it waits for.`,
-    );
+    return refuseUnknown(`call ${JSON.stringify(callId)}`, state.context);
   if (call !== undefined && isAboutOther(event, call))
     return refuse(
       'wrong-digest',
@@ -218,14 +226,17 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   const hasExpired = recorded.some(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt <= event.at);
   if (event.type === 'approval.decided' && hasExpired)
     return refuse('expired', `Call ${callId} has expired: it had to be decided earlier.`);
-  if (hasEnded(state)) return refuseEnded(runId);
+  if (hasEnded(state)) return refuseEnded(state.context.runId);
   if (call?.status === 'waiting' && call.childRunId !== undefined)
     return refuse(
       'call-not-open',
       `Call ${callId} waits for run ${call.childRunId} of its sub-agent, whose end gives its result. Decide what that run waits for, or cancel it.`,
     );
   const status = call?.status ?? 'settled';
-  return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
+  return refuse(
+    'call-not-open',
+    `Call ${callId} is ${STATUS_WORDS[status]}. ${ADVICE[status] ?? 'It needs no decision.'}`,
+  );
 }
 
 /** Why an open call is not this person's to decide, resolve or change; `null` for every other reason. */

@@ -46,7 +46,7 @@ type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
  * J4 One append at a time; everything pending when it starts is committed with it.
  * J5 After a store error nothing more is admitted under this lease, and nothing at all until the journal has been
  *    read again: the pending events may or may not be durable.
- * J6 Events admitted together are appended together or not at all.
+ * J6 Inputs admitted together are appended together or not at all. Of reports, those that no longer fit are left out.
  * J7 The driver appends under its epoch. Events still pending when it stops driving are not appended.
  * J8 After a redaction the journal is folded again: no fold keeps redacted content, and no append is made of one that does.
  */
@@ -198,13 +198,27 @@ export class RunLog {
         this.#events.publishDelta(effect.notice);
   }
 
-  report(event: ReportEvent): readonly Effect[] | null {
+  /** Admits reports in one step. Returns their effects and those that the chart does not take; `null` if none was admitted. */
+  report(
+    reports: readonly ReportEvent[],
+  ): { effects: readonly Effect[]; refused: readonly ReportEvent[] } | null {
     if (this.#epoch === null) return null;
+    let events = [...reports];
     const refold = (before: ChartState): FoldedCommands => {
-      const { state, effects, handled } = next(before, event);
-      return { events: [event], state: handled ? state : null, effects };
+      let state = before;
+      const effects: Effect[] = [];
+      events = events.filter(event => {
+        const step = next(state, event);
+        state = step.state;
+        effects.push(...step.effects);
+        return step.handled;
+      });
+      return { events, state: events.length === 0 ? null : state, effects };
     };
-    return this.#admit(refold(this.#state), refold, NO_WAITER);
+    const effects = this.#admit(refold(this.#state), refold, NO_WAITER);
+    const isWhole = events.length === reports.length;
+    const refused = isWhole ? [] : reports.filter(report => !events.includes(report));
+    return effects && { effects, refused };
   }
 
   #admit(folded: FoldedCommands, refold: Refold, waiter: Waiter): readonly Effect[] | null {
@@ -360,12 +374,18 @@ export class RunLog {
     if (!pending.isAbandoned && !('accepted' in folded) && folded.state !== null) {
       this.#state = folded.state;
       const { events, effects, state: after } = folded;
+      this.#recordLost(pending, events);
       this.#pending.push(Object.assign(pending, { events, effects, after }));
       return;
     }
-    for (const outcome of lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
+    this.#recordLost(pending, []);
     this.#follower?.onDropped(pending.effects);
     pending.waiter.resolve('dropped');
+  }
+
+  #recordLost({ events, before }: Pending, kept: readonly RunEvent[]): void {
+    const lost = events.filter(event => !kept.includes(event));
+    for (const outcome of lateOutcomes(lost, before)) this.recordLate(outcome);
   }
 }
 

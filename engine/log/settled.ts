@@ -9,7 +9,7 @@ import type { ChartState } from '../../machines/step.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../host/host.ts';
 
-export { listOpen, listUnsettled } from '../../machines/settled.ts';
+export { describeUnsettled, listOpen, listUnsettled } from '../../machines/settled.ts';
 export type { Open, OpenCall, Settled } from '../../protocol/run-view.ts';
 
 /** What `settled()` returns in this state; `null` while the run is running. `showText` filters the answer's text. */
@@ -19,7 +19,8 @@ export function describeSettled(state: ChartState, showText: (text: string) => s
     case 'running':
       return null;
     case 'finished': {
-      const finished = describeFinished(context);
+      const { output } = state;
+      const finished = output?.status === 'finished' ? output : describeFinished(context);
       return { ...finished, text: showText(finished.text) };
     }
     case 'failed':

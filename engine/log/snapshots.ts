@@ -12,7 +12,7 @@ type SnapshotOptions = { store: Store; host: Host; runId: string };
 
 /**
  * Saves snapshots of a run, spaced geometrically: their total size stays linear in the journal's length. The last is of
- * its end, so that another process continues a long run without folding it.
+ * its end, or of a few entries before it, so that another process continues a long run without folding it.
  */
 export class Snapshots {
   readonly #options: SnapshotOptions;
@@ -35,10 +35,8 @@ export class Snapshots {
     const loaded = { ...fold, snapshotSeq: this.#seq, ...omitUndefined({ inherited }) };
     noteFold(this.#options.store, this.#options.runId, loaded);
     const added = fold.seq - this.#seq;
-    const isDue = hasEnded(fold.state)
-      ? added > 0 && fold.seq >= SHORT_JOURNAL
-      : added >= Math.max(SHORT_JOURNAL, this.#seq / 2);
-    if (isDue) await this.#save(fold);
+    const most = hasEnded(fold.state) ? SHORT_JOURNAL : Math.max(SHORT_JOURNAL, this.#seq / 2);
+    if (added >= most) await this.#save(fold);
   }
 
   /** Saves a snapshot while the run is driven, if one is due. Errors are ignored: a snapshot is only a cache. */

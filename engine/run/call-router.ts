@@ -129,7 +129,7 @@ export class CallRouter {
     return found;
   }
 
-  /** A child that once made this call, or asked for this review, whatever its outcome. */
+  /** A child that once made this call, or asked for this review, with any outcome. */
   async #findPast({ callId, runId }: CallCommand, context: Context): Promise<RunHandle[]> {
     for (const { event } of await readJournal(this.#store, this.#runId)) {
       if (event.type !== 'tool.suspended' || (runId ?? event.childRunId) !== event.childRunId) continue;

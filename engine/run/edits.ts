@@ -15,7 +15,7 @@ import type { ToolCall } from '../../protocol/turn.ts';
 import type { RunOptions } from '../driver/run-options.ts';
 import type { Host } from '../host/host.ts';
 import { addItemIds, type Command, checkEdit, readJson } from '../log/command.ts';
-import { type Refusal, refuse } from '../log/refusal.ts';
+import { type Refusal, refuse, refuseUnknown } from '../log/refusal.ts';
 import { qualifyCalls } from '../services/qualify-calls.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
 import { knownOptions } from './known-commands.ts';
@@ -239,7 +239,7 @@ export async function editCall(
   const checked = await checkEdit(call, edited, tools);
   if (checked !== undefined && 'accepted' in checked) return checked;
   if (call === undefined || checked === undefined)
-    return refuse('call-unknown', `Run ${context.runId} has no open call ${callId}. Check the id.`);
+    return refuseUnknown(`open call ${JSON.stringify(callId)}`, context);
   const qualified = await requalify({ callId, name: call.name, input: checked.input }, run);
   if (qualified.verdicts !== undefined && qualified.error !== undefined)
     return refuse('refused', `Call ${callId} cannot have this input. ${qualified.error}`);

@@ -1,6 +1,6 @@
 import { paramLimitsSchema, runParamsSchema } from '../../protocol/config.ts';
 import { type Breakpoint, breakpointSchema } from '../../protocol/debugger/breakpoint.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { EngineError, invalidInput } from '../../protocol/error.ts';
 import {
   asSentence,
   describeUnknown,
@@ -11,6 +11,7 @@ import {
   COMMAND_MEMBERS,
   type CommandOptions,
   type EditTurnOptions,
+  type Person,
   type RetryOptions,
   type RunCommand,
   type YieldOptions,
@@ -34,6 +35,7 @@ const OTHERS = {
 };
 
 const EDITED_CALL = optionNames<NonNullable<EditTurnOptions['calls']>[number]>()('callId name input');
+const PERSON = optionNames<Person>()('name groups known');
 const WHERE = optionNames<NonNullable<Breakpoint['where']>>()('path op value');
 
 /** The method of `Run` for each type whose name differs. */
@@ -98,6 +100,15 @@ function refuseUnknownParams(params: unknown): void {
 
 function refuse(of: string, given: unknown, known: object): void {
   refuseUnknownOptions(of, given, known, 'input-invalid');
+  const { as } = given as { as?: unknown };
+  if (as !== undefined && 'as' in known) refusePerson(`\`as\` of ${of}`, as);
+}
+
+function refusePerson(of: string, given: unknown): void {
+  refuseUnknownOptions(of, given, PERSON, 'input-invalid');
+  const { groups = [] } = given as { groups?: unknown };
+  if (!Array.isArray(groups))
+    throw invalidInput(`${of}: expected \`groups\` to be a list of names, got a ${typeof groups}.`);
 }
 
 /**

@@ -70,9 +70,9 @@ export function makeAnswerCheck(
 
 function readAnswer(given: unknown): string {
   if (typeof given !== 'string')
-    throw new Error(`its guardrail replaced it by a ${typeof given}, not a text`);
+    throw new Error(`its guardrail replaced it with a ${typeof given}, not a text`);
   if (fitsBytes(given, LONGEST_ANSWER_BYTES)) return given;
-  throw new Error(`its guardrail replaced it by more than ${LONGEST_ANSWER_BYTES} bytes`);
+  throw new Error(`its guardrail replaced it with more than ${LONGEST_ANSWER_BYTES} bytes`);
 }
 
 async function contextOf(scope: ServiceScope, usage: GuardrailUsage): Promise<AnswerContext> {

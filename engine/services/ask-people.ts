@@ -12,6 +12,8 @@ const LONGEST_MESSAGE_BYTES = 10_000;
 const LARGEST_SCHEMA_BYTES = 100_000;
 const KEY = /^[A-Za-z0-9_.-]{1,64}$/;
 
+const NO_QUESTIONS: readonly Question[] = [];
+
 /** Ends a function that asks. The engine does not report it. */
 class Asking extends Error {
   override readonly name = 'Asking';
@@ -38,7 +40,7 @@ export class Questions {
 
   /** None if one of them cannot be asked: the function fails then. */
   get open(): readonly Question[] {
-    return this.#isFaulty ? [] : [...this.#open.values()];
+    return this.#isFaulty || this.#open.size === 0 ? NO_QUESTIONS : [...this.#open.values()];
   }
 
   ask(asked: AskedQuestion): Promise<QuestionAnswer> {

@@ -87,7 +87,7 @@ export function combineApprovals(one: ReadApproval | undefined, other: ReadAppro
   const [first, second = first] = groups;
   const by = first?.filter(group => second?.includes(group));
   if (by?.length === 0)
-    throw new Error(`nobody may approve it: ${groups.map(each => each.join(' or ')).join(', and ')} must`);
+    throw new Error(`no one may approve it: ${groups.map(each => each.join(' or ')).join(', and ')} must`);
   const reasons = [one.reason, other.reason].filter(reason => reason !== undefined);
   const isForSenders = one.not === 'sender' || other.not === 'sender';
   return {

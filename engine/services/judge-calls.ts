@@ -1,11 +1,12 @@
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
-import { dutiesOf } from '../../machines/duties.ts';
+import { dutiesOf, hasDuties } from '../../machines/duties.ts';
 import { ownHistory } from '../../machines/history.ts';
 import { wasBegun } from '../../machines/ledger.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { CallVerdict, Duties, QualifiedCall } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { oncePer } from '../../protocol/once-per.ts';
+import { isRedaction } from '../../protocol/redaction.ts';
 import type { HistoryCall, PastCall } from '../../protocol/rule.ts';
 import type { ReadApproval, Tool } from '../../protocol/tool.ts';
 import {
@@ -28,7 +29,10 @@ import { combineApprovals } from './guardrails.ts';
 export type CallJudge = {
   rules: readonly Rule[];
   tools: ReadonlyMap<string, Pick<Tool, 'tags' | 'subAgent'>>;
-  context: Pick<Context, 'history' | 'ledger' | 'transcript' | 'edits' | 'runContext' | 'background'>;
+  context: Pick<
+    Context,
+    'history' | 'ledger' | 'transcript' | 'edits' | 'runContext' | 'background' | 'people'
+  >;
   /** The history of the runs that this one continues. */
   past: readonly PastCall[];
   now: number;
@@ -78,7 +82,18 @@ export function findRulings(call: RoundCall, round: readonly RoundCall[], judge:
     !verdicts.some(one => one.rule === rule && one.verdict === verdict && (one.shadow === true) === isShadow);
   const around = { ...surround(call, round, judge), runContext: judge.context.runContext };
   const { ask = judgeByRules, rules } = judge;
-  return ask(rules, viewOf(call, judge), around).filter(isNew);
+  return ask(rules, viewOf(call, judge), around)
+    .map(found =>
+      found.hasFailed && found.asked ? { ...found, asked: askOthers(found.asked, judge) } : found,
+    )
+    .filter(isNew);
+}
+
+/** If a failed function could not say who may decide: anyone but who started the run, if that is known. */
+export function askOthers(asked: ReadApproval, { context }: Pick<CallJudge, 'context'>): ReadApproval {
+  const { starters } = context.people;
+  const isKnown = starters.length > 0 && starters.every(one => one !== null && !isRedaction(one));
+  return hasDuties(asked) || !isKnown ? asked : { ...asked, not: 'starter' };
 }
 
 /** What came before a call of the round, for its approval function. */

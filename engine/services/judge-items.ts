@@ -121,14 +121,14 @@ function idOf({ id }: { id?: string | undefined }): { id?: string } {
 function readValue(given: unknown): JsonValue {
   const text = toBoundedText(given);
   if (fitsBytes(text, LARGEST_VALUE_BYTES)) return JSON.parse(text);
-  throw new Error(`its guardrail replaced it by more than ${LARGEST_VALUE_BYTES} bytes`);
+  throw new Error(`its guardrail replaced it with more than ${LARGEST_VALUE_BYTES} bytes`);
 }
 
 /** A message of the user with other texts, and some of its images and files. */
 function readMessage(given: unknown, before: MessageItem): MessageItem {
   const { type, role, content } = Object(readValue(given)) as Record<string, JsonValue>;
   if (type !== 'message' || role !== 'user' || !Array.isArray(content))
-    throw new Error('its guardrail replaced it by something else than a message of the user');
+    throw new Error('its guardrail replaced it with something other than a message of the user');
   const others = new Map(before.content.map(part => [canonicalJson(toJson(part)), part]));
   const parts = content.map((part): MessageItem['content'][number] => {
     const { type: kind, text } = Object(part) as Record<string, JsonValue>;

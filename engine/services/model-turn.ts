@@ -4,6 +4,7 @@ import { recordItems } from '../../machines/ledger.ts';
 import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
+import { batchIn, piecesOf } from '../../protocol/delta-batches.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
 import type { ToolInputGuardrail } from '../../protocol/guardrail.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
@@ -118,11 +119,12 @@ async function callModel(
   return turn;
 
   async function readStream(): Promise<ModelTurn> {
-    for await (const delta of adapter.stream(request, options)) {
-      if (delta.type === 'turn') return delta.turn;
-      onChunk();
-      if (!scope.stop.isStopped) display.take(delta);
-    }
+    for await (const piece of piecesOf(adapter.stream(request, options)))
+      for (const delta of batchIn(piece)) {
+        if (delta.type === 'turn') return delta.turn;
+        onChunk();
+        if (!scope.stop.isStopped) display.take(delta);
+      }
     throw new ProviderError('The stream ended without a turn.', { ...failure, code: 'malformed-stream' });
   }
 }
@@ -217,7 +219,7 @@ function judgeWith(
 function readInput(given: unknown): JsonValue {
   const text = toBoundedText(given);
   if (fitsBytes(text, LARGEST_INPUT_BYTES)) return JSON.parse(text);
-  throw new Error(`its guardrail replaced the input by more than ${LARGEST_INPUT_BYTES} bytes`);
+  throw new Error(`its guardrail replaced the input with more than ${LARGEST_INPUT_BYTES} bytes`);
 }
 
 /** The tokens of the conversation, for a run that is compacted and a provider that does not count. */

@@ -8,7 +8,7 @@ import type { HistoryCall, PastCall } from '../../protocol/rule.ts';
 import { type ApprovalCall, type ReadApproval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { combineApprovals, type Judged } from './guardrails.ts';
-import { type CallJudge, historyBefore, judgeCalls } from './judge-calls.ts';
+import { askOthers, type CallJudge, historyBefore, judgeCalls } from './judge-calls.ts';
 
 type QualifyOptions = {
   runId: string;
@@ -36,7 +36,7 @@ type RuleParts = Pick<CallJudge, 'rules' | 'context'> & {
 
 /**
  * A turn's calls with all that the chart has to know about them. An approval predicate that throws or errs gates its call,
- * and so does a rule.
+ * and so does a rule: for others than who started the run, if that is known.
  */
 export async function qualifyCalls(
   made: readonly ToolCall[],
@@ -48,9 +48,7 @@ export async function qualifyCalls(
   const judge: CallJudge = { ...rules, past: isRead ? await rules.past() : [], tools, now };
   const round = calls.map(readCall);
   const qualified = await Promise.all(
-    calls.map(call =>
-      qualifyCall(call, { ...options, history: () => historyBefore(readCall(call), round, judge) }),
-    ),
+    calls.map(call => qualifyCall(call, options, () => historyBefore(readCall(call), round, judge))),
   );
   return judgeCalls(qualified, rules.open ?? [], judge);
 }
@@ -59,9 +57,11 @@ function readCall({ callId, name, input, arguments: text }: ToolCall) {
   return { callId, name, input: input ?? text };
 }
 
-type CallOptions = QualifyOptions & { history(): readonly HistoryCall[] };
-
-async function qualifyCall(call: ToolCall, options: CallOptions): Promise<QualifiedCall> {
+async function qualifyCall(
+  call: ToolCall,
+  options: QualifyOptions,
+  history: () => readonly HistoryCall[],
+): Promise<QualifiedCall> {
   const { callId, name } = call;
   const { runId, runContext, tools } = options;
   const tool = tools.get(name);
@@ -72,7 +72,8 @@ async function qualifyCall(call: ToolCall, options: CallOptions): Promise<Qualif
   if (tooDeep !== undefined) return invalid(`The arguments are not valid: ${tooDeep}.`);
   if (tool === undefined) return invalid(describeUnknown(name, tools));
   if (call.error !== undefined) return invalid(`The arguments are not valid: ${call.error}`);
-  let validation = await tool.validate(input);
+  const validating = tool.validate(input);
+  let validation = 'then' in validating ? await validating : validating;
   if (!validation.valid) return invalid(`The arguments are not valid: ${validation.message}`);
   const judged = await options.judge?.({ callId, name, input });
   if (judged?.type === 'blocked') return invalid(judged.reason);
@@ -83,13 +84,13 @@ async function qualifyCall(call: ToolCall, options: CallOptions): Promise<Qualif
       return invalid(`A guardrail made arguments that are not valid: ${validation.message}`);
     input = judged.value;
   }
-  const { history } = options;
   const asked = { callId, runId, name, input, runContext };
-  const required = await askApproval(
-    tool,
-    Object.defineProperty(asked, 'history', { get: history }) as ApprovalCall,
+  const asking = askApproval(tool, Object.defineProperty(asked, 'history', { get: history }) as ApprovalCall);
+  const required = 'then' in asking ? await asking : asking;
+  const approval = withAsked(
+    required.hasFailed ? askOthers(required, options.rules) : required,
+    judged?.asked,
   );
-  const approval = withAsked(required, judged?.asked);
   if ('fault' in approval) return invalid(approval.fault);
   return {
     ...made(),
@@ -155,18 +156,27 @@ function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string
 }
 
 /** What the approval of a tool says of a call. One that fails asks for an approval; `hasFailed` then. */
-export async function askApproval(
-  tool: Tool,
-  call: ApprovalCall,
-): Promise<ReadApproval & { hasFailed?: true }> {
-  const failed = (why: string) =>
-    ({ required: true, reason: `the approval predicate ${why}`, hasFailed: true }) as const;
+export function askApproval(tool: Tool, call: ApprovalCall): AskedApproval | Promise<AskedApproval> {
   try {
-    const gate = readApproval(await tool.approval(call));
-    return gate ?? failed('gave neither a boolean nor a valid { required }');
+    const given = tool.approval(call);
+    return typeof given === 'boolean' ? { required: given } : readAnswer(given);
   } catch (error) {
-    return failed(`failed: ${messageOf(error)}`);
+    return failedApproval(`failed: ${messageOf(error)}`);
   }
+}
+
+type AskedApproval = ReadApproval & { hasFailed?: true };
+
+async function readAnswer(given: unknown): Promise<AskedApproval> {
+  try {
+    return readApproval(await given) ?? failedApproval('gave neither a boolean nor a valid { required }');
+  } catch (error) {
+    return failedApproval(`failed: ${messageOf(error)}`);
+  }
+}
+
+function failedApproval(why: string): AskedApproval {
+  return { required: true, reason: `the approval predicate ${why}`, hasFailed: true };
 }
 
 /** New ids, by index, for calls whose id is in `taken`: the id with a number. Adds the ids of all calls to `taken`. */

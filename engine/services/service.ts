@@ -33,6 +33,8 @@ export interface ServiceScope {
   past(): Promise<readonly PastCall[]>;
   /** Returns false if the chart did not accept it. If the chart then stops the service, nothing of it is left to abort. */
   report(report: Report): boolean;
+  /** Like `report`, but in one step with what else is reported in the same moment. Resolves to those that were not accepted. */
+  reportSoon(report: Report): Promise<readonly Report[]>;
   /** The barrier before external effects: resolves once all reports are durable. Rejects with `Stopped` if the service must end. */
   durable(): Promise<void>;
   /** Makes everything reported so far durable, and returns the seq of the last entry. Absent without a journal. */

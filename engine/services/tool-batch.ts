@@ -17,7 +17,7 @@ import type { TextFilter } from '../../text/text-filter.ts';
 import { endWithin, sleep } from '../host/host.ts';
 import { isCallRunning, trackCall, withinCall } from '../host/running-calls.ts';
 import type { PlayedCall } from '../journal/recorded-calls.ts';
-import { maxResultBytesOf } from '../journal/run-blobs.ts';
+import { type BoundOutput, maxResultBytesOf } from '../journal/run-blobs.ts';
 import type { Settled } from '../log/settled.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
 import { relayAnswer } from '../sub-agents/relay-answer.ts';
@@ -39,6 +39,7 @@ import {
   Cancelled,
   connectOrAsk,
   LONGEST_REASON_BYTES,
+  type Report,
   type Service,
   type ServiceScope,
   Stopped,
@@ -144,7 +145,8 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         const run = new CallRun(scope, call, tools.get(call.name), parts);
         try {
           const mayBegin = () => isAllowed(scope, call, { tools, rules: parts.rules, loadPast });
-          if (!(await mayBegin())) continue;
+          const allowed = mayBegin();
+          if (allowed !== true && !(await allowed)) continue;
           await (call.status === 'reconciling' ? run.recover(mayBegin) : run.execute(mayBegin));
         } catch (error) {
           if (!isThrown(error, Stopped)) throw error;
@@ -157,20 +159,26 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
 }
 
 /**
- * Whether the rules let the call begin, after all that happened since its turn made it. What they say else is reported.
+ * Whether the rules let the call begin, after all that happened since its turn made it. Any other verdict is reported.
  * Later attempts repeat what has begun, results that are played are those of the run that was forked, and a message that
- * is handed on is no call of the model.
+ * is handed on is not a call of the model.
  */
-async function isAllowed(
-  scope: ServiceScope,
-  call: Call,
-  { tools, rules, loadPast }: Pick<CallJudge, 'tools' | 'rules'> & { loadPast: ServiceScope['past'] },
-): Promise<boolean> {
-  const { callId, status, attempt, forwards } = call;
+function isAllowed(scope: ServiceScope, call: Call, judge: BatchJudge): true | Promise<boolean> {
+  const { status, attempt, forwards } = call;
   // The parent's rules have judged the one call of a child run.
   if (scope.context().onlyCall !== undefined) return true;
-  if (rules.length === 0 || status !== 'queued' || attempt > 0 || forwards !== undefined) return true;
+  if (judge.rules.length === 0 || status !== 'queued' || attempt > 0 || forwards !== undefined) return true;
   if (scope.context().config.playsResultsOf !== undefined) return true;
+  return askRules(scope, call, judge);
+}
+
+type BatchJudge = Pick<CallJudge, 'tools' | 'rules'> & { loadPast: ServiceScope['past'] };
+
+async function askRules(
+  scope: ServiceScope,
+  { callId }: Call,
+  { tools, rules, loadPast }: BatchJudge,
+): Promise<boolean> {
   const past = await loadPast();
   const context = scope.context();
   const now = scope.host.now();
@@ -232,7 +240,7 @@ class CallRun {
   }
 
   /** `mayBegin`: asks the rules again, for a tool that has prepared. */
-  async execute(mayBegin: () => Promise<boolean>): Promise<void> {
+  async execute(mayBegin: () => boolean | Promise<boolean>): Promise<void> {
     if (this.isPlayed) return await this.play();
     const tool = this.#tool;
     const { name, input, attempt, doubt, kept, toolDigest, background } = this.#call;
@@ -249,7 +257,8 @@ class CallRun {
       return await this.#settleInvalid(`The agent no longer has a tool "${name}".`);
     if (toolDigest !== undefined && serverDigest(tool) !== toolDigest)
       return await this.#settleInvalid(`The server of "${name}" has changed its definition. ${READ_AGAIN}`);
-    const validation = await tool.validate(input);
+    const validating = tool.validate(input);
+    const validation = 'then' in validating ? await validating : validating;
     if (!validation.valid)
       return await this.#settleInvalid(`The arguments are not valid: ${validation.message}`);
     this.#unchecked = validation.unchecked;
@@ -288,7 +297,7 @@ class CallRun {
   }
 
   /** Asks the tool whether the call happened, and runs it only if it did not and can no longer happen. */
-  async recover(mayBegin: () => Promise<boolean>): Promise<void> {
+  async recover(mayBegin: () => boolean | Promise<boolean>): Promise<void> {
     if (this.isPlayed) return await this.play();
     await this.#reconcile(`${INTERRUPTED}.`, () => this.execute(mayBegin));
   }
@@ -397,12 +406,15 @@ class CallRun {
   }
 
   #reportStart(): void {
-    this.#attempt += 1;
-    const { callId } = this.#call;
-    this.#scope.report({ type: 'tool.started', callId, attempt: this.#attempt, key: this.#key });
+    this.#scope.report(this.#start());
   }
 
-  /** To begin the run that does the work is no side effect: the child run has it. */
+  #start(): Report {
+    this.#attempt += 1;
+    return { type: 'tool.started', callId: this.#call.callId, attempt: this.#attempt, key: this.#key };
+  }
+
+  /** Beginning the run that does the work is not a side effect: the child run has it. */
   get #isOnce(): boolean {
     if (this.#call.background === true) return false;
     return this.#call.sideEffect === 'once' || becameOnce(this.#call, this.#tool);
@@ -419,10 +431,12 @@ class CallRun {
   async #attemptOnce(tool: Tool, input: unknown): Promise<Outcome> {
     const { commitsInBackground, unbegun } = this.#scope;
     const mayRunNow = commitsInBackground && this.#attempt === 0 && tool.sideEffect === 'none';
-    this.#reportStart();
+    const start = this.#start();
     unbegun?.set(this.#call.callId, this.#attempt);
+    await this.#scope.reportSoon(start);
     if (!mayRunNow || !mayRunUnrecorded(this.#call)) await this.#scope.durable();
-    if (!this.#is('running')) throw new Stopped('The call is no longer running in the chart.');
+    if (this.#scope.stop.isStopped || !this.#is('running'))
+      throw new Stopped('The call is no longer running in the chart.');
     this.#scope.assertDriving();
     unbegun?.delete(this.#call.callId);
     this.#scope.host.reach?.('tool.before');
@@ -433,10 +447,14 @@ class CallRun {
     return outcome;
   }
 
-  async #callWithin(tool: Tool, input: unknown): Promise<Outcome> {
+  #callWithin(tool: Tool, input: unknown): Promise<Outcome> {
     const { timeoutMs } = tool;
+    if (timeoutMs !== undefined) return this.#callInTime(tool, input, timeoutMs);
+    return this.#callTool(tool, input, this.#scope.stop.signal);
+  }
+
+  async #callInTime(tool: Tool, input: unknown, timeoutMs: number): Promise<Outcome> {
     const { host, stop } = this.#scope;
-    if (timeoutMs === undefined) return await this.#callTool(tool, input, stop.signal);
     const timeout = new AbortController();
     const called = this.#callTool(tool, input, AbortSignal.any([stop.signal, timeout.signal]));
     const inTime = await endWithin(called, host, timeoutMs);
@@ -450,29 +468,35 @@ class CallRun {
   }
 
   #callTool(tool: Tool, input: unknown, signal: AbortSignal): Promise<Ended | Asks> {
-    const { callId } = this.#call;
-    const { runId } = this.#scope.context();
-    const questions = new Questions(this.#call, () => this.#scope.host.now());
-    const context = this.#toolContext(signal, questions);
-    const called = this.#endOf(tool, signal, () => tool.run?.(input, context)).then(ended =>
-      questions.open.length > 0 && !signal.aborted ? ({ type: 'asks', questions } as const) : ended,
-    );
-    trackCall(runId, callId, called);
+    const called = this.#runTool(tool, input, signal);
+    trackCall(this.#scope.context().runId, this.#call.callId, called);
     return called;
   }
 
+  async #runTool(tool: Tool, input: unknown, signal: AbortSignal): Promise<Ended | Asks> {
+    const questions = new Questions(this.#call, () => this.#scope.host.now());
+    const context = this.#toolContext(signal, questions);
+    let ended: Ended;
+    try {
+      ended = { type: 'returned', output: await this.#within(tool, () => tool.run?.(input, context)) };
+    } catch (error) {
+      ended = describeThrown(error, signal);
+    }
+    return questions.open.length > 0 && !signal.aborted ? { type: 'asks', questions } : ended;
+  }
+
   async #endOf(tool: Tool, signal: AbortSignal, work: () => unknown): Promise<Ended> {
+    try {
+      return { type: 'returned', output: await this.#within(tool, work) };
+    } catch (error) {
+      return describeThrown(error, signal);
+    }
+  }
+
+  #within<Result>({ name }: Tool, work: () => Result): Result {
     const { callId } = this.#call;
     const { runId } = this.#scope.context();
-    try {
-      return { type: 'returned', output: await withinCall({ runId, callId, tool: tool.name }, work) };
-    } catch (error) {
-      const reason = messageOf(error);
-      if (isThrown(error, InDoubt)) return { type: 'lost', reason, returned: true };
-      return signal.aborted
-        ? { type: 'lost', reason: `The call was aborted: ${reason}`, returned: true }
-        : { type: 'threw', reason };
-    }
+    return withinCall({ runId, callId, tool: name }, work);
   }
 
   async #askChild(input: unknown): Promise<Outcome> {
@@ -587,20 +611,22 @@ class CallRun {
     await this.#scope.durable();
   }
 
-  async #settle(output: unknown): Promise<void> {
-    await this.#reportResult(readResult(output, { isFaultError: true }));
+  #settle(output: unknown): Promise<void> {
+    return this.#reportResult(readResult(output, { isFaultError: true }));
   }
 
-  async #fail(output: string): Promise<void> {
-    await this.#reportResult({ output, isError: true });
+  #fail(output: string): Promise<void> {
+    return this.#reportResult({ output, isError: true });
   }
 
   /** A result that came too late, while it was stored, is kept as evidence. */
   async #reportResult(full: FullResult, spent?: Spent): Promise<void> {
-    const result = await this.#bound(full);
+    const bound = this.#bound(full);
+    const result = 'then' in bound ? await bound : bound;
     const { callId } = this.#call;
     const report = { type: 'tool.settled', callId, ...result, ...omitUndefined({ spent }) } as const;
-    if (!this.#scope.report(report) && this.#isOnce) this.#recordLate(result);
+    const refused = await this.#scope.reportSoon(report);
+    if (refused.includes(report) && this.#isOnce) this.#recordLate(result);
   }
 
   /** The answer of a run is not bounded, so neither is the result that it is taken from. */
@@ -652,23 +678,48 @@ class CallRun {
   }
 
   /** The result for the journal, shortened if necessary, with the text for the model. */
-  async #bound({ output, isError, text = JSON.stringify(output) }: FullResult): Promise<CallResult> {
+  #bound({ output, isError, text = JSON.stringify(output) }: FullResult): CallResult | Promise<CallResult> {
     const { blobs } = this.#scope;
+    const maxBytes = maxResultBytesOf(this.#scope.context(), this.#call.callId);
+    const about = { isError, text, maxBytes };
+    if (blobs === null || fitsBytes(text, maxBytes)) return this.#noted({ output }, about);
+    const storing = blobs.put(output, readText(output, text), maxBytes);
+    return storing.then(bound => this.#noted(bound, { ...about, isStored: true }));
+  }
+
+  /** The result with the notes that its model reads before it. */
+  #noted(
+    bound: BoundOutput,
+    {
+      isError,
+      text,
+      maxBytes,
+      isStored = false,
+    }: { isError: boolean; text: string; maxBytes: number; isStored?: boolean },
+  ): CallResult {
     const { callId, input } = this.#call;
     const unchecked = this.#unchecked;
-    const context = this.#scope.context();
-    const maxBytes = maxResultBytesOf(context, callId);
-    const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
-    const bound = isLarge ? await blobs.put(output, readText(output, text), maxBytes) : { output };
     const read = readText(bound.output, text);
-    const changedBy = whoChanged(findCall(context, callId));
-    if (changedBy === undefined && unchecked === undefined && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
+    const changedBy = whoChanged(findCall(this.#scope.context(), callId));
+    if (
+      changedBy === undefined &&
+      unchecked === undefined &&
+      (isStored || fitsBytes(read, MODEL_READS_BYTES))
+    )
       return { ...bound, isError };
     const note =
       (unchecked === undefined ? '' : `[${unchecked}]\n`) +
       (changedBy === undefined ? '' : `[${changedBy} changed the input to ${JSON.stringify(input)}.]\n`);
     return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
   }
+}
+
+function describeThrown(error: unknown, signal: AbortSignal): Exclude<Ended, { type: 'returned' }> {
+  const reason = messageOf(error);
+  if (isThrown(error, InDoubt)) return { type: 'lost', reason, returned: true };
+  return signal.aborted
+    ? { type: 'lost', reason: `The call was aborted: ${reason}`, returned: true }
+    : { type: 'threw', reason };
 }
 
 /** What the run of one call begins with: the call as it was made and decided here. */
@@ -728,7 +779,7 @@ function resultIfReturned(outcome: Outcome): FullResult | null {
   return null;
 }
 
-/** A fault, such as an output that is no JSON, is the result. */
+/** A fault, such as an output that is not JSON, is the result. */
 function readResult(output: unknown, { isFaultError }: { isFaultError: boolean }): FullResult {
   const read = readOutput(output);
   if ('fault' in read) return { output: read.fault, isError: isFaultError };

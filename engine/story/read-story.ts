@@ -39,18 +39,21 @@ export class Story {
     return this.#teller.takeDelta(delta);
   }
 
-  /** Tells an entry. Throws like `foldEntry`. */
-  takeEntry(entry: JournalEntry): StoryEvent[] {
+  /** Tells an entry. `folded`: the state after it, if that is known. Throws like `foldEntry` without it. */
+  takeEntry(entry: JournalEntry, folded?: ChartState): StoryEvent[] {
     const { seq, event } = entry;
     if (seq <= this.seq) return [];
     const before = this.state;
-    const after =
-      event.type === 'run.started' && before === null
-        ? beginFold(event)
-        : foldEntry(before as ChartState, entry, this.#runId);
+    const after = folded ?? this.#fold(entry);
     this.state = after;
     this.seq = seq;
     return this.#teller.takeEntry(event, seq, { before, after });
+  }
+
+  #fold(entry: JournalEntry): ChartState {
+    const { event } = entry;
+    if (event.type === 'run.started' && this.state === null) return beginFold(event);
+    return foldEntry(this.state as ChartState, entry, this.#runId);
   }
 }
 

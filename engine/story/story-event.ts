@@ -39,7 +39,7 @@ export type TextPart = Extract<TurnPart, { part: number | null }>;
 /**
  * How a call was settled: its tool ran, its sub-agent's run ended, a person or a client gave the result, a person denied
  * it or resolved that it was in doubt, the turn's calls were refused as they came (unknown, invalid, out of limits), it
- * did not have to run any more (expired, overtaken by a message, a limit was reached), or an edit dropped it. `receipt`:
+ * no longer had to run (expired, overtaken by a message, a limit was reached), or an edit dropped it. `receipt`:
  * the client has the work of the call, which continues in the background.
  */
 export type SettledBy =

@@ -11,7 +11,7 @@ import type { ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { Skipped } from '../../protocol/turn.ts';
-import { filterText, type TextFilter } from '../../text/text-filter.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
 import type { Around, Happened, Place, SettledBy, StoryEvent, TurnPart } from './story-event.ts';
 import type { Attempt, StreamedPart, Visibility, WireTeller } from './tell-wire.ts';
 
@@ -54,8 +54,9 @@ export class StoryTeller {
   #told: StoryEvent[] = [];
 
   /**
-   * `begin`: the chart's state where the story begins; `null` for the run's start. Without `wire`, neither states, ends nor
-   * the parts of turns are told, and no late pieces: for those who have the entries too.
+   * `begin`: the chart's state where the story begins; `null` for the run's start. Without `wire`, neither states, ends, answers
+   * to questions nor the parts of turns are told, no late pieces, and answers without the filters: for those who have the
+   * entries too.
    */
   constructor(options: StoryOptions, begin: ChartState | null = null, wire?: WireTeller) {
     this.#options = options;
@@ -192,6 +193,12 @@ export class StoryTeller {
     return this.#options.filters ?? [];
   }
 
+  /** The text of an answer as readers see it. Those who have the entries have it without the filters. */
+  #shown(answer: Context['answer']): string {
+    const { text = '' } = answer ?? {};
+    return this.#wire?.filterText(text, this.#filters) ?? text;
+  }
+
   /** Opens the attempt of a delta. Returns false for a delta to ignore. */
   #begin(place: Place): boolean {
     if (place.turn <= this.#over) return false;
@@ -282,7 +289,7 @@ export class StoryTeller {
   /** Once the call has its result: discards the pieces, unless the answer begins with them. */
   #endAnswer({ callId }: Call, { answer, answeredBy }: Context): void {
     this.#answered = callId;
-    const text = answeredBy?.type === 'agent' ? filterText(answer?.text ?? '', this.#filters) : '';
+    const text = answeredBy?.type === 'agent' ? this.#shown(answer) : '';
     const live = this.#answer;
     if (live?.callId !== callId || text === '' || !text.startsWith(live.text)) this.#discardAnswer();
   }
@@ -360,7 +367,11 @@ export class StoryTeller {
       this.#tellDecision(callId, event, from);
     if (now !== undefined && now.status !== 'settled') {
       const open = describeOpen(after.context, now);
-      if (before !== undefined) this.#tellAnswers(before, now, event, from);
+      const answers = before && this.#wire?.answersBetween(before, now);
+      if (answers) {
+        const by = 'by' in event ? event.by : undefined;
+        this.#tell({ type: 'call.answered', ...from, callId, answers, ...omitUndefined({ by }) });
+      }
       const isSame = before?.status === now.status && before.digest === now.digest;
       const wasOpen = isSame && before.asked === now.asked;
       if (open !== null && !wasOpen) this.#tell({ type: 'call.asked', ...from, open });
@@ -375,14 +386,6 @@ export class StoryTeller {
     const who = (by === 'answer' || by === 'resolved') && 'by' in event ? event.by : undefined;
     const how = { output, isError, by, ...omitUndefined({ who }) };
     this.#tell({ type: 'call.settled', ...from, callId, call: settled, ...how });
-  }
-
-  #tellAnswers(before: Call, { callId, answered = {} }: Call, event: RunEvent, from: Entry): void {
-    const closed = Object.entries(answered).filter(([key, answer]) => answer !== before.answered?.[key]);
-    if (closed.length === 0) return;
-    const by = 'by' in event ? event.by : undefined;
-    const answers = Object.fromEntries(closed);
-    this.#tell({ type: 'call.answered', ...from, callId, answers, ...omitUndefined({ by }) });
   }
 
   #tellDecision(callId: string, { decision, by, sticky }: Of<'approval.decided'>, from: Entry): void {
@@ -403,7 +406,7 @@ export class StoryTeller {
   #tellPassed(from: Entry, after: ChartState, isChanged: boolean): void {
     const { turn, answer, answeredBy } = after.context;
     if (answeredBy?.type === 'agent') return this.#tellTaken(from, after);
-    const text = isChanged || !turn.shown ? filterText(answer?.text ?? '', this.#filters) : '';
+    const text = isChanged || !turn.shown ? this.#shown(answer) : '';
     if (text !== '') this.#tell({ type: 'answer.changed', ...from, text });
   }
 
@@ -442,7 +445,7 @@ export class StoryTeller {
   }
 
   #tellTaken(from: Entry, { context: { answer, answeredBy } }: ChartState): void {
-    const text = filterText(answer?.text ?? '', this.#filters);
+    const text = this.#shown(answer);
     if (answeredBy?.type !== 'agent' || text === '') return;
     const { agent, call } = answeredBy;
     const { callId } = call;

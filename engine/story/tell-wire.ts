@@ -1,3 +1,4 @@
+import type { Call } from '../../machines/context.ts';
 import { describeIncomplete, listOpen } from '../../machines/settled.ts';
 import { statePath, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -12,10 +13,10 @@ import type { Around, Happened, Place, StorySettled, StoryState, TextPart, TurnP
 type Completed = Extract<RunEvent, { type: 'turn.completed' }>;
 
 /**
- * What a `StoryTeller` tells only to those who have no entries: where the run is, what it rests with or ended in, and what
- * the entry of a turn adds to its pieces.
+ * What a `StoryTeller` tells only to those who have no entries: where the run is, what it rests with or ended in, what its
+ * questions were answered, and what the entry of a turn adds to its pieces, through the filters of texts.
  */
-export const WIRE = { stateOf, endOf, partsOf, fits, alignParts, restOf };
+export const WIRE = { stateOf, endOf, answersBetween, filterText, partsOf, fits, alignParts, restOf };
 
 export type WireTeller = typeof WIRE;
 
@@ -48,6 +49,12 @@ function endOf({ before, after }: Around, filters: readonly (() => TextFilter)[]
   const settled = describeEnd(after, filters);
   if (before === null || settled.status !== 'waiting' || statusOf(before) !== 'waiting') return settled;
   return isSameList(listOpen(before.context), settled.open) ? null : settled;
+}
+
+/** The answers of a call that came; `undefined` if none did. */
+function answersBetween(before: Call, { answered = {} }: Call): Call['answered'] {
+  const closed = Object.entries(answered).filter(([key, answer]) => answer !== before.answered?.[key]);
+  return closed.length === 0 ? undefined : Object.fromEntries(closed);
 }
 
 function describeState(state: ChartState): StoryState {

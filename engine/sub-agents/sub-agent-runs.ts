@@ -20,7 +20,7 @@ import type { Settled } from '../log/settled.ts';
  * C2 While the child works, it is driven within its parent's batch; once it rests, the call waits.
  * C3 The child's limits are a share of what its parent has left; what it spends counts as spent by the parent.
  * C4 A child whose parent no longer waits for it is cancelled before it does anything else.
- * C5 The child of a background call is the same to its parent as that of a call that waits, but for its outcome: it
+ * C5 The child of a background call is the same to its parent as that of a call that waits, except its outcome: it
  *    arrives as a message. What the child may spend is held back from its parent until then.
  */
 export interface SubAgentRuns extends Pick<StoryAgent, 'subAgent'> {

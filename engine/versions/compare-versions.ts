@@ -221,7 +221,7 @@ export type CallObstacle =
   | { type: 'changed'; was: string; is: string | undefined }
   | { type: 'input'; message: string };
 
-/** Returns why an open call that the agent is to run cannot run any more; otherwise `null`. */
+/** Returns why an open call that the agent is to run can no longer run; otherwise `null`. */
 export async function findObstacle(
   { input, toolDigest: was }: Pick<Call, 'input' | 'toolDigest'>,
   tool: Tool | undefined,

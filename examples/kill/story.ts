@@ -1,4 +1,4 @@
-import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
+import type { ScriptedTurn } from '../../adapters/scripted.ts';
 import { userMessage } from '../../protocol/message.ts';
 import { ORDER } from './demo-state.ts';
 

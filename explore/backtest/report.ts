@@ -19,7 +19,7 @@ export type BacktestCase = Duties & {
   now: CallOutcome;
   then: CallOutcome;
   asked?: Duties;
-  /** The run did the same with the call, for whatever reason. */
+  /** The run did the same with the call, for any reason. */
   same: boolean;
   reason?: string;
 };
@@ -54,7 +54,7 @@ export type Counts = {
   stop: number;
   /** In how many runs there are such calls. */
   runs: number;
-  /** Of the calls, how often the run did the same, for whatever reason. */
+  /** Of the calls, how often the run did the same, for any reason. */
   same: number;
   /** Calls that it did not allow in the run, and allows now. */
   dropped: number;
@@ -176,7 +176,7 @@ export function describeThen(recorded: RecordedOutcome): Pick<BacktestCase, 'the
   return { then, ...(then === 'ask' && { asked: recorded.duties }) };
 }
 
-/** Whether the run did what the rule of this name says now, for whatever reason. An approval of more people is another. */
+/** Whether the run did what the rule of this name says now, for any reason. An approval of more people is another. */
 export function didSame(
   { rule, verdict: now, shadow }: CallVerdict,
   duties: Duties,

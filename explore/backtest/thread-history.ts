@@ -72,7 +72,7 @@ function withTags(event: RunEvent, tools: RuledAgent['tools']): RunEvent {
   }
 }
 
-/** How many calls are kept of threads that may go on. */
+/** How many calls are kept of threads that may continue. */
 const MOST_CALLS = 500_000;
 
 /** The histories of threads. A run that was judged is not read again for those that continue it. */

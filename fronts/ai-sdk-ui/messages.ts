@@ -39,7 +39,7 @@ export async function toUIMessages(run: Run, options: UIMessageOptions = {}): Pr
 
 type Shown = { describeError: DescribeError; othersFor?: OthersFor };
 
-/** The messages as they are for someone who may not decide everything. */
+/** The messages as they are for a caller who may not decide everything. */
 export async function readChatMessages(run: Run, shown: Shown): Promise<UIMessage[]> {
   const messages: UIMessage[] = [];
   for (const { runId } of await run.source.store.chain(run.id))

@@ -65,7 +65,7 @@ const TOO_LATE = 'It can no longer be decided.';
 
 const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
 
-/** The key of a text that is no part of a turn: the answer as a guardrail changed it. */
+/** The key of a text that is not part of a turn: the answer as a guardrail changed it. */
 const CHANGED_ANSWER = -1;
 /** The key of the text of an agent to which the conversation was handed. */
 const OTHER_ANSWER = -2;

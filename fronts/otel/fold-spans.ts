@@ -182,7 +182,7 @@ export class SpanFold {
     });
   }
 
-  /** The call that asked a model for a summary. A function of the agent is no call of a model. */
+  /** The call that asked a model for a summary. The agent's own summary function is not a model call. */
   #makeSummary(
     seq: number,
     event: Extract<RunEvent, { type: 'transcript.compacted' | 'compaction.failed' }>,

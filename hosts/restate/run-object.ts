@@ -175,7 +175,7 @@ export const runHandlers: Handlers<RunContext, Exclude<keyof RunRequests, Shared
     commit(ctx, change, undefined);
   },
 
-  /** Deletes the run, and then the others, whatever their state. Their objects may be this one's parent or children. */
+  /** Deletes the run, and then the others, in any state. Their objects may be this one's parent or children. */
   async remove(ctx, { seq, others }) {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || (seq !== undefined && seq !== meta.record.seq)) return false;

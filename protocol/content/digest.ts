@@ -42,7 +42,7 @@ export function digestTools(tools: ReadonlyMap<string, Tool>): ToolDigest[] {
 /** 16 hex digits over what the model sees of a tool and how recovery treats its calls; not over the code of its functions. */
 export const digestTool = oncePer((tool: Tool) => digestOf(describe(tool)).slice(0, 16));
 
-/** `digestTool` of a tool that a server defines, which may do so anew without a word of the agent's owner; else `undefined`. */
+/** `digestTool` of a tool that a server defines, which may redefine it without the agent's owner; else `undefined`. */
 export function serverDigest(tool: Tool): string | undefined {
   return tool.origin === undefined ? undefined : digestTool(tool);
 }

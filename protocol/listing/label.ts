@@ -105,7 +105,7 @@ export function readTitle(value: unknown): string {
 
 /**
  * The given title, else the first line of what the user said after the model's last answer, of up to 200 characters;
- * empty if redacted. What clients add to the user's messages is no title, unless there is nothing else.
+ * empty if redacted. What clients add to the user's messages is not a title, unless there is nothing else.
  */
 export function titleOf({ title, input }: { title?: string; input: readonly Item[] }): string {
   const text = title ?? wordsOfUser(input);

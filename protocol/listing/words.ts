@@ -1,4 +1,4 @@
-import type { RunEvent } from '../event.ts';
+import type { QualifiedCall, RunEvent } from '../event.ts';
 import type { Item } from '../item.ts';
 import { isJsonObject, type JsonValue } from '../json.ts';
 import { isRedaction } from '../redaction.ts';
@@ -22,14 +22,12 @@ export const MOST_SCANNED = 10_000;
  * Turkish capital i.
  */
 export function foldWords(text: string): string {
-  return text
-    .toWellFormed()
-    .toLowerCase()
-    .replaceAll('\u03c2', '\u03c3')
-    .replaceAll('i\u0307', 'i')
-    .replaceAll(/[\s\p{Cc}]+/gu, ' ')
-    .trim();
+  const lower = text.toWellFormed().toLowerCase().replaceAll('\u03c2', '\u03c3').replaceAll('i\u0307', 'i');
+  return (UNEVEN.test(lower) ? lower.replaceAll(/[\s\p{Cc}]+/gu, ' ') : lower).trim();
 }
+
+/** Whether white space has to be replaced. Most texts have none but single spaces, and to replace each of those is slow. */
+const UNEVEN = /[^\S ]|\p{Cc}| {2}/u;
 
 /** The words of a search, each once. A run is found if each is somewhere in what it is searched for. */
 export function wordsIn(text: string): string[] {
@@ -87,7 +85,9 @@ export function wordsOf(events: readonly RunEvent[]): string {
   const found: string[] = [];
   let left = MOST_WORDS;
   for (const event of events.toReversed()) {
-    const words = foldWords(cut(textsOf(event).join(' '), MOST_OF_EVENT));
+    const texts = textsOf(event);
+    if (texts.length === 0) continue;
+    const words = foldWords(cut(texts.join(' '), MOST_OF_EVENT));
     if (words === '') continue;
     left -= words.length + 1;
     if (left < 0) break;
@@ -104,9 +104,7 @@ function textsOf(event: RunEvent): string[] {
       return said(event.items);
     case 'turn.completed':
     case 'turn.edited':
-      return event.calls.length === 0
-        ? valuesOf(event.text)
-        : event.calls.flatMap(({ name, input }) => [name, ...valuesOf(input)]);
+      return event.calls.length === 0 ? valuesOf(event.text) : textsOfCalls(event.calls);
     case 'call.edited':
       return valuesOf(event.call.input);
     case 'approval.decided':
@@ -122,6 +120,19 @@ function textsOf(event: RunEvent): string[] {
     default:
       return [];
   }
+}
+
+/** As many as are searched. */
+function textsOfCalls(calls: readonly QualifiedCall[]): string[] {
+  const texts: string[] = [];
+  let left = MOST_OF_EVENT;
+  for (const { name, input } of calls) {
+    const own = [name, ...valuesOf(input)];
+    texts.push(...own);
+    for (const text of own) left -= text.length + 1;
+    if (left <= 0) break;
+  }
+  return texts;
 }
 
 function said(items: readonly Item[]): string[] {

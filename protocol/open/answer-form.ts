@@ -90,7 +90,7 @@ export const ANSWER_EXAMPLES: Readonly<Record<Open['kind'], readonly JsonObject[
   pause: [{ approved: true }],
 };
 
-/** Ignores unknown members; `null` without an answer that fits. To leave a run paused is no answer. */
+/** Ignores unknown members; `null` without an answer that fits. Leaving a run paused is not an answer. */
 export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): Answer | null {
   if (!isJsonObject(value)) return null;
   const { approved, input, answer, output, reason, failed } = value;
@@ -136,5 +136,5 @@ export function answerCommand(
   if (given !== null) return commandFor(open, given, { by });
   const examples = ANSWER_EXAMPLES[open.kind].map(one => JSON.stringify(one)).join(' or ');
   const what = 'callId' in open ? `${nameOpen(open)} (${open.kind})` : `a ${open.kind}`;
-  throw new EngineError('input-invalid', `This is no answer to ${what}. Expected ${examples}.`);
+  throw new EngineError('input-invalid', `This is not an answer to ${what}. Expected ${examples}.`);
 }

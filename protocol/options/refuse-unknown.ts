@@ -17,7 +17,7 @@ export function optionNames<Options>() {
   ) => Object.fromEntries(names.split(' ').map(name => [name, true])) as NamesOf<Options>;
 }
 
-/** Throws unless all own names of `given` are `known`, whatever their values. Allocates nothing else. */
+/** Throws unless all own names of `given` are `known`, for any values. Allocates nothing else. */
 export function refuseUnknownOptions(
   of: string,
   given: unknown,

@@ -39,7 +39,7 @@ export function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
 
 const BUSY_MS = 2_000;
 
-/** Streams that are no server-sent events forbid proxies to hold them back. */
+/** Streams other than server-sent events tell proxies not to buffer them. */
 export function isStream({ headers }: Response): boolean {
   return (
     headers.get('content-type')?.startsWith('text/event-stream') === true ||

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, omitNull } from '../../protocol/json.ts';
 import { oncePer } from '../../protocol/once-per.ts';
-import { maybe, object, orText } from '../fields.ts';
+import { maybe, object, orText, readGiven } from '../fields.ts';
 import {
   assertContent,
   customCall,
@@ -232,7 +232,7 @@ export const chatBody = z.object({
 
 type Parsed = z.infer<typeof chatBody>;
 
-const known = new KnownMessages<Parsed>(chatBody, MOST_MESSAGES);
+const known = new KnownMessages<Parsed>(readGiven(chatBody), MOST_MESSAGES);
 
 /**
  * Throws a `ResponsesError` with the path of the first problem. The response is stored unless the client sends

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -35,8 +36,28 @@ type Chunk = Omit<ChatCompletionChunk, 'choices' | 'service_tier'> & {
   choices: (Omit<ChatCompletionChunk.Choice, 'delta'> & { delta: Delta })[];
 };
 
+/** A chunk whose delta is one text. */
+class TextChunk {
+  readonly #around: TextFrame;
+  readonly #text: string;
+
+  constructor(around: TextFrame, text: string) {
+    this.#around = around;
+    this.#text = text;
+  }
+
+  get frame(): string {
+    const { before, after } = this.#around;
+    return before + JSON.stringify(this.#text) + after;
+  }
+}
+
+/** The frame of such a chunk, without the text. */
+type TextFrame = { before: string; after: string };
+
 type ChatWire =
   | Chunk
+  | TextChunk
   | { error: { message: string; type: string; code: string | null; param: string | null } };
 
 type Completion = Omit<ChatCompletion, 'service_tier' | 'choices'> & {
@@ -48,6 +69,9 @@ type Completion = Omit<ChatCompletion, 'service_tier' | 'choices'> & {
 
 const BETWEEN_TEXTS = '\n\n';
 
+/** Where the text is in the frame of a chunk. No other member can be it. */
+const TEXT = `text ${randomUUID()}`;
+
 export const CHAT_CHUNKS: StreamFormat<ChatWire> = {
   frame: batch => batch.map(frameOf).join(''),
   failed: thrown => frameOf({ error: describeResponsesError(thrown).body.error }),
@@ -56,8 +80,11 @@ export const CHAT_CHUNKS: StreamFormat<ChatWire> = {
 };
 
 function frameOf(wire: ChatWire): string {
+  if (wire instanceof TextChunk) return wire.frame;
   return `data: ${JSON.stringify(wire)}\n\n`;
 }
+
+type TextField = 'content' | 'reasoning_content' | 'refusal';
 
 type Text = { kind: 'message' | 'reasoning'; text: string; refusal: string; items: readonly Item[] };
 
@@ -78,6 +105,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
   readonly #includeUsage: boolean;
   readonly #texts = new Map<string, Text>();
   readonly #calls: ChatCompletionMessageToolCall[] = [];
+  readonly #textFrames = new Map<TextField, TextFrame>();
   readonly #lastItem: { content?: string; reasoning_content?: string; refusal?: string } = {};
   /** The length of the streamed content, and where the text of its last item begins. */
   #content = { length: 0, start: 0 };
@@ -155,7 +183,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
     };
   }
 
-  #stream(field: 'content' | 'reasoning_content' | 'refusal', id: string, text: string): void {
+  #stream(field: TextField, id: string, text: string): void {
     const last = this.#lastItem[field];
     this.#lastItem[field] = id;
     const between = last !== undefined && last !== id ? BETWEEN_TEXTS : '';
@@ -164,7 +192,7 @@ export class ChatWriter implements AnswerWriter<Completion> {
       const begun = last === id ? start : length + between.length;
       this.#content = { length: length + between.length + text.length, start: begun };
     }
-    this.#write({ [field]: between + text });
+    this.#emit(new TextChunk(this.#textFrame(field), between + text));
   }
 
   #close({ id, kind, text, items }: Of<'closed'>): void {
@@ -220,13 +248,23 @@ export class ChatWriter implements AnswerWriter<Completion> {
     return reason === 'content_filter' || waitsForPeople(this.#end) ? 'content_filter' : 'length';
   }
 
+  /** Made once: most chunks of an answer differ only in their text. */
+  #textFrame(field: TextField): TextFrame {
+    const known = this.#textFrames.get(field);
+    if (known !== undefined) return known;
+    const [before = '', after = ''] = frameOf(this.#chunkOf({ [field]: TEXT })).split(JSON.stringify(TEXT));
+    const frame = { before, after };
+    this.#textFrames.set(field, frame);
+    return frame;
+  }
+
   #write(delta: Delta, finish_reason: ChatCompletionChunk.Choice['finish_reason'] = null): void {
+    this.#emit(this.#chunkOf(delta, finish_reason));
+  }
+
+  #chunkOf(delta: Delta, finish_reason: ChatCompletionChunk.Choice['finish_reason'] = null): Chunk {
     const choice = { index: 0, delta, logprobs: null, finish_reason };
-    this.#emit({
-      ...this.#chunk,
-      choices: [choice],
-      ...(this.#includeUsage && { usage: null }),
-    });
+    return { ...this.#chunk, choices: [choice], ...(this.#includeUsage && { usage: null }) };
   }
 }
 

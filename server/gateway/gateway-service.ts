@@ -1,4 +1,5 @@
 import type { Caller } from '../../access/caller.ts';
+import type { ProviderFetch } from '../../adapters/http/transport.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import { endWithin, type Host } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/evidence.ts';
@@ -41,7 +42,7 @@ type GatewayServiceOptions = {
   /** False if other processes drive the runs. Default true. */
   drives?: boolean;
   /** How models are reached. Default: the global `fetch`. */
-  fetch?: typeof fetch;
+  fetch?: ProviderFetch;
   log(line: string): void;
   /** Gets the fields of requests that have no effect. Default: `log`. */
   logIgnored?(line: string): void;
@@ -79,7 +80,8 @@ type Planned = {
  * only record: a response is a span of entries (`runs/response-library.ts`) and is written again whenever it is retrieved.
  *
  * V1 Every request starts or continues a run; the chart decides what happens in it.
- * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
+ * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event. One that is not
+ *    stored and has no tools has a run without a store (`PrivateRun`).
  * V3 Requests that continue the same run are handled one at a time, and so are those in one conversation.
  * V4 Ids in a request lead only to responses that its caller may see (`VisibleResponses`).
  */

@@ -96,7 +96,7 @@ const compaction = openFields({
   encrypted_content: maybe(z.string()),
 });
 
-/** An entry that is no block at all makes all of a content invalid. */
+/** An entry that is not a block makes the whole content invalid. */
 function contentOf<Block extends z.ZodType>(block: Block) {
   const isBlock = (value: unknown) => isJsonObject(value) && typeof value.type === 'string';
   const blocks = z

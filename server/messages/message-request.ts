@@ -3,7 +3,7 @@ import { ANTHROPIC } from '../../adapters/anthropic/messages.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
-import { maybe, object, openFields } from '../fields.ts';
+import { maybe, object, openFields, readGiven } from '../fields.ts';
 import type { GatewayRequest } from '../gateway/request/gateway-request.ts';
 import { KnownMessages, type ReadBody } from '../gateway/request/known-bodies.ts';
 import {
@@ -101,7 +101,7 @@ export const messageBody = z.object({
 type Prompt = z.infer<typeof countBody>;
 type Create = z.infer<typeof messageBody>;
 
-const known = new KnownMessages<Create>(messageBody, MOST_MESSAGES);
+const known = new KnownMessages<Create>(readGiven(messageBody), MOST_MESSAGES);
 
 type MessageRequest = {
   request: GatewayRequest;

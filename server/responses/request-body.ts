@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { omitNull } from '../../protocol/json.ts';
-import { fields, maybe, openFields } from '../fields.ts';
+import { fields, maybe, openFields, readGiven } from '../fields.ts';
 import { type GatewayRequest, OPENAI_NAMES } from '../gateway/request/gateway-request.ts';
 import { assertTools, MOST_TOOLS, readTool, toolChoice } from '../gateway/request/request-tools.ts';
 import { readShared, sharedParameters, textOptions, tokens } from '../gateway/request/shared-parameters.ts';
@@ -44,6 +44,8 @@ export const createBody = z.object({
 
 type Parsed = z.infer<typeof createBody>;
 
+const given = readGiven(createBody);
+
 /** OpenAI's values of `include`. Those about built-in tools have no effect, because there are no such tools here. */
 const INCLUDABLE: readonly string[] = [
   'reasoning.encrypted_content',
@@ -60,7 +62,7 @@ const DISPENSABLE = ['web_search'] as const;
 
 /** Throws a `ResponsesError` with the path of the first problem. */
 export function readCreateBody(value: unknown): GatewayRequest {
-  const parsed = createBody.safeParse(value);
+  const parsed = given.safeParse(value);
   if (!parsed.success) throw describeIssue(parsed.error.issues[0]);
   const body = parsed.data;
   if (body.background === true && body.store === false)

@@ -1,7 +1,7 @@
 import type { Caller } from '../../access/caller.ts';
-import { digestOf } from '../../protocol/content/digest.ts';
+import { digestOf, hashOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import { NO_USAGE } from '../gateway/answer/answer-event.ts';
 import { readItemId, readResponseId, responseIdOf } from '../gateway/answer/wire-ids.ts';
@@ -10,10 +10,15 @@ import type { LiveResponse, LiveResponses, MakeWriter } from '../gateway/live/re
 import { compactionItem, isKeptByCompaction } from '../gateway/request/compaction-items.ts';
 import { compactedMembers } from '../gateway/request/field-table.ts';
 import { type GatewayRequest, recordOf } from '../gateway/request/gateway-request.ts';
-import { mayRetry, type UnstoredChain } from '../gateway/runs/response-library.ts';
+import {
+  type FoundResponse,
+  type ItemSpan,
+  mayRetry,
+  type RunResponses,
+  type UnstoredChain,
+} from '../gateway/runs/response-library.ts';
 import type { RequestKey } from '../gateway/runs/response-spec.ts';
-import { assertSameRequest, findKeyed, MOST_ATTEMPTS, readRequestKey } from '../idempotency/request-key.ts';
-import { invalid, missing } from '../openai-error.ts';
+import { invalid, missing, ResponsesError } from '../openai-error.ts';
 import { readCreateBody } from './request-body.ts';
 import { ResponseWriter, usageObject, type WireEvent, writeResponse } from './response-writer.ts';
 import { wireInputs } from './wire-input.ts';
@@ -115,7 +120,7 @@ export class Responses {
     });
   }
 
-  /** The response to an earlier request with this key, but for failures that the client may retry. */
+  /** The response to an earlier request with this key, except failures that the client may retry. */
   async #findAnswered(
     key: RequestKey,
     continued: readonly string[],
@@ -219,4 +224,48 @@ async function findUnstored(
   if (reader.end()?.status !== 'failed') return reader;
   reader.leave();
   return undefined;
+}
+
+/** Of an `Idempotency-Key`, in characters. */
+const LONGEST_KEY = 255;
+
+/** Uses of a key after failures that the client may retry. */
+const MOST_ATTEMPTS = 20;
+
+/** Callers who see the same responses share keys. `of`: what the keys are for. Throws a `ResponsesError` for an unusable key. */
+function readRequestKey(
+  key: string,
+  { name, labels }: Caller,
+  request: GatewayRequest,
+  of?: 'compact',
+): RequestKey {
+  if (key === '' || key.length > LONGEST_KEY) {
+    const message = `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`;
+    throw invalid(null, 'invalid_idempotency_key', message);
+  }
+  const owner = Object.keys(labels).length > 0 ? { labels } : { name };
+  const { verbatim = [], conversation = null } = request;
+  const content = { ...recordOf(request), verbatim, conversation, stream: null, session: null };
+  return { key: hashOf(toJson({ owner, key, ...omitUndefined({ of }) })), body: hashOf(toJson(content)) };
+}
+
+/** Throws a `ResponsesError` with status 409 if the key came with another body before, or its response was deleted. */
+function assertSameRequest(
+  key: RequestKey,
+  { known, deleted }: { known: RequestKey; deleted: boolean },
+): void {
+  if (!deleted && known.body === key.body) return;
+  throw new ResponsesError(
+    deleted
+      ? 'The response to the request with this Idempotency-Key was deleted. Use another key.'
+      : 'This Idempotency-Key was used with another body. Use another key.',
+    { status: 409, code: 'idempotency_key_reused' },
+  );
+}
+
+function findKeyed(run: RunResponses | undefined, key: RequestKey): FoundResponse | undefined {
+  const span = run?.spans.findLast(({ spec }: ItemSpan) => spec.key?.key === key.key);
+  if (run === undefined || span?.spec.key === undefined) return undefined;
+  assertSameRequest(key, { known: span.spec.key, deleted: span.deleted });
+  return { run, span };
 }

@@ -32,7 +32,7 @@ type OrphanMigratorOptions = {
 type Seen = { seq: number; since: number };
 
 /**
- * Migrates the runs that no process can drive any more: runs of an older chart, or of another version of their agent, that
+ * Migrates the runs that no process can drive now: runs of an older chart, or of another version of their agent, that
  * have something to do.
  *
  * O1 A run is migrated after this process has seen for `MIGRATE_AFTER_MS`, without a gap, that it had something to do

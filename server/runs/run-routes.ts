@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 import { byOf, type Caller, personOf } from '../../access/caller.ts';
-import { may } from '../../access/role.ts';
+import { describeRole, may, rightsOf } from '../../access/role.ts';
 import { deleteRuns } from '../../agent/delete-runs.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
@@ -29,6 +29,7 @@ import { sendNotes } from './reading/read-notes.ts';
 import { answerThread, deleteThread, listThreads } from './reading/read-threads.ts';
 import { readTotals } from './reading/read-totals.ts';
 import { readRegressions } from './regressions/read-regressions.ts';
+import { sumRegressions } from './regressions/sum-regressions.ts';
 import { type RouteParts, type RunRequest, viewHeld, viewStored } from './route-parts.ts';
 import { findRecord, whileHeld } from './run-registry.ts';
 import { summarizeRun } from './run-view.ts';
@@ -49,7 +50,8 @@ export function runsHandlers(
     'GET /openapi.json': c => c.json(parts.describe()),
     'GET /me': c => {
       const { name, role, groups, labels } = c.get('caller');
-      return c.json({ name, role, groups, labels });
+      const can = describeRole({ role });
+      return c.json({ name, role, rights: rightsOf({ role }), can, groups, labels });
     },
     'GET /agents': c => c.json({ agents: agents.list() }),
     'GET /agents/:name': (c, { params }) => c.json(agents.describe(params.name)),
@@ -115,6 +117,7 @@ export function runsHandlers(
       readItem(c, await findRecord(store, run, c.get('caller')), call, parts),
     'GET /notes': (c, { query }) => sendNotes(c, store, query),
     'GET /regressions': (c, { query }) => readRegressions(c, query, parts.regressions),
+    'GET /regressions/sums': (c, { query }) => sumRegressions(c, query, parts.regressions),
     'GET /events': (c, { query }) => streamAll(c, query, parts),
     'POST /runs/bulk': (c, { body }) => submitToMany(c, body, parts),
     'POST /runs/:id/fork': ofRun(async (c, record, { body }) =>

@@ -25,6 +25,7 @@ import type {
 import { isDriven, progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 import { optional } from '../fields.ts';
+import { adviseOnEnd } from './advise-on-end.ts';
 
 const runSummaryFields = z.object({
   runId: z.string(),
@@ -74,7 +75,7 @@ const gateFields = {
   digest: z.string(),
   reason: optional(z.string(), 'Why it needs a decision, or why the outcome is unknown.'),
   expiresAt: optional(z.number(), 'ms since the epoch'),
-  by: optional(z.array(z.string()), 'The groups of which one may decide.'),
+  by: optional(z.array(z.string()), 'The groups that may decide: one is enough.'),
   not: optional(z.enum(['starter', 'sender']), 'Who may not decide.'),
   excluded: optional(
     z.array(z.nullable(z.string())),
@@ -182,6 +183,7 @@ export const runViewSchema = runSummaryFields.extend({
     description: "This run's own transcript, without that of the run it continues.",
   }),
   answer: z.exactOptional(z.string()),
+  advice: optional(z.string(), 'Why the run failed or its answer is incomplete, and what to do.'),
   availableAgent: z.boolean().meta({ description: 'Whether this server can drive the run.' }),
   stranded: optional(
     strandingSchema,
@@ -234,7 +236,11 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
     transcript: showTranscript(state, showText),
     availableAgent,
     chart: chartIdentity(),
-    ...omitUndefined({ answer: settled?.status === 'finished' ? settled.text : undefined, stranded }),
+    ...omitUndefined({
+      answer: settled?.status === 'finished' ? settled.text : undefined,
+      advice: adviseOnEnd(settled),
+      stranded,
+    }),
   };
 }
 

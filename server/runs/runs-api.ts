@@ -4,6 +4,7 @@
 import { type Host, systemHost } from '../../engine/host/host.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
+import { drivesRuns } from '../../stores/non-driving-store.ts';
 import { Admission } from '../access/admission.ts';
 import type { WorkCounter } from '../metrics/work-metrics.ts';
 import { answerRunsError, type MountedApi } from '../mounted-api.ts';
@@ -57,8 +58,9 @@ export type RunsApi = MountedApi &
 /** Requests never drive runs themselves: `RunRegistry` drives open runs, and `RunTaker` finds runs without a driver. */
 export function createRunsApi(options: RunsApiOptions): RunsApi {
   const { store, host = systemHost, log, hasToken = false, version = '0.0.0' } = options;
+  const { drives = drivesRuns(store) } = options;
   const { admission = new Admission({ host }) } = options;
-  const { agents, held, taker, strandings } = createRunWorker({ ...options, host });
+  const { agents, held, taker, strandings } = createRunWorker({ ...options, host, drives });
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host, inbox, log });
   const signIns = new SignIns({ agents, held, log });
@@ -106,7 +108,9 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     addStories: app => mountRoutes(app, limits, STORY_ROUTES, stories),
     answerError: (c, error) => answerRunsError(c, error, log),
     pickUp: () => taker.start(),
-    recover: () => void taker.start().catch(error => log(`Cannot resume runs: ${messageOf(error)}`)),
+    recover() {
+      if (drives) taker.start().catch(error => log(`Cannot resume runs: ${messageOf(error)}`));
+    },
     countWork: limit => taker.countWork(limit),
     countLeft: limit => taker.countLeft(limit),
     countHeld: () => held.size,

@@ -86,7 +86,7 @@ export class SignIns {
           hold.release();
         }
       } catch (error) {
-        this.#log(`Run ${runId} does not know that someone has signed in: ${messageOf(error)}`);
+        this.#log(`Run ${runId} does not know that a person has signed in: ${messageOf(error)}`);
       }
     }
   }

@@ -16,7 +16,7 @@ type RunTakerOptions = {
   leaseMs?: number | undefined;
   /** Drives the run until it rests, has ended, or another process drives it. Never rejects. */
   drive(runId: string): Promise<void>;
-  /** Called with each periodic search: migrates the runs that no process can drive any more. */
+  /** Called with each periodic search: migrates the runs that no process can drive now. */
   migrate?(): Promise<void>;
   log(line: string): void;
 };

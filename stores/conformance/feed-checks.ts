@@ -63,7 +63,7 @@ export const feedChecks = checksOf(({ feed }) => feed, {
     assert.deepEqual(placesOf(await readAll(feed, end)), ['c1']);
     assert.deepEqual(placesOf(await readAll(feed)), ['a1', 'c1']);
   },
-  'a text that is no cursor of a feed is refused': async (_, feed) => {
+  'a text that is not a cursor of a feed is refused': async (_, feed) => {
     for (const after of ['', 'x', '1', '1.2.3', '-1.0'])
       await rejectsWith('input-invalid', feed.read({ after }));
   },

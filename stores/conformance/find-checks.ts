@@ -311,7 +311,7 @@ export const textChecks: Checks = {
     assert.deepEqual(await listIds(store, { text: 'earlier' }), ['a']);
     assert.deepEqual(await listIds(store, { text: 'later' }), []);
   },
-  'a list of threads has those of which one run has all the words': async store => {
+  'a list of threads has those with a run that has all the words': async store => {
     let at = 1000;
     const start = async (runId: string, words: string, more: object, place?: { after: string | null }) => {
       at += 1000;

@@ -14,7 +14,7 @@ type Client = {
   off(event: 'error', listener: (error: Error) => void): unknown;
 };
 
-/** A connection that gets notifications. `ended` resolves when it has ended, whatever the reason. */
+/** A connection that gets notifications. `ended` resolves when it has ended, for any reason. */
 export type Listening = { ended: Promise<void>; end(): void };
 
 export interface PostgresPool {

@@ -8,7 +8,7 @@ import { decodeEntries, readRow } from './journal.ts';
 /**
  * The feed of a PostgreSQL store. The position of an append is the number of its transaction (`position_of`), and an
  * entry is in the feed once every transaction with a lower number has ended. So none can appear before one that was
- * read, in whatever order they commit.
+ * read, in any order of their commits.
  */
 export function postgresFeed(database: Database, now: () => number): StoreFeed {
   const horizon = `@position_of(pg_snapshot_xmin(pg_current_snapshot()))`;

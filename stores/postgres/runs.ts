@@ -90,7 +90,7 @@ function numbered(last: number, text: string): string {
   return text.replaceAll('?', () => `$${++number}`);
 }
 
-/** The runs of a list, in whatever order. */
+/** The runs of a list, in any order. */
 function conditionsOf(wanted: ListQuery, sorted: string): SqlCondition {
   const { status, agent, parent, thread: named, labels } = wanted;
   const thread = typeof named === 'string' ? named : undefined;

@@ -65,7 +65,7 @@ function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA): numb
   );
 }
 
-/** `version` is `null` for an empty database. Changes nothing. Throws `store-…` for what is no store, or newer. */
+/** `version` is `null` for an empty database. Changes nothing. Throws `store-…` for a file that is not a store, or is newer. */
 export function describeDatabaseFile(file: string): { version: number | null; current: number } {
   const { DatabaseSync } = loadSqlite();
   try {

@@ -15,6 +15,12 @@ const WRONG: readonly (readonly [string, unknown, string])[] = [
   ['an unknown role', { name: 'x', role: 'readonly', labels: {} }, 'the role is "readonly"'],
   ['a role of other case', { name: 'x', role: 'Viewer' }, 'the role is "Viewer"'],
   ['a role from the prototype', { name: 'x', role: 'constructor' }, 'the role is "constructor"'],
+  [
+    'one group as a text',
+    { name: 'x', role: 'approver', groups: 'managers' },
+    'the groups are a string, not a list of names',
+  ],
+  ['groups that are null', { name: 'x', groups: null }, 'the groups are null, not a list of names'],
   ['groups that are no list of names', { name: 'x', groups: [7] }, 'the groups are not a list of names'],
   ['a list of roles', { name: 'x', role: ['operator'] }, 'the role is an array'],
   ['a secret as role', { name: 'x', role: SECRET }, 'the role is a string of 27 characters'],
@@ -107,6 +113,8 @@ describe.each(Object.entries(DOORS))('%s', (_, { open, path, body }) => {
       expect(response.status).toBe(500);
       expect(text).not.toMatch(/authorize|role|label/);
       expect(log).toEqual([expect.stringContaining(fault)]);
+      expect(log[0]).toMatch(/^Request req_\w+ \(POST\) failed: /);
+      expect(log[0]).toContain(`Request ${response.headers.get('x-request-id')} `);
       expect(log[0]).toContain(
         'Return { name, role?, groups?, labels? } with a role of operator, approver, requester, viewer, client',
       );

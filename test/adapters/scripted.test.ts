@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { countTurns } from '../../adapters/scripted/scripted-turns.ts';
-import { scripted, type Wait } from '../../adapters/scripted.ts';
+import { type ScriptedTurn, scripted, type Wait } from '../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -183,7 +183,14 @@ describe('the choice of the turn', () => {
     const { items } = await ask(only, hi);
     const error = await rejection(ask(only, [...hi, ...items]));
     expect(error).toMatchObject({ name: 'ProviderError', code: 'script-exhausted', retryable: false });
-    expect(String(error)).toContain('has 1 turn');
+    expect(error).toMatchObject({
+      message: 'The script has 1 turn, and the transcript already has 1. Add a turn to the script.',
+    });
+    const none: readonly ScriptedTurn[] = [];
+    const empty = await rejection(ask(scripted(none), hi));
+    expect(empty).toMatchObject({ message: 'The script has no turns. Add one.' });
+    const failing = await rejection(ask(scripted([{ error: { code: 'quota' } }]), hi));
+    expect(failing).toMatchObject({ message: 'The script says: quota.' });
   });
 });
 

@@ -1,9 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { pointTo } from '../../cli/exit-codes.ts';
 import { Desk } from '../support/cli/desk.ts';
 
 const desk = new Desk([]);
-const page = (topic: string) => readFileSync(new URL(`../../docs/${topic}.md`, import.meta.url), 'utf8');
+/** Without what only the site and tests read. */
+const page = (topic: string) =>
+  readFileSync(new URL(`../../docs/${topic}.md`, import.meta.url), 'utf8').replaceAll(
+    /<!--[\s\S]*?-->\n*/g,
+    '',
+  );
 
 test('docs lists the pages by section, and in JSON one a line', async () => {
   const listed = await desk.run(['docs']);
@@ -23,7 +29,7 @@ test.each([['guide/approvals'], ['approvals'], ['Approvals'], ['approvals.md'], 
   async topic => {
     const { code, stdout } = await desk.run(['docs', topic]);
     expect(code).toBe(0);
-    expect(stdout).toBe(page('guide/approvals').replaceAll(/<!--[\s\S]*?-->\n*/g, ''));
+    expect(stdout).toBe(page('guide/approvals'));
   },
 );
 
@@ -46,6 +52,11 @@ test('docs names the pages that are near an unclear topic, and those that have a
     2,
     'No page is named "recursion_limit". In its text it is on: guide/errors.\n',
   ]);
+  const another = await desk.run(['docs', 'usage-unknown']);
+  expect([another.code, another.stderr]).toEqual([
+    2,
+    expect.stringMatching(/^No page is named "usage-unknown"\. In its text it is on: .*guide\/production/),
+  ]);
   const none = await desk.run(['docs', 'xyzzy-xyzzy']);
   expect(none.stderr).toBe(
     'No page is named "xyzzy-xyzzy", and none has it in its text. `agentchart docs` lists all.\n',
@@ -57,4 +68,12 @@ test('an error names the page of its code, which bad usage does not', async () =
   expect(unknown.stderr).toMatch(/\nMore: agentchart docs [a-z]+-[a-z-]+\n$/);
   const usage = await desk.run(['runs', '--since', 'yesterday']);
   expect(usage.stderr).not.toContain('More:');
+  expect(pointTo('run-unknown', 'https://docs.example/agentchart')).toBe(
+    'More: agentchart docs run-unknown or https://docs.example/agentchart/errors/run-unknown.html',
+  );
+  expect([pointTo('output-invalid'), pointTo('not-found'), pointTo('ENOENT')]).toEqual([
+    'More: agentchart docs output-invalid',
+    'More: agentchart docs not-found',
+    '',
+  ]);
 });

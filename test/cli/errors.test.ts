@@ -152,7 +152,9 @@ describe.concurrent('bad usage exits 2 with advice', () => {
       desk.run(['show', first.runId.slice(0, -1)]),
     ]);
     expect([run.code, call.code, both.code, prefix.code]).toEqual([2, 2, 2, 0]);
-    expect(call.stderr).toContain('call_0_0  refund, gated');
+    expect(call.stderr).toContain(
+      'has no call "call_9_9". Its open calls: refund (call_0_0), waiting for approval.\nMore: agentchart docs call-unknown\n',
+    );
     for (const { runId } of [first, second]) expect(both.stderr).toContain(runId);
   });
 });

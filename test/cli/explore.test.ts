@@ -93,7 +93,12 @@ describe.concurrent('explore', () => {
       breaches: [],
       rules: [
         { name: 'never refund after refund' },
-        { name: 'never refund', verdict: 'broken', message: 'refund (refund_1) starts' },
+        {
+          name: 'never refund',
+          verdict: 'broken',
+          message: 'refund (refund_1) starts',
+          says: 'broken: refund (refund_1) starts',
+        },
       ],
     });
     const saved = readFileSync(desk.path('saved.test.ts'), 'utf8');
@@ -106,6 +111,41 @@ describe.concurrent('explore', () => {
       code: 2,
       stderr: expect.stringContaining('no tool is named "refnd". Expected one of: refund'),
     });
+  });
+
+  test('warns of what a rule names although no tool of the agent has it, as agentchart rules does', async () => {
+    const desk = new Desk([]);
+    const module = desk.write(
+      'ruled.ts',
+      `import * as z from ${JSON.stringify(resolve('node_modules/zod/index.js'))};
+       import { atMost, createAgent, never, tool } from ${JSON.stringify(resolve('agent/index.ts'))};
+       const mail = tool({ name: 'mail', description: 'Mails.', input: z.object({}), run: () => null, tags: ['leaves'], approval: { pure: true, rule: () => true } });
+       export default createAgent({
+         name: 'ruled',
+         tools: [mail],
+         rules: [never('#leaves').after('#untrusted'), atMost(1).of('mail')],
+         onLimit: 'stop',
+         retry: { attempts: 1 },
+         limits: { turns: 1, toolCalls: 1 },
+       });`,
+    );
+    const warning = '  warning no tool of ruled has the tag #untrusted';
+    const { code, stdout } = await desk.run(['explore', '--agent', module]);
+    const lines = stdout.split('\n');
+    expect(lines).toContain('  tool mail  once, approval by a pure function, which asks for 1 of 1 inputs');
+    const at = lines.findIndex(line => line.startsWith('rule never #leaves after #untrusted: proved in '));
+    expect(lines.slice(at + 1, at + 3)).toEqual([
+      warning,
+      expect.stringMatching(/^rule at most 1 of mail: proved in /),
+    ]);
+    expect(stdout.split('warning')).toHaveLength(2);
+    expect(code).toBe(0);
+    expect((await desk.run(['rules', '--agent', module])).stdout.split('\n')).toContain(warning);
+    const report = JSON.parse((await desk.run(['explore', '--agent', module, '--json'])).stdout);
+    expect(report.rules.map(({ unknown }: { unknown?: string[] }) => unknown)).toEqual([
+      ['#untrusted'],
+      undefined,
+    ]);
   });
 
   test('tells what may still happen to a run, and saves the violation as a test beside the agent', async () => {
@@ -132,6 +172,14 @@ describe.concurrent('explore', () => {
       state: 'resting.awaitingApproval',
       approvals: [{ name: 'refund' }],
     });
+    const said = [report.unfinished[0], ...report.starts].map(({ says }) => says);
+    expect(said).toEqual([
+      expect.stringMatching(
+        /^what can start without an approval: what follows \d+ of \d+ states\. Walk more/,
+      ),
+      'cannot start, where the walks came',
+      'only after an approval, where the walks came',
+    ]);
     expect(report.left.turns).toEqual({ spent: 1, most: 20 });
     expect(report.breaches[0].path.at(-1).event.type).toBe('tool.started');
     const saved = readFileSync(desk.path('saved.test.ts'), 'utf8');

@@ -18,7 +18,9 @@ describe('an answer under review, on the command line', () => {
     expect(shown.stdout).toContain('the answer waits for a review');
     expect(shown.stdout).toContain('it is an offer');
     expect(shown.stdout).toContain('a person in the group sales');
-    expect(shown.stdout).toMatch(/approve run_[\w-]+ review_[\w-]+ --digest \w+ \[--answer TEXT\]/);
+    expect(shown.stdout).toMatch(
+      /approve run_[\w-]+ review_[\w-]+ --digest \w+ --by NAME --group sales \[--answer TEXT\]/,
+    );
     expect((await desk.run(['runs', '--waiting'])).stdout).toContain('review of answer');
 
     const first = reviewIn(shown.stdout);

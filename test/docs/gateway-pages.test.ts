@@ -8,9 +8,11 @@ function configsOf(page: string): { page: string; text: string }[] {
   return [...text.matchAll(/```json\n(\{\n[\s\S]*?)```/g)].map(([, block = '']) => ({ page, text: block }));
 }
 
-const configs = ['docs/responses.md', 'docs/server.md'].flatMap(configsOf);
+const configs = ['docs/responses.md', 'docs/server.md', 'docs/cookbook/codex-on-your-models.md'].flatMap(
+  configsOf,
+);
 
-test('the pages of the gateway have configurations', () => expect(configs).toHaveLength(3));
+test('the pages of the gateway have configurations', () => expect(configs).toHaveLength(4));
 
 test.each(configs)('$page: a configuration is valid: $text', ({ text }) => {
   const filled = text.replaceAll(/\$\{(\w+)\}/g, 'the-$1-of-the-environment');

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { COMMANDS } from '../../cli/command-table.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -25,9 +26,45 @@ function anchorsOf(path: string): string[] {
   );
 }
 
+const OPTIONS = new Map(
+  Object.entries(COMMANDS).map(([name, declared]) => [
+    name,
+    Object.keys(declared).flatMap(key => /^--[\w-]+/.exec(key)?.[0] ?? []),
+  ]),
+);
+
+/** What is wrong with the commands `agentchart …` in the shell blocks and backticks of a text. */
+function findUnknownCommands(text: string): string[] {
+  const shell = [...text.matchAll(/^```sh\n([\s\S]*?)^```|`(agentchart [^`\n]+)`/gm)];
+  const lines = shell.flatMap(([, block, inline]) => (inline ?? block ?? '').split('\n'));
+  return lines.flatMap(line => {
+    const bare = line.replaceAll(/"[^"]*"|'[^']*'/g, 'TEXT').replace(/(?:^|\s)#.*/, '');
+    return [...bare.matchAll(/(?:^|[\s(])agentchart(?: --)? ([a-z][^|;&)]*)/g)].flatMap(([, call = '']) => {
+      const [words = ''] = call.split(/\s--(?=\s|$)/);
+      const [first = '', second = '', ...rest] = words.trim().split(/\s+/);
+      const name = OPTIONS.has(`${first} ${second}`) ? `${first} ${second}` : first;
+      const known = OPTIONS.get(name);
+      if (known === undefined) return [`agentchart ${first}`];
+      const given = [second, ...rest].flatMap(word => /^--[\w-]+/.exec(word)?.[0] ?? []);
+      return given.filter(option => !known.includes(option)).map(option => `agentchart ${name} ${option}`);
+    });
+  });
+}
+
+test('a command or an option that does not exist is found', () => {
+  const text =
+    '```sh\nagentchart run --agent a.ts --no "x --y" -- --z # --c\n```\n`agentchart fly RUN` `agentchart mcp login S --agent M`';
+  expect(findUnknownCommands(text)).toEqual(['agentchart run --no', 'agentchart fly']);
+});
+
 describe.each(DOCUMENTS)('%s', document => {
+  test('every command and option of the command line exists', () => {
+    expect(findUnknownCommands(read(document))).toEqual([]);
+  });
+
   test('every relative link resolves to a file or heading', () => {
-    const links = [...read(document).matchAll(/\]\((?!https?:)([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)];
+    const prose = read(document).replaceAll(/^```[\s\S]*?^```$/gm, '');
+    const links = [...prose.matchAll(/\]\((?!https?:)([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)];
     const broken = links
       .map(([, link, source]) => link ?? source ?? '')
       .filter(link => {

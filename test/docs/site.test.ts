@@ -9,6 +9,7 @@ import { serve } from '@hono/node-server';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { linkToSite } from '../../.ci/link-to-site.ts';
 import { errorPages } from '../support/docs/error-pages.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
@@ -66,8 +67,20 @@ describe.runIf(TAKES_ALL)('the site', () => {
     const list = readFileSync(`${site}/llms.txt`, 'utf8');
     const links = [...list.matchAll(/^- \[.+?\]\(\/(.+?\.md)\): /gm)].map(([, link = '']) => link);
     expect(links.length).toBeGreaterThan(110);
+    expect(list).not.toMatch(/\): ?$/m);
     const full = readFileSync(`${site}/llms-full.txt`, 'utf8');
     for (const link of links) expect(full).toContain(readFileSync(`${site}/${link}`, 'utf8').trim());
+  });
+
+  test('has every page that the README of a release links to, with its headings', () => {
+    const named = JSON.parse(read('docs/contents.json')).flatMap(({ pages }: { pages: string[] }) => pages);
+    const linked = linkToSite(read('README.md'), 'https://site.example', named);
+    const links = [...linked.matchAll(/\]\(https:\/\/site\.example\/([^)#]*)#?([^)]*)\)/g)];
+    expect(links.length).toBeGreaterThan(60);
+    for (const [link, path = '', heading] of links) {
+      const page = readFileSync(`${site}/${path.replace(/(?<=^|\/)$/, 'index.html')}`, 'utf8');
+      expect(heading === '' || page.includes(`id="${heading}"`), link).toBe(true);
+    }
   });
 
   test('is not heavier than it needs to be', () => {
@@ -117,5 +130,5 @@ describe.runIf(TAKES_ALL)('the site', () => {
 });
 
 /** Bytes of all files, and of what a page loads, compressed. */
-const LARGEST_SITE = 19_000_000;
+const LARGEST_SITE = 22_500_000;
 const LARGEST_PAGE = 110_000;

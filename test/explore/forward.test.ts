@@ -4,8 +4,14 @@ import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, type AgentOptions, createAgent, memory, tool } from '../../agent/index.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
-import { checkPath, exploreFrom, type ForwardReport, type Invariants } from '../../testing/index.ts';
-import { sampled } from '../support/sample.ts';
+import {
+  type CheckPathOptions,
+  checkPath,
+  exploreFrom,
+  type ForwardReport,
+  type Invariants,
+} from '../../testing/index.ts';
+import { inAll, sampled } from '../support/sample.ts';
 import { SCENES } from '../support/testing/scenarios.ts';
 
 /** Explorations from where a run stands. */
@@ -157,6 +163,21 @@ describe('an exploration from where a run stands', () => {
     expect([reach(3 + (most ?? 0)), reach(3 + (most ?? 0) - 1)]).toEqual([0, 1]);
   });
 
+  inAll('is complete with exactly as many states as it needs, and says the same of the tools', async () => {
+    const input = z.object({ kind: z.enum(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) });
+    const description = 'Pays.';
+    const tools = Array.from({ length: 40 }, (_, index) =>
+      tool({ name: `pay_${index}`, description, input, approval: index % 2 === 0, run: forbidden }),
+    );
+    const { agent, entries } = await runOf([], { tools, limits: { turns: 1 }, onLimit: 'stop' });
+    const exploreUpTo = (maxStates: number) => exploreFrom(agent, entries.slice(0, 1), { maxStates });
+    const whole = exploreUpTo(40_000);
+    expect(whole).toMatchObject({ complete: true, breaches: [] });
+    const bounded = exploreUpTo(whole.states);
+    expect(bounded).toMatchObject({ complete: true, breaches: [], starts: whole.starts });
+    expect(exploreUpTo(whole.states - 1)).toMatchObject({ complete: false, states: whole.states - 1 });
+  });
+
   it('has nothing left after the end of a run', async () => {
     const { agent, entries } = await runOf([{ text: 'Done.' }]);
     const report = exploreFrom(agent, entries, { maxStates: 100 });
@@ -225,7 +246,10 @@ describe('a path that broke an invariant', () => {
         path: breaches[0]?.path.map(({ event }) => event),
       }),
     );
-    expect(checkPath(agent, found, { invariants })).toMatchObject([{ invariant: 'a refund is approved' }]);
+    // As a file of `--save-test` passes on what its module may export.
+    const { machine, samples, runContext }: CheckPathOptions = {};
+    const broken = checkPath(agent, found, { machine, invariants, samples, runContext });
+    expect(broken).toMatchObject([{ invariant: 'a refund is approved' }]);
     expect(checkPath(createAgent({ name: 'held', ...GATED }), found, { invariants })).toEqual([]);
     expect(checkPath(createAgent({ name: 'held', tools: [lookup] }), found, { invariants })).toEqual([]);
   });

@@ -104,8 +104,12 @@ describe('a user predicate', () => {
     const breach = breachOf({ tools: [refund(2_000_000)] }, noBigRefundAlone);
     expect(breach && typesOf(breach)).toEqual(['run.started', 'turn.completed', 'tool.started']);
     const report = explore(agentWith({ tools: [refund(2_000_000)] }), { maxStates: 100 });
-    expect(report.tools).toMatchObject([{ approval: 'pure', inputs: 2 }]);
-    expect(report.notes.join()).toMatch(/one answer for all explored inputs of refund/);
+    expect(report.tools).toMatchObject([{ approval: 'pure', inputs: 2, asks: 0 }]);
+    expect(report.notes.join()).toMatch(/of refund ask for none of the explored inputs/);
+    for (const [most, asks] of [[0, 2] as const, [100, 1] as const]) {
+      const { notes, tools } = explore(agentWith({ tools: [refund(most)] }), { maxStates: 100 });
+      expect({ notes, tools }).toMatchObject({ notes: [], tools: [{ inputs: 2, asks }] });
+    }
   });
 
   it('gets the answers for the run context of the exploration, and for the value of a transforming schema', () => {
@@ -237,6 +241,18 @@ describe('the report of an exploration', () => {
     expect(last).toMatchObject({ stoppedBy: 'maxStates' });
     expect(last?.open).toBeGreaterThan(0);
     expect(last?.advice).toBe('Walk more states: maxStates (--max-states) above 200.');
+  });
+
+  it('is incomplete only if all states that are allowed were walked, whichever walk needs them', () => {
+    const agent = agentWith({ onLimit: 'stop', retry: { attempts: 1 }, limits: { turns: 1 } });
+    const started = explore(agent, { maxStates: 60_000 });
+    expect(started.complete).toBe(true);
+    expect(explore(agent, { maxStates: started.states }).unfinished).toEqual([]);
+    const less = started.states - 1;
+    const stopped = explore(agent, { maxStates: less });
+    expect(stopped).toMatchObject({ complete: false, states: less });
+    const advice = `Walk more states: maxStates (--max-states) above ${less}.`;
+    expect(stopped.unfinished).toMatchObject([{ advice }]);
   });
 
   it('names the invariants whose reading of the past makes more states than were walked', () => {

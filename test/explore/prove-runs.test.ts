@@ -108,8 +108,8 @@ describe('groups of runs', () => {
     await add(store, [{ toolCalls: [...(refunding(1).toolCalls ?? []), ...(refunding(2).toolCalls ?? [])] }]);
     const groups = await prove(store, {}, {}, { maxStates: 4_000 });
     expect(groups.map(({ calls, count, verdict, complete }) => [calls, count, verdict, complete])).toEqual([
-      [['gated refund'], 3, 'continues', true],
-      [['gated refund', 'gated refund'], 1, 'continues', true],
+      [['refund waiting for approval'], 3, 'continues', true],
+      [['refund waiting for approval', 'refund waiting for approval'], 1, 'continues', true],
     ]);
   });
 
@@ -328,7 +328,7 @@ describe('what becomes of a group', () => {
     await add(store, [refunding(1)], { tools: [lookup, doubtful] });
     const groups = await prove(store, { tools: [lookup] });
     expect(verdictsOf(groups)).toContain('stops');
-    expect(typesOf(groups.find(({ calls }) => calls[0] === 'gated refund'))).toEqual([
+    expect(typesOf(groups.find(({ calls }) => calls[0] === 'refund waiting for approval'))).toEqual([
       'approval.decided',
       'tool.started',
     ]);
@@ -357,7 +357,7 @@ describe('what becomes of a group', () => {
     const at = entries.find(({ event }) => event.type === 'turn.completed')?.seq ?? 0;
     await run.fork({ at, replayTools: true });
     const groups = await prove(store, { tools: [lookup] });
-    expect(groups).toMatchObject([{ calls: ['gated refund'], verdict: 'continues' }]);
+    expect(groups).toMatchObject([{ calls: ['refund waiting for approval'], verdict: 'continues' }]);
   });
 
   it('stops in a turn for which the agent has no model any more, as its own or after a fallback', async () => {
@@ -483,7 +483,7 @@ it('runs whose work goes on in the background are one group, and the runs that d
   for (let runs = 0; runs < 3; runs += 1) await add(store, turns, { tools: [lookup, ship] });
   const groups = await prove(store, { tools: [lookup, ship] }, {}, { maxStates: 3_000 });
   expect(groups).toMatchObject([
-    { count: 3, state: 'resting.inDoubt', calls: ['doubted ship'], verdict: 'continues', complete: true },
+    { count: 3, state: 'resting.inDoubt', calls: ['ship in doubt'], verdict: 'continues', complete: true },
     { count: 3, state: 'resting.awaitingResults', calls: [], verdict: 'continues' },
   ]);
   const without = await prove(store, { tools: [lookup] });

@@ -111,8 +111,23 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     {
       type: 'fail',
       code: 'answer-blocked',
-      message: 'the answer was sent back 2 times, at last: Cite.',
-      why: 'the answer was sent back 2 times, at last: Cite.',
+      message: 'the answer was refused 2 times, most recently: Cite.',
+      why: 'the answer was refused 2 times, most recently: Cite.',
+    },
+  ],
+  [
+    'the answer was rejected once, and may not be repaired',
+    {
+      lastTurn: done,
+      sentBack: { code: 'answer-blocked', reason: 'Cite.' },
+      blocks: 1,
+      config: { answerBlocks: 0 },
+    },
+    {
+      type: 'fail',
+      code: 'answer-blocked',
+      message: 'the answer was refused: Cite.',
+      why: 'the answer was refused: Cite.',
     },
   ],
   [

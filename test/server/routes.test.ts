@@ -50,7 +50,7 @@ function makeServer() {
     tokens: Object.fromEntries(
       ROLES.map(role => [`the-${role}`, { token: tokenOf(role), role, labels: {} }]),
     ),
-    assets: { html: () => '<!doctype html>', find: () => ({ body: '', type: 'text/javascript' }) },
+    assets: { html: '<!doctype html>', find: () => ({ body: '', type: 'text/javascript' }) },
     mounted: [
       messages,
       responses,

@@ -21,7 +21,9 @@ describe('the memory store', () => {
     const again = agent.open('run_of_another_process');
     await expect(again).rejects.toMatchObject({
       code: 'run-unknown',
-      message: expect.not.stringContaining('has no runs'),
+      message: expect.stringMatching(
+        /has no run with the id "run_of_another_process"\. .*`agent\.store\.list\(\)`.*`agentchart runs`/,
+      ),
     });
   });
 

@@ -74,16 +74,16 @@ describe("a recording that is played on the user's agent", () => {
   });
 
   test.each<[string, Changes, RegExp]>([
-    ['an approval was removed', { approval: false }, /refund: approval is not needed, recorded was needed/],
+    ['an approval was removed', { approval: false }, /refund: approval is not needed, recorded: needed/],
     [
       'a schema refuses the input',
       { most: 100 },
-      /refund: validity is refused .*4200|100.*recorded was accepted/,
+      /refund: validity is refused .*4200|100.*recorded: accepted/,
     ],
     [
       'a side effect changed',
       { sideEffect: 'idempotent' },
-      /refund: side effect is idempotent, recorded was once/,
+      /refund: side effect is idempotent, recorded: once/,
     ],
     [
       'a rule blocks the call',

@@ -223,7 +223,7 @@ describe('regress', () => {
     await expect(regress(agent, { runs: { store }, execute: ['refund'] })).rejects.toThrow(
       /has side effects/,
     );
-    await expect(regress(agent, { runs: { store }, execute: ['pay'] })).rejects.toThrow(/is no tool/);
+    await expect(regress(agent, { runs: { store }, execute: ['pay'] })).rejects.toThrow(/is not a tool/);
   });
 
   test('plays the baseline too, whose differences are noise', async () => {

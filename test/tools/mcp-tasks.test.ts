@@ -181,7 +181,7 @@ describe('a task of a server', () => {
     const kept = { type: 'task', taskId: 'task-gone', answered: [] };
     const tools = await desk(server.url, { trustHints: true }).connect();
     const error = await rejectionOf(runTool(tools, name, { topic: 'bees' }, { ...context, kept }));
-    expect(String(error)).toContain('does not know the task any more that it began');
+    expect(String(error)).toContain('no longer knows the task that it began');
     expect(error instanceof InDoubt).toBe(isDoubt);
   });
 

@@ -234,6 +234,11 @@ describe('an invalid definition is refused', () => {
       () => tool({ ...basics, input: z.union([z.object({}), z.object({})]) }),
       /type "object" at the top level, got a schema with anyOf and no type.*z\.object/,
     ],
+    [
+      'a client tool that prepares',
+      () => tool({ name: 'pay', description: '', input: z.object({}), prepare: () => 1 }),
+      /"pay": prepare needs a run/,
+    ],
     ['a bare string', () => tool({ ...basics, input: z.string() }), /got type "string"/],
     [
       'a type that JSON does not have',

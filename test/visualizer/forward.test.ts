@@ -1,9 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, never, tool } from '../../agent/index.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ExploreAgent } from '../../server/runs/explore-route.ts';
 import { explore, exploreFrom, type Invariants } from '../../testing/index.ts';
+import { sayReport } from '../../visualizer/describe-exploration.ts';
 import { inAll } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
@@ -16,27 +20,36 @@ const invariants: Invariants = {
 
 describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
   const demo = makeDemoAgents();
+  const mail = tool({ name: 'mail', description: 'Mails.', input: z.object({}), run: () => null });
+  const ruled = createAgent({
+    name: 'ruled',
+    model: scripted([]),
+    tools: [mail],
+    rules: [never('mail').after('untrused')],
+    store: demo.store,
+  });
+  const agents = [...demo.agents, ruled];
   let browser: Browser;
   let api: ServedRuns;
 
   const exploreAgent: ExploreAgent = async function* (name, { run }) {
-    const agent = demo.agents.find(one => one.name === name) ?? expect.fail();
+    const agent = agents.find(one => one.name === name) ?? expect.fail();
     yield { type: 'progress', states: 7 };
     const options = { invariants, maxStates: 120 };
     const entries = run === undefined ? [] : await demo.store.read(run.runId);
     const report =
       run === undefined
-        ? explore(agent, { ...options, never: 'refund' })
+        ? explore(agent, { ...options, ...(agent !== ruled && { never: 'refund' }) })
         : exploreFrom(
             agent,
             entries.filter(({ seq }) => seq <= run.at),
             options,
           );
-    yield { type: 'result', report: report as unknown as JsonObject };
+    yield { type: 'result', report: sayReport(report) as unknown as JsonObject };
   };
 
   beforeAll(async () => {
-    [browser, api] = await Promise.all([sharedChromium(), ServedRuns.listen(demo.agents, { exploreAgent })]);
+    [browser, api] = await Promise.all([sharedChromium(), ServedRuns.listen(agents, { exploreAgent })]);
   });
   afterAll(async () => {
     await closePages(browser);
@@ -96,6 +109,18 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     await page.goBack();
     await breach.waitFor();
     expect((await demo.store.read(run.id)).length).toBe(before);
+    expect(watched.problems).toEqual([]);
+    await watched.close();
+  });
+
+  test('a rule that names a tag which no tool of the agent has is shown with a warning', async () => {
+    const watched = await WatchedPage.open(browser, `${api.url}/agents/ruled`);
+    const { page } = watched;
+    await page.getByRole('button', { name: 'Explore', exact: true }).click();
+    const notes = page.locator('.explorer .notes').first();
+    await notes
+      .getByText('rule never mail after untrused: no tool of ruled has the name or tag untrused')
+      .waitFor();
     expect(watched.problems).toEqual([]);
     await watched.close();
   });

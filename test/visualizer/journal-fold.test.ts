@@ -187,7 +187,7 @@ test('a journal that is loaded from its end tells the same once its beginning is
   const state = whole.foldAt(9).state;
   if (state === null) throw new Error('no state');
   const model = new RunModel(run.id);
-  model.beginAt(Folded.from(9, state), journal.slice(9));
+  await model.beginAt(Folded.from(9, state), journal.slice(9), () => Promise.resolve());
   expect(model.path.value).toBe('finished');
   expect(model.fold.context).toEqual(whole.fold.context);
   expect(model.first.value).toBe(10);

@@ -47,10 +47,14 @@ test('advice to restart the server is only for those who may continue the run th
   expect(statusNotices(view, false)).toEqual([]);
 });
 
-test('a run that ended because its usage is unknown says what to do', () => {
-  const settled = { status: 'finished', incomplete: { reason: 'usage-unknown' }, unread: [] };
-  const view = { ...waiting([]), status: 'finished', settled } as unknown as RunView;
-  const [notice] = statusNotices(view, false);
-  expect(notice?.title).toBe('The answer is incomplete: usage-unknown');
-  expect(notice?.text).toContain("onUnknownUsage: 'estimate'");
+test('a run that failed, or whose answer is incomplete, says what the server advises', () => {
+  const ended = (settled: object, advice?: string) => {
+    const view = { ...waiting([]), status: 'finished', settled, advice } as unknown as RunView;
+    return statusNotices(view, false).map(({ title, text }) => `${title}: ${text}`);
+  };
+  const incomplete = { status: 'finished', incomplete: { reason: 'turns' }, unread: [] };
+  expect(ended(incomplete, 'Start another.')).toEqual(['The answer is incomplete: turns: Start another.']);
+  const failed = { status: 'failed', error: { code: 'quota', message: 'No credit.' } };
+  expect(ended(failed, 'Add credit.')).toEqual(['Failed: quota: Add credit.']);
+  expect(ended(failed)).toEqual(['Failed: quota: No credit.']);
 });

@@ -236,7 +236,7 @@ describe.skipIf(CHROMIUM === undefined)('values', () => {
     const image = result.getByRole('img', { name: 'image/png, 1 KiB' });
     await expect.poll(() => image.evaluate(element => Reflect.get(element, 'naturalWidth'))).toBe(1);
     expect(await image.getAttribute('src')).toMatch(/^blob:/);
-    await result.getByText('Not shown: this is no image of the type image/png.').waitFor();
+    await result.getByText('Not shown: this is not an image of the type image/png.').waitFor();
     await result.getByText('[image/svg+xml image, 1 KiB]', { exact: true }).waitFor();
     await result.getByText('[image, https://example.test/dot.png]', { exact: true }).waitFor();
     expect(await page.evaluate('[document.images.length, typeof owned]')).toEqual([1, 'undefined']);

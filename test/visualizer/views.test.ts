@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, tool } from '../../agent/index.ts';
-import { formatDuration } from '../../visualizer/page/render/format.ts';
+import { formatDuration } from '../../protocol/listing/format-duration.ts';
+
 import { inAll, sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
@@ -124,6 +125,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.getByLabel('Result for the model').fill('{"width":3}');
     await page.reload();
     expect(await page.getByLabel('Result for the model').inputValue()).toBe('{"width":3}');
+    await page.getByRole('region', { name: 'What came before' }).waitFor();
     await lab.answer('call_0_0', { output: { width: 4 } });
     await page.getByText('Nothing to decide.').waitFor();
     await page.getByText('Resolved elsewhere.').waitFor();

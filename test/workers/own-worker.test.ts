@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { Store } from '../../protocol/store.ts';
-import { worker } from '../../server/index.ts';
+import { createStoryHandler, worker } from '../../server/index.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -98,6 +98,25 @@ test('a worker drives no more runs at once than it has slots', async () => {
   await expect.poll(() => statusesIn(store), settle).toEqual(Array(5).fill('finished'));
   expect(seen.most).toBe(2);
   expect(await working.stop()).toBe(0);
+});
+
+test('a server on nonDrivingStore starts, follows and decides runs, and a worker drives them', async () => {
+  const store = memory();
+  const asked: string[] = [];
+  const watched = withBefore(store, async method => void asked.push(method));
+  const problems: string[] = [];
+  const { agent } = makeDesk(nonDrivingStore(watched));
+  const story = createStoryHandler(agent, { log: line => void problems.push(line) });
+  const body = JSON.stringify({ input: 'go' });
+  const headers = { 'content-type': 'application/json' };
+  const answered = await story(new Request('http://server/story', { method: 'POST', headers, body }));
+  expect(await statusesIn(store)).toEqual(['running']);
+  expect(asked).not.toContain('takeWork');
+  await using _ = worker(makeDesk(store).agent);
+  expect(await answered.text()).toMatch(/"type":"settled".*"status":"finished"/);
+  story.close();
+  expect(problems).toEqual([]);
+  expect(() => worker(agent)).toThrow('nonDrivingStore');
 });
 
 test('a worker that stops hands its runs over, and leaves the runs of its program alone', async () => {

@@ -79,7 +79,7 @@ async function playOne(
   const work = new PlayedWork(store, runId, async (callId, signal) => {
     const event = await stage.request(sourceOf(callId), signal);
     if (event.type === 'tool.suspended' || event.type === 'tool.doubted') return event;
-    throw new Error(`Expected that the work of call ${callId} begins, got ${event.type}.`);
+    throw new Error(`Expected the work of call ${callId} to begin, got ${event.type}.`);
   });
   const environment = { host, stage, work: work.options };
   const agent =
@@ -153,7 +153,7 @@ function findChange(recorded: PlayedEvent, played: RunEvent): string | undefined
     const [was, is] = [recorded, played].map(({ questions }) =>
       questions.map(({ message }) => message).join(' '),
     );
-    return recorded.digest === played.digest ? undefined : `the tool asks "${is}", recorded was "${was}"`;
+    return recorded.digest === played.digest ? undefined : `the tool asks "${is}", recorded: "${was}"`;
   }
   const now = callsOf(played);
   for (const [place, was] of callsOf(recorded).entries()) {
@@ -163,7 +163,7 @@ function findChange(recorded: PlayedEvent, played: RunEvent): string | undefined
     const fact = FACTS.find(one => before?.[one] !== after?.[one]);
     if (fact === undefined) continue;
     const why = fact === 'validity' && is.error !== undefined ? ` (${is.error})` : '';
-    return `${is.name}: ${fact} is ${after?.[fact]}${why}, recorded was ${before?.[fact]}`;
+    return `${is.name}: ${fact} is ${after?.[fact]}${why}, recorded: ${before?.[fact]}`;
   }
   return undefined;
 }

@@ -51,7 +51,7 @@ export type RegressOptions = {
   samples?: number;
   /** Another agent that the runs are played by too, such as that of the main branch: its differences are noise. */
   baseline?: Agent;
-  /** Begins nothing more once the played runs have cost so much together, in the unit of the agent's prices. */
+  /** Starts no more runs once the played ones have cost this much together, in the unit of the agent's prices. */
   cost?: number;
   /** Tools without side effects, whose calls are executed where the recording has no result. */
   execute?: readonly string[];
@@ -201,7 +201,7 @@ async function makePlayer(
   const refused = [...executes].find(name => tools.get(name)?.sideEffect !== 'none');
   if (refused !== undefined) {
     await close();
-    const why = tools.has(refused) ? 'has side effects' : 'is no tool of the agent';
+    const why = tools.has(refused) ? 'has side effects' : 'is not a tool of the agent';
     throw invalidInput(`execute: "${refused}" ${why}. Only tools with the side effect "none" are executed.`);
   }
   const digest = digestPlayer(agent, { model, tools, executes });
@@ -398,7 +398,7 @@ class Job {
     const { agent, model, tools } = player;
     const missing = player.lacks ? findMissing(run, tools) : undefined;
     if (missing !== undefined) {
-      const why = `Its tool "${missing}" is that of a tool server, which was not asked.`;
+      const why = `Its tool "${missing}" belongs to a tool server, which was not asked.`;
       return { comparison: undecidable(why, record), isLasting: false };
     }
     const { continues, title } = record;

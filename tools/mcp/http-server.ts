@@ -27,7 +27,7 @@ export type HttpServer = {
   /** Used instead of the global `fetch`. */
   fetch?: (input: string | URL, init?: RequestInit) => Promise<Response>;
   /**
-   * Keeps the tokens of people who sign in at the server. `false`: nobody signs in. Default: the file of
+   * Keeps the tokens of people who sign in at the server. `false`: no one signs in. Default: the file of
    * `credentialsFile()`; `false` if `headers` has an `Authorization`.
    */
   credentials?: CredentialStore | false;

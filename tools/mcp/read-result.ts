@@ -17,7 +17,7 @@ function describeQuestion(
   const [first] = Object.values(inputRequests);
   const { message } = { message: undefined, ...first?.params };
   const asked = typeof message === 'string' ? `: ${quoteServerText(message, MAX_QUESTION, redact)}` : '';
-  return `"${name}" asks for input, which nobody can give to this call${asked}`;
+  return `"${name}" asks for input, which this call cannot get${asked}`;
 }
 
 export function isInputRequired(result: object): result is InputRequiredResult {

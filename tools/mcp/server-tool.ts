@@ -68,10 +68,10 @@ const OF_CALLS = { elicitation: { form: {}, url: {} }, extensions: { [TASKS_EXTE
 /** A tool that a server has, or that reads what a server has, and how it is run. @internal */
 export type ServerOffer = {
   described: McpTool;
-  /** Of a tool that is ours. The server's hints say it of its own. */
+  /** Of a tool that is ours. For the server's tools, its hints say it. */
   sideEffect?: SideEffect;
   tags?: readonly string[];
-  /** What else a list says of it: if that changes, the tool is made anew. */
+  /** What else a list says of it: if that changes, the tool is made again. */
   version?: unknown;
   ask(client: Client, asked: Asked, options: RequestOptions): Promise<CallToolResult | InputRequiredResult>;
 };

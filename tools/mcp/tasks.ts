@@ -121,7 +121,7 @@ export async function followTask(
   }
 }
 
-/** The task would wait for ever: for what people cannot be asked, or for other answers. */
+/** The task would wait forever: for what people cannot be asked, or for other answers. */
 class Refused extends Error {}
 
 class TaskCourse {
@@ -148,7 +148,7 @@ class TaskCourse {
       this.#context.signal.throwIfAborted();
       const seen = await this.#ask('tasks/get', { taskId }, taskSchema);
       if ('fault' in seen) {
-        if (seen.isLost) throw doubt(`does not know the task any more that it began (${seen.fault})`);
+        if (seen.isLost) throw doubt(`no longer knows the task that it began (${seen.fault})`);
         silentMs += pauseMs;
         if (silentMs >= patienceMs)
           throw doubt(`gave no answer about the task that it began for ${silentMs} ms (${seen.fault})`);

@@ -198,7 +198,7 @@ function write(files: Files, given: string, text: string, result: string): Outco
     );
   const others = [...files].filter(([file]) => file !== given);
   if (others.length >= MOST_FILES)
-    throw new Error(`There are ${MOST_FILES} files, the most there may be. Delete some first.`);
+    throw new Error(`There are ${MOST_FILES} files, the maximum. Delete some first.`);
   const total = others.reduce((sum, [, other]) => sum + utf8Length(other), size);
   if (total > MOST_BYTES)
     throw new Error(

@@ -60,7 +60,7 @@ const DESCRIPTION = `Keeps notes in the folder ${ROOT}, from one conversation to
 
 /**
  * Creates the tool `memory`, with the commands of Anthropic's memory tool. Runs with the same value of the label `by` share
- * one folder, whatever their agent. A call of a run without that label fails.
+ * one folder, for all agents. A call of a run without that label fails.
  *
  * The folder is a run of its own in the store of the calling run, cancelled when it begins, with that one label: it is
  * exported, redacted and deleted as any run with it. What the model deletes stays in its journal until then. Limits: 200 files,

@@ -24,9 +24,12 @@ const embedded = embeddedSource();
 const start = route.peek();
 const source = embedded ?? (start.view === 'run' ? httpSource(start.runId) : httpSource());
 watchKeys();
-if (embedded === null) void readCaller();
-if (embedded === null) watchLinks();
-if (embedded === null) watchServer();
+if (embedded === null) {
+  watchLinks();
+  watchServer();
+  // What the view asks for goes first.
+  setTimeout(() => void readCaller());
+}
 
 function Page() {
   if (locked.value) return <SignIn />;
@@ -34,6 +37,12 @@ function Page() {
   return <Shell source={source}>{drawView(shown, source)}</Shell>;
 }
 
-const place = document.querySelector('#page') ?? document.body;
-place.replaceChildren();
-render(<Page />, place);
+function draw(): void {
+  const place = document.querySelector('#page') ?? document.body;
+  place.replaceChildren();
+  render(<Page />, place);
+}
+
+// The browser paints the navigation of the HTML first, unless the tab is hidden.
+if (embedded !== null || document.hidden) draw();
+else requestAnimationFrame(() => setTimeout(draw));

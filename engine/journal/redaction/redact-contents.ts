@@ -5,7 +5,7 @@ import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts'
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
 import { withMatches } from './match-breakpoints.ts';
 
-/** What is no content of a journal, but names people, machines or customers: for copies that leave the house. */
+/** What is not content of a journal, but may name people, machines or customers: for copies that strangers get. */
 const PRIVATE: Readonly<Record<string, readonly string[]>> = {
   'run.started': ['labels', 'thread'],
   'run.noted': ['note'],
@@ -17,7 +17,7 @@ export function redactContents(journal: readonly JournalEntry[]): JournalEntry[]
   return withMatches(journal).map(({ seq, event }) => {
     const copy = redact(event.type, toJson(event), []);
     if (isRunEvent(copy)) return { seq, event: copy };
-    throw new Error(`The copy of entry ${seq} (${event.type}) without contents is no event.`);
+    throw new Error(`The copy of entry ${seq} (${event.type}) without contents is not an event.`);
   });
 }
 

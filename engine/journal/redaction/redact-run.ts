@@ -88,7 +88,7 @@ type Originals = ReadonlyMap<string, JsonValue>;
 /** In characters. Shorter texts occur within too many others by chance. */
 const MIN_SEARCH_LENGTH = 4;
 
-/** `entries`: those that change, in their new form. `blobs`: those that no entry names any more. Throws as `redactRun` does. */
+/** `entries`: those that change, in their new form. `blobs`: those that no entry names now. Throws as `redactRun` does. */
 function planRedaction(journal: WholeJournal, paths: readonly string[]) {
   const places = findPlaces(journal, paths);
   const originals = new Map(places.map(({ value }) => [redactionOf(hashOf(value)), value]));

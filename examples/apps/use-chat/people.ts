@@ -11,6 +11,6 @@ export const authorize: Authorize = request =>
 
 function secretOf(name: string): string {
   const secret = process.env[name] ?? '';
-  if (secret.length < 16) throw new Error(`Set ${name} to 16 characters or more that nobody can guess.`);
+  if (secret.length < 16) throw new Error(`Set ${name} to 16 characters or more that cannot be guessed.`);
   return secret;
 }

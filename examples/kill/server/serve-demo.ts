@@ -99,7 +99,7 @@ function makeApp(demo: Demo, page: DemoPage): Hono {
     return c.body(null, 204);
   });
   app.get('/runs/:id', async (c, next) =>
-    prefersPage(c.req.header('accept')) ? c.html((await pageAssets()).html(c.req.path)) : await next(),
+    prefersPage(c.req.header('accept')) ? c.html((await pageAssets()).html) : await next(),
   );
   app.get('/assets/*', async (c, next) => {
     const asset = (await pageAssets()).find(c.req.path);

@@ -263,8 +263,7 @@ export class Chat {
 
   /** The place of a user message, if there is one; runs older than that of message `after` are not read. */
   async find(messageId: string, after = ''): Promise<Place | undefined> {
-    const current = await this.current();
-    for (const record of current === undefined ? [] : (await this.#store.chain(current.runId)).toReversed()) {
+    for await (const record of this.#runs()) {
       let number = 0;
       for (const entry of await readJournal(this.#store, record.runId)) {
         const items = itemsOf(entry);
@@ -274,6 +273,15 @@ export class Chat {
       if (after.startsWith(`${record.runId}.`)) return undefined;
     }
     return undefined;
+  }
+
+  /** The newest first. What a page sends is mostly about that one, which needs no chain. */
+  async *#runs(): AsyncGenerator<RunLink> {
+    const current = await this.current();
+    if (current === undefined) return;
+    yield current;
+    if (current.continues !== undefined)
+      yield* (await this.#store.chain(current.runId)).toReversed().slice(1);
   }
 
   /** Finds the call of a part: a call of the run or, with the id `RUN/CALL`, of a sub-agent's run. */

@@ -1,4 +1,6 @@
-import type { Agent } from '../../../agent/agent.ts';
+import type { ProviderFetch } from '../../../adapters/http/transport.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { messageOf, ProviderError } from '../../../protocol/error.ts';
 import type { Item, ProviderItem } from '../../../protocol/item.ts';
@@ -29,7 +31,7 @@ import {
 } from '../runs/response-spec.ts';
 import { GatewayModels } from './gateway-models.ts';
 import { GatewayServers, type GatewayServersOptions } from './gateway-servers.ts';
-import { type AgentTools, assertSupported, describeFirstCall, makeRequestAgent } from './request-agent.ts';
+import { type AgentTools, agentOptionsFor, assertSupported, describeFirstCall } from './request-agent.ts';
 import { makeToolset, type Toolset } from './toolset.ts';
 
 type GatewayAgentsOptions = GatewayServersOptions & {
@@ -37,8 +39,10 @@ type GatewayAgentsOptions = GatewayServersOptions & {
   model?: string;
   agents?: ReadonlyMap<string, Agent>;
   admission: Admission;
-  fetch?: typeof fetch;
+  fetch?: ProviderFetch;
 };
+
+type MakeOptions = { request: RecordedRequest; toolset: AgentTools; store: Store; opening?: Opening };
 
 export type Equipment = { toolset: Toolset; close(): Promise<void> };
 
@@ -135,16 +139,23 @@ export class GatewayAgents {
     return { toolset: makeToolset([...tools, ...addedTools], options), close };
   }
 
-  make(
-    spec: ResponseSpec,
-    given: { request: RecordedRequest; toolset: AgentTools; store: Store; opening?: Opening },
-  ): Agent {
+  make(spec: ResponseSpec, given: MakeOptions): Agent {
+    return createAgent(this.optionsFor(spec, given));
+  }
+
+  /** Whether the model is an agent of this server. */
+  isAgent(model: string): boolean {
+    return this.#options.agents?.has(model) === true;
+  }
+
+  /** The options of the agent that carries a request out. */
+  optionsFor(spec: ResponseSpec, given: MakeOptions): AgentOptions {
     const { host, admission, agents, gateway } = this.#options;
     const { model, caller } = spec;
     const adapter = this.models.open(model);
     const base = agents?.get(model);
     const note = currentNote();
-    return makeRequestAgent(spec, {
+    return agentOptionsFor(spec, {
       ...given,
       host,
       models: base === undefined ? [adapter] : modelsOf(base),

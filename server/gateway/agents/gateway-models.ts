@@ -1,5 +1,6 @@
 import { type FromEnvOptions, modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
 import type { ModelAdapter, SetupChange } from '../../../protocol/adapter.ts';
+import { batchIn, piecesOf, streamOf } from '../../../protocol/delta-batches.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
@@ -124,10 +125,11 @@ export function modelFor(
     stream(request, options) {
       const { request: sent, appliedEdits } = prepare(request);
       const deltas = adapter.stream(sent, { ...options, onBegin });
-      return watched(deltas, onBegin, turn => {
+      const take = (turn: ModelTurn) => {
         count(turn, sent);
         return withEdits(turn, appliedEdits);
-      });
+      };
+      return streamOf(watched(deltas, onBegin, take));
     },
     ...(compact && {
       async compact(request: ModelRequest, options: { signal: AbortSignal }) {
@@ -143,26 +145,18 @@ function withEdits(turn: ModelTurn, appliedEdits: JsonObject[]): ModelTurn {
   return appliedEdits.length === 0 ? turn : { ...turn, appliedEdits };
 }
 
-/** Not a generator, which would double what a delta costs. */
-function watched(
+async function* watched(
   deltas: AsyncIterable<TurnDelta>,
   begin: () => void,
   take: (turn: ModelTurn) => ModelTurn,
-): AsyncIterable<TurnDelta> {
-  return {
-    [Symbol.asyncIterator]() {
-      const iterator = deltas[Symbol.asyncIterator]();
-      return {
-        async next() {
-          const step = await iterator.next();
-          begin();
-          if (step.done === true || step.value.type !== 'turn') return step;
-          return { value: { type: 'turn', turn: take(step.value.turn) } };
-        },
-        return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
-      };
-    },
-  };
+): AsyncGenerator<readonly TurnDelta[], void> {
+  for await (const piece of piecesOf(deltas)) {
+    begin();
+    yield batchIn(piece).map(delta =>
+      delta.type === 'turn' ? { type: 'turn', turn: take(delta.turn) } : delta,
+    );
+  }
+  begin();
 }
 
 function unknown(model: string, aliases: readonly string[]) {

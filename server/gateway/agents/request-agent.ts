@@ -1,7 +1,7 @@
 import { ANTHROPIC } from '../../../adapters/anthropic/messages.ts';
 import { callTypeDeclaredAs } from '../../../adapters/responses/item-kinds.ts';
 import { mergeOptions, objectOf, objectsOf } from '../../../adapters/turn/json-access.ts';
-import { type Agent, createAgent } from '../../../agent/agent.ts';
+import type { Agent } from '../../../agent/agent.ts';
 import type { AgentOptions, CompactionOptions } from '../../../agent/agent-options.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
@@ -62,7 +62,8 @@ export function budgetOf(
 
 export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Exposed };
 
-export function makeRequestAgent(
+/** The options of the agent that carries a request out. */
+export function agentOptionsFor(
   spec: ResponseSpec,
   options: {
     request: RecordedRequest;
@@ -79,7 +80,7 @@ export function makeRequestAgent(
     host: Host;
     passed: readonly BuiltinTool[];
   },
-): Agent {
+): AgentOptions {
   const { turnsBefore, lifetime, providerOptions: added } = spec;
   const { request, toolset, models, base, record, attempts, opening, store, host } = options;
   const onBegin = opening?.begin ?? (() => {});
@@ -92,7 +93,7 @@ export function makeRequestAgent(
   const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
   const output = base?.options.output === undefined ? outputOf(request) : undefined;
   const budget = budgetOf(mostToolCalls(request), { toolCalls: 0, turns: 0, callsBefore: 0 });
-  return createAgent({
+  return {
     ...base?.options,
     name: RESPONSES,
     model: models.map(one => modelFor(one, { output, record, onBegin, clearings: request.clearings })),
@@ -122,7 +123,7 @@ export function makeRequestAgent(
     }),
     store,
     host,
-  });
+  };
 }
 
 /** Of the context window, for a request that leaves the threshold to the server. */

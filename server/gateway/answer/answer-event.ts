@@ -129,7 +129,7 @@ export function annotationsOf(items: readonly Item[]): JsonValue[] {
   return parts.flatMap(part => (part.type === 'text' ? (part.annotations ?? []) : []));
 }
 
-/** The text itself if it is no JSON, or nested too deep: then no call runs. */
+/** The text itself if it is not JSON, or nested too deep: then no call runs. */
 export function argumentsIn(written: string): JsonValue {
   return isTooDeep(written) ? written : (jsonIn(written || '{}') ?? written);
 }

@@ -157,9 +157,10 @@ export class GatewayAnswer {
     return this.#drain();
   }
 
-  takeEntry(entry: JournalEntry): AnswerEvent[] {
+  /** `folded`: the state after the entry, if it is known. */
+  takeEntry(entry: JournalEntry, folded?: ChartState): AnswerEvent[] {
     if (this.isOver) return [];
-    const story = this.#story.takeEntry(entry);
+    const story = this.#story.takeEntry(entry, folded);
     const state = this.state;
     this.#tools.take(entry.event);
     const isMine = entry.seq >= this.#from;

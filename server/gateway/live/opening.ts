@@ -7,7 +7,7 @@ const WORK: readonly ServiceName[] = ['toolBatch', 'compaction'];
 
 /**
  * Whether an answer has begun for its client. Until then a failure is one of the whole request: a status, after which the
- * client may send the request again. It begins with work that is no model call, or when the client has waited so long that
+ * client may send the request again. It begins with work other than a model call, or when the client has waited so long that
  * its connection might be cut; in a stream also with the first event of the provider.
  */
 export class Opening {

@@ -1,6 +1,7 @@
 import { nextReaderTurn } from '../../../engine/events/reader-turns.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
+import { type PrivateHappening, PrivateRun } from '../../../engine/run/private-run.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { ApiError } from '../../error-envelope.ts';
@@ -60,7 +61,7 @@ type FeedOptions<Wire, Whole> = {
   /** Before the end: what lives until its answer is kept, what only reads stops, what ends with its connection cancels the run. */
   whenUnread: 'keep' | 'stop' | 'cancel';
   keepsAll?: boolean;
-  /** No reader should be added any more: the last one has left, or the events break off. */
+  /** No further reader should be added: the last one has left, or the events break off. */
   onClosed?(): void;
   closing: AbortSignal;
   log?(line: string): void;
@@ -71,7 +72,8 @@ type FeedOptions<Wire, Whole> = {
  *
  * F1 All readers get the same events with the same numbers, made when the first of them asks. Without readers, new run
  *    events stay in the run's bounded queue.
- * F2 The last `MOST_EVENTS` events are kept, or all. A reader that needs earlier ones gets an error.
+ * F2 The last `MOST_EVENTS` events are kept, or all. A reader that needs earlier ones gets an error. Of a private run,
+ *    those that its one reader has are not kept.
  * F3 After `closing`, readers get the error `shutting-down`; the run is not changed.
  * F4 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
  *    continue or has to end, readers get an error that says so.
@@ -81,7 +83,7 @@ type FeedOptions<Wire, Whole> = {
 export class ResponseFeed<Wire, Whole> {
   readonly id: string;
   readonly spec: ResponseSpec;
-  readonly run: Run;
+  readonly run: Run | PrivateRun;
   readonly #head: ResponseHead;
   readonly #options: FeedOptions<Wire, Whole>;
   readonly #answer: GatewayAnswer;
@@ -89,7 +91,7 @@ export class ResponseFeed<Wire, Whole> {
   #end: ResponseEnd | null = null;
   readonly #opening: Opening;
   #hasTold = false;
-  readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
+  readonly #happenings: AsyncIterator<readonly (RunHappening | PrivateHappening)[], void>;
   readonly #readers = new Set<LiveResponse<Wire, Whole>>();
   #whenUnread: FeedOptions<Wire, Whole>['whenUnread'];
   #events: Wire[] = [];
@@ -104,7 +106,7 @@ export class ResponseFeed<Wire, Whole> {
   #broken: { error: unknown } | null = null;
   #isLeft = false;
 
-  constructor(run: Run, head: ResponseHead, options: FeedOptions<Wire, Whole>) {
+  constructor(run: Run | PrivateRun, head: ResponseHead, options: FeedOptions<Wire, Whole>) {
     this.#head = head;
     this.id = head.id;
     this.spec = head.spec;
@@ -117,7 +119,8 @@ export class ResponseFeed<Wire, Whole> {
     this.#answer = new GatewayAnswer(head.spec, { runId: run.id, from, begin });
     this.#lastSeq = begin?.seq ?? 0;
     this.#writer = write(head, wire => this.#events.push(wire), firstNumber);
-    this.#happenings = run.eventBatches({ follow: true, after: this.#lastSeq });
+    this.#happenings =
+      run instanceof PrivateRun ? run.happenings() : run.eventBatches({ follow: true, after: this.#lastSeq });
     this.#write(this.#answer.begin());
     options.closing.addEventListener('abort', this.#close);
     options.settled?.catch(error => {
@@ -219,7 +222,10 @@ export class ResponseFeed<Wire, Whole> {
     const answer = new GatewayAnswer(this.spec, { runId: this.run.id, from, begin });
     const writer = write(this.#head, () => {});
     let { end, retryAfter } = this.#end;
-    for (const entry of await readJournal(this.run.source.store, this.run.id, begin?.seq))
+    const { run } = this;
+    const entries =
+      run instanceof PrivateRun ? run.entries : await readJournal(run.source.store, run.id, begin?.seq);
+    for (const entry of entries)
       for (const event of answer.takeEntry(entry)) {
         writer.take(event);
         if (event.type === 'ended') ({ end, retryAfter } = event);
@@ -243,6 +249,7 @@ export class ResponseFeed<Wire, Whole> {
         }
         const batch = this.#batchFrom(next);
         next += batch.length;
+        if (this.run instanceof PrivateRun) this.#forgetBefore(next);
         if (batch.length > 0) {
           yield batch;
           isCurrent = false;
@@ -255,6 +262,12 @@ export class ResponseFeed<Wire, Whole> {
     } finally {
       detach();
     }
+  }
+
+  /** No other reader can come: the run has one. */
+  #forgetBefore(next: number): void {
+    this.#events = this.#events.slice(next - this.#first);
+    this.#first = next;
   }
 
   #batchFrom(next: number): readonly Wire[] {
@@ -288,7 +301,11 @@ export class ResponseFeed<Wire, Whole> {
     if (this.isOver) this.#stop();
   }
 
-  #take(happening: RunHappening): AnswerEvent[] {
+  #take(happening: RunHappening | PrivateHappening): AnswerEvent[] {
+    if ('entry' in happening) {
+      this.#lastSeq = happening.entry.seq;
+      return this.#answer.takeEntry(happening.entry, happening.state);
+    }
     if (!('seq' in happening)) return this.#answer.takeDelta(happening);
     const { seq, ...event } = happening;
     this.#lastSeq = seq;

@@ -2,6 +2,7 @@ import type { CallResult } from '../../../machines/context.ts';
 import { mergeInheritance } from '../../../machines/ledger.ts';
 import type { Inheritance } from '../../../protocol/event.ts';
 import type { Item, ToolCallItem } from '../../../protocol/item.ts';
+import { oncePer } from '../../../protocol/once-per.ts';
 import { type CompleteEvent, isAsyncCall } from '../answer/answer-event.ts';
 import { blocksIn } from '../answer/turn-items.ts';
 import { type ItemPlace, readItemId, readResponseId } from '../answer/wire-ids.ts';
@@ -319,18 +320,15 @@ export class ResponseChain {
     return this.#work.get(callId);
   }
 
+  /** The responses are only told again for work, because a call of it may have been refused. */
   #readWork(reach: Reach): void {
     this.#worksRead += 1;
     const { run } = reach;
-    const shown = [...shownItems(run)].filter(({ span }) => isWithin(reach, span));
-    for (const { span, shown: output } of shown.toReversed()) {
+    for (const span of run.spans.filter(one => isWithin(reach, one)).toReversed()) {
       const work = workIn(inputOf(run, span), ({ name }) => toolNamed(span.spec.exposed, name));
-      for (const event of output) {
-        if (event.type !== 'call.given') continue;
-        const { call, as } = event;
-        const { callId, name } = call;
-        work.set(callId, isAsyncCall(call) ? { name, as, isOver: false } : undefined);
-      }
+      for (const { event } of run.entries.slice(span.from - 1, span.to ?? undefined))
+        for (const { callId, background } of event.type === 'turn.completed' ? event.calls : [])
+          work.set(callId, background === true ? givenWork(run).get(callId) : undefined);
       for (const [callId, call] of work) if (!this.#work.has(callId)) this.#work.set(callId, call);
     }
   }
@@ -377,6 +375,18 @@ export class ResponseChain {
     return run && span && { run, upTo: span.to ?? Infinity };
   }
 }
+
+/** The work that a run's responses gave to their clients, by call id. */
+const givenWork = oncePer((run: RunResponses): ReadonlyMap<string, WorkCall> => {
+  const given = [...shownItems(run)]
+    .flatMap(({ shown }) => shown)
+    .filter(event => event.type === 'call.given');
+  return new Map(
+    given
+      .filter(({ call }) => isAsyncCall(call))
+      .map(({ call: { callId, name }, as }) => [callId, { name, as, isOver: false }]),
+  );
+});
 
 function isWithin({ upTo }: Reach, { to, deleted, spec }: ItemSpan): boolean {
   return !deleted && spec.request.store !== false && (to ?? Infinity) <= upTo;

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { estimateRequest } from '../../../text/estimate-usage.ts';
 
-/** The transcript stays as it is: each model call clears its request anew. Token counts are estimates. */
+/** The transcript stays as it is: each model call clears its own request. Token counts are estimates. */
 export type Clearing =
   /** The reasoning before the last `keep` messages of the user. */
   | { type: 'thinking'; keep: number }

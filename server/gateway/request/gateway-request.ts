@@ -48,7 +48,7 @@ export type SentItem = {
   /** Items of the gateway's output are known by it. */
   id?: string;
   items: readonly Item[];
-  /** The tool of its call, if that is no function of the client. */
+  /** The tool of its call, if that is not a function of the client. */
   tool?: ExposedTool;
   ranHere?: true;
   /** The run that made its call, if the id of the call says so. */

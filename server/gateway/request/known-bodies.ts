@@ -118,11 +118,11 @@ export type ReadBody<Body> =
 /** Reads `messages` once: those that were valid before, and are the same objects, are not validated again. */
 export class KnownMessages<Body extends { messages: object[] }> {
   readonly #read = new WeakMap<object, Body['messages'][number]>();
-  readonly #schema: z.ZodType<Body>;
+  readonly #schema: Pick<z.ZodType<Body>, 'safeParse'>;
   readonly #most: number;
 
   /** `most`: how many messages the schema accepts. */
-  constructor(schema: z.ZodType<Body>, most: number) {
+  constructor(schema: Pick<z.ZodType<Body>, 'safeParse'>, most: number) {
     this.#schema = schema;
     this.#most = most;
   }
@@ -144,7 +144,7 @@ export class KnownMessages<Body extends { messages: object[] }> {
     return { success: true, data: { ...parsed.data, messages: [...known, ...parsed.data.messages] } };
   }
 
-  /** But for the last: the schema wants one. */
+  /** Without the last message: the schema requires one. */
   #knownOf(sent: readonly JsonValue[]): Body['messages'] {
     const known: Body['messages'] = [];
     for (const raw of sent.slice(0, -1)) {

@@ -35,7 +35,7 @@ export class RequestFields {
   }
 
   /**
-   * The body of a request. Its fields without effect are named in a header of the response, whatever that will be. Throws a
+   * The body of a request. Its fields without effect are named in a header of the response, also of a failure. Throws a
    * `ResponsesError` for the first field that is refused.
    */
   async readBody(c: Context<RunsEnv>, api: RequestApi): Promise<unknown> {
@@ -47,7 +47,7 @@ export class RequestFields {
 
   /** `tell` gets the fields without effect by their names in the tables. Each is logged once. Throws like `readBody`. */
   check(api: RequestApi, body: unknown, tell: (ignored: readonly string[]) => void = () => {}): void {
-    // The schema refuses what is no object.
+    // The schema refuses anything but an object.
     if (!isJsonObject(body)) return;
     const { model } = body;
     const isName = typeof model === 'string' || model == null;

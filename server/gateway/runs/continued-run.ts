@@ -57,7 +57,7 @@ function readCallId(id: string): NamedCall | undefined {
   return key === undefined ? undefined : { responseId: `resp_${key}`, place: Number(place), history, callId };
 }
 
-/** The request with the provider's ids of its calls, but for calls that would have the same id then, and with the runs that made them. */
+/** The request with the provider's ids of its calls, except calls that would have the same id then, and with the runs that made them. */
 export function withProviderIds(request: GatewayRequest): GatewayRequest {
   const calls = new Set(
     request.input.flatMap(item => (item.type === 'sent' ? callsIn(item).map(({ callId }) => callId) : [])),

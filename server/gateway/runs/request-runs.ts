@@ -2,12 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { byOf, type Caller, personOf } from '../../../access/caller.ts';
 import { objectOf } from '../../../adapters/turn/json-access.ts';
 import { createAgent } from '../../../agent/agent.ts';
+import { startPrivately } from '../../../agent/start-privately.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import { isOwnerDead } from '../../../engine/host/owner.ts';
 import { appendEvidence } from '../../../engine/journal/evidence.ts';
 import { type Inherited, InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
+import type { PrivateRun } from '../../../engine/run/private-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { findCall } from '../../../machines/calls.ts';
 import { mergeInheritance } from '../../../machines/ledger.ts';
@@ -162,12 +164,13 @@ export class RequestRuns {
     const { request, model, toolset, used } = asked;
     const runId = asked.once?.runId ?? host.newId('run');
     const isStored = request.store !== false;
-    const store = library.storeFor(request);
+    const isPrivate = this.#isPrivate(asked);
+    const store = isPrivate ? library.store : library.storeFor(request);
     const before = continues?.runId;
     const source = library.storeOf(before ?? '');
     const older = await InheritedTranscripts.of(source).load(before ?? null);
     const { items: inherited, sent } = older;
-    const isLinked = before !== undefined && source === store;
+    const isLinked = !isPrivate && before !== undefined && source === store;
     const inheritance = inheritanceOf(request, older, { items: read, inherits });
     const { provider } = agents.models.open(model);
     const items = nameCalls(readableFor(provider, read), origins, { ...toolset, used, provider });
@@ -179,7 +182,16 @@ export class RequestRuns {
       used,
       ...omitUndefined({ refersTo, restored: restored?.length === 0 ? undefined : restored?.slice() }),
     };
-    const agent = agents.make(spec, { request, toolset, store, opening: asked.opening });
+    const given = { request, toolset, store, opening: asked.opening };
+    const by = omitUndefined({ by: byOf(asked.caller) });
+    if (isPrivate) {
+      const stream = request.stream === true;
+      const begin = { runId, stream, inherits: inheritance, sent, ...by };
+      const input = [...inherited, ...lists, ...items];
+      const run = startPrivately(input, agents.optionsFor(spec, given), begin);
+      return this.#follow(run, headOf(run, spec), asked, { from: 1, isStored });
+    }
+    const agent = agents.make(spec, given);
     if (isStored) await asked.joined?.join(runId);
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
@@ -189,16 +201,20 @@ export class RequestRuns {
         request: abridgeSpec(spec, runId, isLinked ? continues && lastRequest(continues) : undefined),
       },
       inherits: inheritance,
-      ...omitUndefined({ by: byOf(asked.caller) }),
+      ...by,
       ...(isUnwatched(asked, store === library.store) && { stream: false }),
       ...(isLinked ? { continues: before } : { sent }),
       ...(isStored && asked.joined && { thread: asked.joined.id, ...(!isLinked && { continues: null }) }),
     });
     if (!isStored) library.rememberUnstored(runId, store);
-    return this.#follow(run, { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec }, asked, {
-      from: 1,
-      isStored,
-    });
+    return this.#follow(run, headOf(run, spec), asked, { from: 1, isStored });
+  }
+
+  /** Whether nothing but its answer needs the run: no store, no tool and no later request. */
+  #isPrivate({ request, model, toolset, compacts, chain, once }: CallersRequest & Equipment): boolean {
+    const { library, agents } = this.#options;
+    const isAlone = !library.keeps(request) && chain === undefined && once === undefined;
+    return isAlone && toolset.tools.length === 0 && compacts !== true && !agents.isAgent(model);
   }
 
   async #continueRun<Wire, Whole>(
@@ -393,7 +409,7 @@ export class RequestRuns {
   }
 
   #follow<Wire, Whole>(
-    run: Run,
+    run: Run | PrivateRun,
     head: ResponseHead,
     { chain, once, close, write, opening }: Prepared<Wire, Whole>,
     { isStored, ...place }: { from: number; begin?: PlaceInRun | undefined; isStored: boolean },
@@ -437,6 +453,10 @@ export class RequestRuns {
     live.add(feed, settled, { isKept: isStored || once !== undefined });
     return feed.attach();
   }
+}
+
+function headOf(run: Run | PrivateRun, spec: ResponseSpec): ResponseHead {
+  return { id: responseIdOf(run.id, 1), createdAt: run.context.startedAt, spec };
 }
 
 function lastRequest({ runId, spans }: RunResponses): EarlierRequest | undefined {
@@ -578,7 +598,7 @@ function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpe
   return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
 }
 
-/** The tools that items of the conversation declare, but for those that the request declares itself. */
+/** The tools that items of the conversation declare, except those that the request declares itself. */
 function toolsAddedBy(
   plan: Exclude<Plan, { type: 'repeat' }>,
   { tools }: Pick<RecordedRequest, 'tools'>,

@@ -8,6 +8,7 @@ import { digestOf } from '../../../protocol/content/digest.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
+import { oncePer } from '../../../protocol/once-per.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -60,8 +61,13 @@ export class ResponseLibrary {
   }
 
   /** Where a run that begins with this request is. */
-  storeFor({ store }: Pick<RecordedRequest, 'store'>): Store {
-    return store === false && !this.#keepsUnstored ? ownStore() : this.store;
+  storeFor(request: Pick<RecordedRequest, 'store'>): Store {
+    return this.keeps(request) ? this.store : ownStore();
+  }
+
+  /** Whether a run that begins with this request is in the store. */
+  keeps({ store }: Pick<RecordedRequest, 'store'>): boolean {
+    return store !== false || this.#keepsUnstored;
   }
 
   /** What the caller may refer to. `ownRunId` is an unstored run that the connection may use. */
@@ -164,12 +170,15 @@ export class VisibleResponses {
   /** Also a run that only compacts. */
   async loadAny(runId: string): Promise<RunResponses | undefined> {
     const run = await this.#library.load(runId);
-    if (run === undefined || this.#library.isForgotten(run)) return undefined;
+    return run === undefined || this.#library.isForgotten(run) ? undefined : this.#show(run);
+  }
+
+  readonly #show = oncePer((run: RunResponses): RunResponses | undefined => {
     const isSeen = ({ spec }: ItemSpan) => sees(this.#caller, spec.caller);
     if (!run.spans.some(isSeen)) return undefined;
     const spans = run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true }));
-    return { ...run, spans: runId === this.#ownRunId ? spans.map(countAsStored) : spans };
-  }
+    return { ...run, spans: run.runId === this.#ownRunId ? spans.map(countAsStored) : spans };
+  });
 
   /** The run and its context directly after a compaction; `isWhole`: it replaced all before it. */
   async findCompaction({ runId, count }: CompactionPlace) {

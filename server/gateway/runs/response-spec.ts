@@ -6,8 +6,9 @@ import type { Call, Context } from '../../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { digestOf } from '../../../protocol/content/digest.ts';
-import type { RunEvent } from '../../../protocol/event.ts';
+import type { RunEvent, RunStarted } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
+import { oncePer } from '../../../protocol/once-per.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import type { Settings } from '../../../protocol/turn.ts';
 import { SEARCH_TOOL } from '../../../tools/search-tools.ts';
@@ -256,10 +257,12 @@ export function flatNameOf({ name, namespace }: ToolName): string {
 
 /** The request that a response begins with; `undefined` for other events. */
 export function specIn(event: RunEvent): ResponseSpec | undefined {
-  if (event.type === 'run.started') return responseSpec.safeParse(event.launch?.request).data;
+  if (event.type === 'run.started') return readStarted(event);
   const noted = noteIn(event);
   return noted?.type === 'asked' ? noted.spec : undefined;
 }
+
+const readStarted = oncePer(({ launch }: RunStarted) => responseSpec.safeParse(launch?.request).data);
 
 /** Members of requests that are shorter are repeated. */
 const FEWEST_CHARS = 200;
@@ -312,9 +315,12 @@ export function memberIn(event: RunEvent | undefined, name: string): JsonValue |
 }
 
 export function noteIn(event: RunEvent): ResponseNote | undefined {
-  if (event.type !== 'run.noted' || event.by !== RESPONSES) return undefined;
-  return note.safeParse(event.note).data;
+  return event.type === 'run.noted' && event.by === RESPONSES ? readNote(event) : undefined;
 }
+
+const readNote = oncePer(
+  (event: Extract<RunEvent, { type: 'run.noted' }>) => note.safeParse(event.note).data,
+);
 
 /** It has ended, or rests and has accepted everything in the request. A paused run still has work to do. */
 export function isAnswered(state: ChartState, { decisions, messages }: ResponseSpec): boolean {

@@ -42,7 +42,7 @@ export const bulkSchema = z.object({
       message: z.exactOptional(z.string()),
       by: optional(
         z.union([z.string(), z.array(z.string())]),
-        'Who made the earlier decision, or the groups of which one may decide.',
+        'Who made the earlier decision, or the groups that may decide.',
       ),
       stranded: z.exactOptional(strandingSchema),
     }),

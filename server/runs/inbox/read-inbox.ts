@@ -163,7 +163,7 @@ export function keysOf({ status, waitsFor = [] }: RunRecord): string[] {
   return waitsFor.flatMap(({ type, callId, runId }) => (runId === undefined ? [`${type} ${callId}`] : []));
 }
 
-/** The calls, the review or the tool server that wait anew after an event. */
+/** The calls, the review or the tool server that wait again after an event. */
 function awaitedAfter(event: RunEvent): string[] {
   if (event.type === 'sign-in.requested') return [event.server];
   if ('reviewId' in event) return [event.reviewId];

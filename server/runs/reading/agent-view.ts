@@ -4,6 +4,7 @@ import type { ForkModel } from '../../../engine/run/forks/copy-journal.ts';
 import type { AgentSummary, AgentView, ToolSummary } from '../../../protocol/agent-view.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { AgentTool, Tool } from '../../../protocol/tool.ts';
+import { factsOfAgent, sayTool } from './describe-agent.ts';
 
 export function summarizeAgent({ name, options }: Agent): AgentSummary {
   const { description, version, model = [], tools = [] } = options;
@@ -21,7 +22,7 @@ export function viewAgent(agent: Agent): AgentView {
   const { tools, instructions, limits, onLimit, finalAnswer, onMessage, toolConcurrency } = definition;
   const { tools: _, ...summary } = summarizeAgent(agent);
   const known = tools.filter(isTool);
-  return {
+  const view = {
     ...summary,
     forkModels: [...forkModelsOf(agent).keys()],
     ...(instructions !== undefined && {
@@ -38,6 +39,7 @@ export function viewAgent(agent: Agent): AgentView {
     needsRunContext: definition.validateRunContext !== undefined,
     hasOutput: definition.output !== undefined,
   };
+  return { ...view, facts: factsOfAgent(view) };
 }
 
 export function forkModelsOf({ options }: Agent): ReadonlyMap<string, ForkModel> {
@@ -57,7 +59,7 @@ function isTool(entry: AgentTool): entry is Tool {
 function summarizeTool(tool: Tool): ToolSummary {
   const { name, description, inputSchema, sideEffect, retries, timeoutMs, subAgent, origin } = tool;
   const { approval, reason } = approvalOf(tool);
-  return {
+  const summary = {
     name,
     description,
     inputSchema,
@@ -68,6 +70,7 @@ function summarizeTool(tool: Tool): ToolSummary {
     retries,
     ...omitUndefined({ reason, timeoutMs, agent: subAgent?.name, server: origin?.label }),
   };
+  return { ...summary, says: sayTool(summary) };
 }
 
 function approvalOf({

@@ -28,7 +28,7 @@ export const foldedSchema = z.object({
           kind: z.enum(['thread', 'session']),
           title: z.string().meta({ description: 'Of the first run.' }),
           latest: runSummarySchema.meta({
-            description: 'The latest run; of a session, the latest that is no side task.',
+            description: 'The latest run; of a session, the latest that is not a side task.',
           }),
           runs: z.number().int().meta({ description: 'At most 1,000, as in the sums.' }),
           tokens: z.number(),

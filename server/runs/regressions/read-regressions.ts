@@ -7,7 +7,7 @@ import { readPages } from '../../../engine/journal/read-journal.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { parseLabels } from '../../../protocol/listing/label.ts';
-import { listFilterSchema, type RunRecord, type Store } from '../../../protocol/store.ts';
+import { type ListFilter, listFilterSchema, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { comparedShape, readPlayedNote, sideSchema } from '../../../regress/played-note.ts';
 import { type PlayedNote, REGRESS } from '../../../regress/played-run.ts';
 import type { Regression } from '../../../regress/regression.ts';
@@ -17,7 +17,7 @@ import { remember } from '../../remember.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 
 const MOST_RUNS = 200;
-const MOST_KNOWN = 5_000;
+const MOST_KNOWN = 20_000;
 
 /** How many of a journal's last entries are searched: the note is the last, unless the run was used afterwards. */
 const TAILS = [1, 64];
@@ -48,6 +48,9 @@ export const regressionsSchema = z.object({
   next: optional(z.string(), 'The cursor of the next page. Absent at the end.'),
 });
 
+/** A run that was played, and how it compares. */
+export type Played = { record: RunRecord; note: PlayedNote };
+
 /** Reads how played runs compare with their recordings. A note never changes: it is read once. */
 export class Regressions {
   readonly #store: Store;
@@ -62,20 +65,28 @@ export class Regressions {
     { side, of, label = [], order: sorted = 'desc', ...page }: z.output<typeof regressionsQuery>,
   ): Promise<z.output<typeof regressionsSchema>> {
     const labels = { ...parseLabels(label), [REGRESS]: side, ...omitUndefined({ of }) };
-    const { runs, next } = await this.#store.list({
+    const { played, next } = await this.list({
       ...page,
       order: sorted,
       labels: withLabelsOf(caller, labels),
-      onDamaged: () => {},
     });
-    const found = await Promise.all(runs.map(record => this.#describe(caller, record)));
-    return { regressions: found.filter(one => one !== undefined), ...omitUndefined({ next }) };
+    const regressions = await Promise.all(played.map(one => this.#describe(caller, one)));
+    return { regressions, ...omitUndefined({ next }) };
   }
 
-  async #describe(caller: Caller, record: RunRecord): Promise<Regression | undefined> {
+  /** The played runs of a page of the store's list that have a note. */
+  async list(filter: ListFilter): Promise<{ played: Played[]; next?: string }> {
+    const { runs, next } = await this.#store.list({ ...filter, onDamaged: () => {} });
+    const notes = await Promise.all(runs.map(record => this.#noteOf(record)));
+    const played = runs.flatMap((record, at): Played[] => {
+      const note = notes[at];
+      return note === undefined ? [] : [{ record, note }];
+    });
+    return { played, ...omitUndefined({ next }) };
+  }
+
+  async #describe(caller: Caller, { record, note }: Played): Promise<Regression> {
     const { runId: candidate, agent, createdAt } = record;
-    const note = await this.#noteOf(record);
-    if (note === undefined) return undefined;
     const { of: runId, ...comparison } = note;
     const recorded = await this.#store.get(runId);
     const { title } = recorded !== undefined && seesRun(caller, recorded.labels) ? recorded : record;

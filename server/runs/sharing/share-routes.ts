@@ -1,6 +1,5 @@
 // server/runs/sharing: exports, and a run as one HTML file without a server.
 
-import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { stampEvent } from '../../../engine/events/run-events.ts';
@@ -16,7 +15,8 @@ import type { RunRecord } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
-import type { PageAssets } from '../../page-assets.ts';
+import { policyHash } from '../../guard-request.ts';
+import { type PageAssets, styleOf } from '../../page-assets.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import type { RouteParts } from '../route-parts.ts';
 import { viewRun } from '../run-view.ts';
@@ -121,11 +121,12 @@ function attachment(type: string, name: string): Record<string, string> {
 /** Its content security policy allows only this script and style, and loads nothing. Throws `not-found` without the page's files. */
 function makeShareDocument(assets: PageAssets, run: object): string {
   const script = textOf(assets, '/assets/offline.js').replaceAll(/<(\/script|!--)/gi, '\\x3c$1');
-  const style = textOf(assets, '/assets/page.css').replaceAll(/<\/style/gi, '<\\/style');
+  const css = styleOf(assets.html) + textOf(assets, '/assets/page.css');
+  const style = css.replaceAll(/<\/style/gi, '<\\/style');
   const policy = [
     "default-src 'none'",
-    `script-src '${hashOf(script)}'`,
-    `style-src '${hashOf(style)}'`,
+    `script-src '${policyHash(script)}'`,
+    `style-src '${policyHash(style)}'`,
     'img-src data: blob:',
     "base-uri 'none'",
     "form-action 'none'",
@@ -165,8 +166,4 @@ function textOf(assets: PageAssets, path: string): string {
   const asset = assets.find(path);
   if (asset === undefined) throw new ApiError('not-found', 'This server has no page to share a run with.');
   return Buffer.from(asset.body).toString();
-}
-
-function hashOf(text: string): string {
-  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
 }

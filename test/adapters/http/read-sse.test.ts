@@ -13,8 +13,8 @@ async function* chunked(bytes: Uint8Array, cuts: readonly number[]): AsyncGenera
   }
 }
 
-function events(text: string, cuts: readonly number[] = []) {
-  return collect(readSse(chunked(encoder.encode(text), cuts)));
+async function events(text: string, cuts: readonly number[] = []) {
+  return (await collect(readSse(chunked(encoder.encode(text), cuts)))).flat();
 }
 
 test.each(['[DONE]', ' [DONE]', '[DONE]\t', '\u00a0[DONE] '])('%j is the end marker of a stream', data => {
@@ -94,7 +94,7 @@ describe('readSse', () => {
     const cost = async (length: number) => {
       const bytes = encoder.encode(`data: ${'x'.repeat(length)}\n\n`);
       const before = process.cpuUsage();
-      const [event] = await collect(readSse(chunked(bytes, [...bytes.keys()])));
+      const [event] = (await collect(readSse(chunked(bytes, [...bytes.keys()])))).flat();
       expect(event?.data.length).toBe(length);
       const { user, system } = process.cpuUsage(before);
       return (user + system) / 1_000;
@@ -111,7 +111,7 @@ describe('readNdjson', () => {
     const text = '{"a":"é🙂"}\n\n{"b":2}\r\n  \n{"c":3}';
     const whole = ['{"a":"é🙂"}', '{"b":2}', '{"c":3}'].map(data => ({ event: '', data }));
     const bytes = encoder.encode(text);
-    expect(await collect(readNdjson(chunked(bytes, [])))).toEqual(whole);
-    expect(await collect(readNdjson(chunked(bytes, [...bytes.keys()])))).toEqual(whole);
+    expect((await collect(readNdjson(chunked(bytes, [])))).flat()).toEqual(whole);
+    expect((await collect(readNdjson(chunked(bytes, [...bytes.keys()])))).flat()).toEqual(whole);
   });
 });

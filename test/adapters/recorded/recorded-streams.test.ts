@@ -28,7 +28,7 @@ describe.each(small)('recorded stream $name', recorded => {
     const bytes = readRecording(recorded.response);
     const read = recorded.response.endsWith('.sse') ? readSse : readNdjson;
     const eventsOf = async (pieces: readonly Uint8Array[]) =>
-      JSON.stringify(await collect<unknown>(read(oneAfterAnother(pieces))));
+      JSON.stringify((await collect(read(oneAfterAnother(pieces)))).flat());
     const whole = await eventsOf([bytes]);
     for (const pieces of inTwoEverywhere(bytes)) expect(await eventsOf(pieces)).toBe(whole);
   });

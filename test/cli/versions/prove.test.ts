@@ -69,7 +69,7 @@ describe.concurrent('doctor --prove', () => {
       {
         agent: 'desk',
         state: 'resting.awaitingApproval',
-        calls: ['gated refund'],
+        calls: ['refund waiting for approval'],
         count: 1,
         runs: [runId],
         verdict: 'continues',
@@ -80,7 +80,9 @@ describe.concurrent('doctor --prove', () => {
     const text = await desk.run(['doctor', '--prove', '--agent', module]);
     expect([text.code, text.stdout]).toEqual([
       0,
-      expect.stringContaining(`continues  1 run of desk, resting.awaitingApproval, gated refund  ${runId}`),
+      expect.stringContaining(
+        `continues  1 run of desk, resting.awaitingApproval, refund waiting for approval  ${runId}`,
+      ),
     ]);
     expect(text.stdout).toContain('1 continue, 0 migrate, 0 stop, in 1 group');
   });
@@ -132,7 +134,7 @@ describe.concurrent('doctor --prove', () => {
     const { code, groups } = await proveChanged(desk, "tools: change('ask_customer', { run: () => 'ada' })");
     expect([code, groups]).toEqual([
       1,
-      [expect.objectContaining({ calls: ['waiting ask_customer'], verdict: 'stops' })],
+      [expect.objectContaining({ calls: ['ask_customer waiting for its result'], verdict: 'stops' })],
     ]);
     expect(groups[0]?.why).toMatch(/waits for a client, and the agent runs this tool itself now$/);
     expect(groups[0]).not.toHaveProperty('path');
@@ -262,9 +264,9 @@ describe.concurrent('doctor --prove', () => {
       Array.from({ length: 3 }, () => [1_000, 20, 'continues']),
     ]);
     expect(groups.flatMap(({ calls }) => calls).sort()).toEqual([
-      'doubted charge',
-      'gated refund',
-      'waiting ask_customer',
+      'ask_customer waiting for its result',
+      'charge in doubt',
+      'refund waiting for approval',
     ]);
     expect(performance.now() - begun).toBeLessThan(60_000);
     expect(await store.list({ limit: 1_000 })).toEqual(before);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
+import type { Store } from '../../../protocol/store.ts';
 import type { SideEffect } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -38,16 +39,18 @@ describe('E2: intent before effect', () => {
     },
   );
 
-  test('a tool is not called after the lease expired on the monotonic clock, and its call is in doubt', async () => {
+  /** An agent whose lease ends on the monotonic clock between the start of its payment and the end of its renewal. */
+  function makeSleeper(beforeRenewal: (store: Store, host: ManualHost) => unknown) {
     const host = new ManualHost();
     const touched: string[] = [];
     const inner = memory();
     let slept = false;
     const store = watchStore(inner, {
-      before: method => {
+      before: async method => {
         if (method !== 'renew' || slept) return;
         slept = true;
         host.jump(11_000);
+        await beforeRenewal(inner, host);
       },
       afterAppend: (_, events) => {
         if (!slept && events.some(({ type }) => type === 'tool.started')) host.jump(6_000);
@@ -60,13 +63,29 @@ describe('E2: intent before effect', () => {
       model: scripted([calls('pay'), { text: 'done' }]),
       tools: [makeTool('pay', { run: (_, { callId }) => touched.push(callId) })],
     });
-    const run = await agent.start('go');
+    return { host, agent, touched, hasSlept: () => slept };
+  }
+
+  test('a tool is not called after the lease expired and another process had it, and its call is in doubt', async () => {
+    const owner = { id: 'other', host: 'elsewhere', pid: 1, startedAt: '' };
+    const { host, agent, touched, hasSlept } = makeSleeper((store, clock) =>
+      store.claim('run', { owner, now: clock.now(), leaseMs: 1, isDead: () => false }),
+    );
+    const run = await agent.start('go', { runId: 'run' });
     const settled = await host.settle(run.settled());
-    expect(slept).toBe(true);
+    expect(hasSlept()).toBe(true);
     expect(touched).toEqual([]);
     expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
     expect(await run.resolve('call_0_0', { retry: true })).toEqual({ accepted: true });
     expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(touched).toEqual(['call_0_0']);
+  });
+
+  test('a tool is called, in no doubt, once a lease that expired is renewed before another process takes it', async () => {
+    const { host, agent, touched, hasSlept } = makeSleeper(() => {});
+    const run = await agent.start('go');
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(hasSlept()).toBe(true);
     expect(touched).toEqual(['call_0_0']);
   });
 
@@ -88,6 +107,37 @@ describe('E2: intent before effect', () => {
     expect((await host.settle(agent.run('go'))).status).toBe('finished');
     expect(touched).toEqual(['call_0_0']);
   });
+
+  test.each<SideEffect>(['none', 'idempotent', 'once'])(
+    'a %s tool is not called after its run began to be cancelled, at any moment',
+    async sideEffect => {
+      const wasAborted: boolean[] = [];
+      const run = (_: unknown, { signal }: { signal: AbortSignal }) => void wasAborted.push(signal.aborted);
+      for (let moment = 0; moment < 120; moment += 1) {
+        const inner = scripted([calls('act', 'act'), { text: 'done' }]);
+        const answered = Promise.withResolvers<void>();
+        const agent = createAgent({
+          name: 'a',
+          stream: false,
+          model: {
+            ...inner,
+            async generate(request, options) {
+              const turn = await inner.generate(request, options);
+              answered.resolve();
+              return turn;
+            },
+          },
+          tools: [makeTool('act', { sideEffect, run })],
+        });
+        const started = await agent.start('go');
+        await answered.promise;
+        for (let passed = 0; passed < moment; passed += 1) await undefined;
+        await started.cancel();
+      }
+      expect(wasAborted).toContain(false);
+      expect(wasAborted).not.toContain(true);
+    },
+  );
 
   test('every attempt of a call has the same key', async () => {
     const store = memory();

@@ -34,3 +34,28 @@ test('a lease that a driver lost to another of its own process leaves that one i
   expect(await first.renewAfter(1 / 3)).toBe(false);
   expect([first.isValid, second.isValid]).toEqual([false, true]);
 });
+
+test.each([
+  { slow: [LEASE_MS + 1, LEASE_MS, 1], isValid: true, what: 'is renewed again, and stays valid' },
+  { slow: [LEASE_MS, LEASE_MS, LEASE_MS], isValid: false, what: 'is not valid after a third time' },
+])('a lease that the store takes longer to renew than it lasts $what', async ({ slow, isValid }) => {
+  const host = new ManualHost();
+  const inner = memory();
+  const left = [...slow];
+  const store: Store = {
+    ...inner,
+    async renew(leases, request) {
+      const lost = await inner.renew(leases, request);
+      const ms = left.shift();
+      if (ms === undefined) throw new Error('The lease is renewed too often.');
+      host.jump(ms);
+      return lost;
+    },
+  };
+  await store.create(makeStarted(makeConfig()));
+  const lease = await claim(store, host, 'slow');
+  host.jump(LEASE_MS / 2);
+  expect(await lease.renewAfter(1 / 3)).toBe(true);
+  expect(lease.isValid).toBe(isValid);
+  expect(left).toEqual([]);
+});

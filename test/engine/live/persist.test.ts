@@ -85,7 +85,7 @@ describe('a persist that rejects', () => {
     await rest(host, actor);
     const { value, context, status } = actor.getSnapshot();
     const reason = expect.stringMatching(
-      /^The snapshot could not be stored: persist failed \d+ times within 30000 ms, at last: quota exceeded/,
+      /^The snapshot could not be stored: persist failed \d+ times within 30000 ms: quota exceeded/,
     );
     expect({ value, status, quarantined: context.quarantined }).toEqual({
       value: { resting: 'paused' },
@@ -179,7 +179,7 @@ describe('a persist that rejects', () => {
     });
     await rest(host, actor);
     expect(actor.getSnapshot().context.quarantined).toBe(
-      'The snapshot could not be stored: persist failed once, at last: no storage',
+      'The snapshot could not be stored: persist failed once: no storage',
     );
   });
 });

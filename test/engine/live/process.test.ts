@@ -16,7 +16,7 @@ test('a process lives on when persist rejects, at whichever call, and each tool 
       .map(line => JSON.parse(line)),
   ).toEqual(
     before.map(ran => ({
-      reason: 'The snapshot could not be stored: persist failed once, at last: quota exceeded',
+      reason: 'The snapshot could not be stored: persist failed once: quota exceeded',
       before: ran,
       value: 'finished',
       ran: ['pay', 'book'],

@@ -93,6 +93,53 @@ describe('E5: decisions are consumed once', () => {
     expect(await run.resolve('call_9_9', { retry: true })).toMatchObject({ code: 'call-unknown' });
   });
 
+  test('the refusal of an unknown call names the open calls, and what each waits for', async () => {
+    const { host, make } = makeRefunds();
+    const run = await make().start('go');
+    await run.settled();
+    expect(await run.approve('')).toMatchObject({
+      code: 'call-unknown',
+      message: `Run ${run.id} has no call "". Its open calls: refund (call_0_0), waiting for approval; refund (call_0_1), waiting for approval.`,
+    });
+    expect(await run.editCall('call_9', { input: {} })).toMatchObject({
+      code: 'call-unknown',
+      message: expect.stringContaining('no open call "call_9". Its open calls: refund (call_0_0), waiting'),
+    });
+    for (const callId of ['call_0_0', 'call_0_1']) await run.reject(callId);
+    await host.settle(run.settled());
+    expect(await run.approve('call_9')).toMatchObject({
+      code: 'call-unknown',
+      message: `Run ${run.id} has no call "call_9". It has no open calls.`,
+    });
+  });
+
+  test('the refusal of an unknown call names at most ten of many open calls', async () => {
+    const model = scripted([calls(...Array.from({ length: 12 }, () => 'refund'))]);
+    const tools = [makeTracedTool('refund', [], { approval: true })];
+    const run = await createAgent({ name: 'refunds', store: memory(), model, tools }).start('go');
+    await run.settled();
+    const { message } = (await run.approve('none')) as { message: string };
+    expect(message).toContain('refund (call_0_9), waiting for approval; and 2 more.');
+  });
+
+  test.each([
+    [
+      'one group as a text',
+      { name: 'mia', groups: 'managers' },
+      'expected `groups` to be a list of names, got a string',
+    ],
+    ['a misspelt member', { name: 'mia', group: ['managers'] }, 'did you mean "groups"?'],
+    ['a name alone', 'mia', 'to be an object, got a string'],
+  ])('a decision as a person with %s is refused as input-invalid', async (_, as, message) => {
+    const run = await makeRefunds().make().start('go');
+    await run.settled();
+    const refused = { code: 'input-invalid', message: expect.stringContaining(message) };
+    await expect(run.approve('call_0_0', { as } as never)).rejects.toMatchObject(refused);
+    await expect(run.editTranscript([], { as } as never)).rejects.toMatchObject(refused);
+    const command = { type: 'approve', callId: 'call_0_0', as } as never;
+    await expect(run.submit([command])).rejects.toMatchObject(refused);
+  });
+
   test('a decision after the end of the run is refused as already-decided or run-ended', async () => {
     const { host, make } = makeRefunds();
     const run = await make().start('go');

@@ -57,7 +57,10 @@ describe('an agent with an output schema', () => {
     const { agent, requests } = makeAgent([{ text: 'a' }, { text: 'b' }, { text: 'c' }, { text: 'd' }]);
     expect(await agent.run('go')).toMatchObject({
       status: 'failed',
-      error: { code: 'output-invalid', message: expect.stringContaining('sent back 3 times') },
+      error: {
+        code: 'output-invalid',
+        message: expect.stringContaining('the answer was refused 3 times, most recently: '),
+      },
     });
     expect(requests).toHaveLength(3);
   });

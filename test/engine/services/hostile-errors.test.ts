@@ -4,6 +4,7 @@ import { createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { InDoubt, messageOf } from '../../../protocol/error.ts';
+import { rule } from '../../../rules/rule.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
@@ -138,5 +139,65 @@ describe('an approval predicate that returns an invalid value', () => {
       const { settled } = await settle({ tools: [act] });
       expect(settled).toMatchObject({ status: 'waiting', approvals: [{ name: 'act' }] });
     }
+  });
+});
+
+describe('an approval function or a rule that fails', () => {
+  const toss = () => {
+    throw new Error('the user service is down');
+  };
+
+  async function startAs(by: string | undefined, options: Partial<AgentOptions>) {
+    const host = new ManualHost();
+    const model = scripted([calls('act'), { text: 'done' }]);
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store: memory(),
+      model,
+      tools: [makeTool('act')],
+      ...options,
+    });
+    const run = await agent.start('go', by === undefined ? {} : { by });
+    return { run, host, settled: await host.settle(run.settled()) };
+  }
+
+  const failing: Record<string, Partial<AgentOptions>> = {
+    'an approval function that throws': { tools: [makeTool('act', { approval: toss })] },
+    'an approval function with a misspelt member': {
+      tools: [makeTool('act', { approval: () => ({ required: true, nott: 'starter' }) as never })],
+    },
+    'a rule that throws': { rules: [rule({ name: 'r', when: toss, then: 'ask' })] },
+    'a rule that would block': { rules: [rule({ name: 'r', when: toss, then: 'block' })] },
+  };
+
+  test.each(Object.entries(failing))(
+    '%s is decided by others than who started the run',
+    async (_, options) => {
+      const { run, host, settled } = await startAs('ann', options);
+      expect(settled).toMatchObject({
+        status: 'waiting',
+        approvals: [{ not: 'starter', excluded: ['ann'] }],
+      });
+      expect(await run.approve('call_0_0', { by: 'ann' })).toMatchObject({ code: 'not-allowed' });
+      await run.approve('call_0_0', { by: 'mia' });
+      expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
+    },
+  );
+
+  test.each(Object.entries(failing))('%s is decided by anybody if nobody is known', async (_, options) => {
+    const { run, host, settled } = await startAs(undefined, options);
+    expect(settled).toMatchObject({ status: 'waiting' });
+    await run.approve('call_0_0');
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
+  });
+
+  test('a rule asks whom it names', async () => {
+    const then = { type: 'ask', by: 'security' } as const;
+    const { settled } = await startAs('ann', { rules: [rule({ name: 'r', when: toss, then })] });
+    expect(settled).toMatchObject({
+      status: 'waiting',
+      approvals: [{ by: ['security'], reason: 'the rule "r" failed: the user service is down' }],
+    });
   });
 });

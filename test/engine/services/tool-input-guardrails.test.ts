@@ -158,7 +158,7 @@ describe('guardrails of the input of calls', () => {
     await agent.run('go');
     expect(paid).toEqual([]);
     expect(resultIn(requests[1])).toMatchObject({
-      output: 'Not run: nobody may approve it: desk, and board must',
+      output: 'Not run: no one may approve it: desk, and board must',
     });
   });
 

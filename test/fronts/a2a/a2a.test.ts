@@ -137,7 +137,7 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', 
       client.sendMessage(sending({ data, taskId, ...more }));
 
     await expect(decide({ callId: 'call_9', approved: true })).rejects.toThrow('"callId" must be');
-    await expect(decide({ retry: true })).rejects.toThrow('no answer to call');
+    await expect(decide({ retry: true })).rejects.toThrow('not an answer to call');
     await expect(decide({ approved: true, input: { orderId: 7 } })).rejects.toMatchObject({
       reason: 'INVALID_PARAMS',
     });

@@ -75,6 +75,10 @@ test('an agent is described with its instructions, tools and limits, and a sub-a
     limits: { turns: 7, toolCalls: 50 },
     needsRunContext: true,
     sources: 0,
+    facts: expect.arrayContaining([
+      { name: 'Most turns', value: '7' },
+      { name: 'At a limit', value: 'one closing answer' },
+    ]),
   });
   expect(view.tools.find(({ name }) => name === 'refund')).toMatchObject({
     sideEffect: 'once',
@@ -83,7 +87,10 @@ test('an agent is described with its instructions, tools and limits, and a sub-a
     inputSchema: { type: 'object', required: ['orderId', 'cents'] },
   });
   expect(view.tools.find(({ name }) => name === 'expiring')).toMatchObject({ approval: 'depends' });
-  expect(view.tools.find(({ name }) => name === 'ask_customer')).toMatchObject({ executedBy: 'client' });
+  expect(view.tools.find(({ name }) => name === 'ask_customer')).toMatchObject({
+    executedBy: 'client',
+    says: expect.stringMatching(/^[a-z ,]+ · .*approval.* · a client runs it/),
+  });
   expect(view.tools.find(({ name }) => name === 'ask_clerk')).toMatchObject({
     executedBy: 'agent',
     agent: 'clerk',
@@ -97,6 +104,8 @@ test('a token finds out whose it is, and what it sees', async () => {
   expect(await (await desk.send('GET', '/me', undefined, as('ann'))).json()).toEqual({
     name: 'ann',
     role: 'operator',
+    rights: ['read', 'inspect', 'start', 'send', 'result', 'decide', 'command', 'generate'],
+    can: 'The role "operator" can do everything.',
     groups: [],
     labels: { tenant: 'a' },
   });

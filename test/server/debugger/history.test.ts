@@ -74,7 +74,7 @@ test('the files of the page are compressed, and a browser that has them loads no
   const js = 'let a = 1;\n'.repeat(1_000);
   const app = makeApp({
     assets: {
-      html: () => '<!doctype html><title>page</title>',
+      html: '<!doctype html><title>page</title>',
       find: path => {
         if (path === '/assets/page.js') return { body: js, type: 'text/javascript' };
         return path === '/assets/a1b2.css' ? { body: 'a {}', type: 'text/css', immutable: true } : undefined;

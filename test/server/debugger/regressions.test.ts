@@ -4,7 +4,7 @@ import { createAgent } from '../../../agent/index.ts';
 import { appendEvidence } from '../../../engine/journal/evidence.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
-import type { Regression } from '../../../regress/regression.ts';
+import type { Regression, RegressionSums } from '../../../regress/regression.ts';
 import { memory } from '../../../stores/memory.ts';
 import { makeNote, NEW_REFUND, playRun } from '../../support/regress/played-runs.ts';
 import { DONE, makeApp, makeTools, REFUND, type TestApp } from '../../support/server/runs-app.ts';
@@ -16,6 +16,9 @@ const makeDesk = (store: Store) =>
 
 const read = async (app: TestApp, query = '', headers?: Record<string, string>) =>
   (await (await app.send('GET', `/regressions${query}`, undefined, headers)).json()) as Page;
+
+const addUp = async (app: TestApp, query = '', headers?: Record<string, string>) =>
+  (await (await app.send('GET', `/regressions/sums${query}`, undefined, headers)).json()) as RegressionSums;
 
 test('a played run is shown with what its note says, under the title of its recording', async () => {
   const store = memory();
@@ -161,8 +164,122 @@ test('a caller with labels sees the played runs that have them, and no title of 
   expect((await app.send('GET', '/regressions')).status).toBe(401);
 });
 
+const OTHER_INPUT = {
+  kind: 'input',
+  turn: 1,
+  tool: 'lookup',
+  detail: 'lookup {"id":2} (was {"id":1})',
+} as const;
+
+test('sums are of the recorded runs that match, by their worst samples, and tell what is noise', async () => {
+  const store = memory();
+  const desk = makeDesk(store);
+  const app = makeApp({ store });
+  const play = (of: string, changes: Parameters<typeof makeNote>[1]) =>
+    playRun(desk, 'go', makeNote(of, changes));
+  const cost = (candidate: number) => ({ recorded: 4, candidate });
+  const same = await play('run_a', { cost: cost(2) });
+  const paid = await play('run_a', { sample: 2, differences: [OTHER_INPUT, NEW_REFUND], cost: cost(4) });
+  const noisy = await play('run_b', { differences: [NEW_REFUND, OTHER_INPUT], cost: cost(8) });
+  const gone = await play('run_c', { sameness: 'undecidable', why: 'It is gone.' });
+  await play('run_b', { side: 'baseline', differences: [{ ...OTHER_INPUT, turn: 2 }] });
+  await play('run_a', { side: 'baseline' });
+
+  const all = await addUp(app);
+  const { played, ...sums } = all;
+  expect(sums).toMatchObject({
+    runs: 3,
+    says: [
+      'cost $4.00 → $5.50, +37.5 % (−756.6 % to +831.6 %)',
+      'turns 2.0',
+      expect.stringMatching(/^tokens 1,200 → 900, −25\.0 %/),
+    ],
+    paired: { cost: { runs: 2, recorded: 4, candidate: 5.5, difference: 1.5 } },
+    baseline: { runs: 2, differing: 1 },
+  });
+  expect(sums.paired.cost.interval?.low).toBeCloseTo(1.5 - 12.7062 * 2.5);
+  expect(sums.paired).not.toHaveProperty('score');
+  expect(new Map(played.map(({ candidate, ...rest }) => [candidate, rest]))).toEqual(
+    new Map([
+      [same, { worst: 'otherEffects', noise: [] }],
+      [paid, { worst: 'otherEffects', noise: [] }],
+      [noisy, { worst: 'otherEffects', noise: [1] }],
+      [gone, { worst: 'undecidable', noise: [] }],
+    ]),
+  );
+
+  const only = async (query: string) => {
+    const { runs, paired, baseline, played: others } = await addUp(app, query);
+    expect(others).toEqual(played);
+    return [runs, paired.cost.runs, paired.cost.candidate, baseline?.differing];
+  };
+  expect(await only('?kind=new-call')).toEqual([2, 2, 6, 0]);
+  expect(await only('?kind=input&tool=lookup')).toEqual([2, 2, 6, 1]);
+  expect(await only('?kind=input&tool=refund')).toEqual([0, 0, 0, 0]);
+  expect(await only('?sameness=undecidable')).toEqual([1, 0, 0, 1]);
+  expect(await only('?sameness=same')).toEqual([0, 0, 0, 1]);
+  for (const wrong of ['?side=baseline', '?limit=2', '?label=x'])
+    expect((await app.send('GET', `/regressions/sums${wrong}`)).status).toBe(400);
+});
+
+test('a difference that a sample has more often than the baseline is no noise', async () => {
+  const store = memory();
+  const desk = makeDesk(store);
+  const app = makeApp({ store });
+  const again = { ...OTHER_INPUT, turn: 2 };
+  await playRun(desk, 'go', makeNote('run_a', { side: 'baseline', differences: [OTHER_INPUT] }));
+  const once = await playRun(desk, 'go', makeNote('run_a', { differences: [OTHER_INPUT] }));
+  const twice = await playRun(
+    desk,
+    'go',
+    makeNote('run_a', { sample: 2, differences: [OTHER_INPUT, NEW_REFUND, again] }),
+  );
+  const noise = new Map((await addUp(app)).played.map(one => [one.candidate, one.noise]));
+  expect(noise).toEqual(
+    new Map([
+      [once, [0]],
+      [twice, [0]],
+    ]),
+  );
+});
+
+test('sums are of all pages, and without a baseline there is no noise', async () => {
+  const store = memory();
+  const desk = makeDesk(store);
+  const app = makeApp({ store });
+  const list = store.list.bind(store);
+  store.list = filter => list({ ...filter, limit: 2 });
+  for (let n = 0; n < 5; n += 1)
+    await playRun(desk, 'go', makeNote(`run_${n}`, { differences: [NEW_REFUND] }));
+  const { runs, played, ...sums } = await addUp(app);
+  expect([runs, played.length]).toEqual([5, 5]);
+  expect(played.every(({ noise }) => noise.length === 0)).toBe(true);
+  expect(sums).not.toHaveProperty('baseline');
+});
+
+test('a caller with labels gets the sums of the played runs that have them', async () => {
+  const store = memory();
+  const desk = makeDesk(store);
+  const tokens = {
+    a: { token: 'a'.repeat(32), role: 'viewer', labels: { tenant: 'a' } },
+    client: { token: 'd'.repeat(32), role: 'client' },
+  } as const;
+  const app = makeApp({ store, tokens });
+  const mine = await playRun(desk, 'go', makeNote('run_a'), { labels: { tenant: 'a' } });
+  await playRun(desk, 'go', makeNote('run_b'), { labels: { tenant: 'b' } });
+  await playRun(desk, 'go', makeNote('run_b', { side: 'baseline' }), { labels: { tenant: 'b' } });
+  const as = (who: keyof typeof tokens) => ({ authorization: `Bearer ${tokens[who].token}` });
+  const sums = await addUp(app, '', as('a'));
+  expect(sums.played.map(({ candidate }) => candidate)).toEqual([mine]);
+  expect([sums.runs, sums.baseline]).toEqual([1, undefined]);
+  const status = async (query: string, who: keyof typeof tokens) =>
+    (await app.send('GET', `/regressions/sums${query}`, undefined, as(who))).status;
+  expect(await status('?label=tenant%3Db', 'a')).toBe(403);
+  expect(await status('', 'client')).toBe(403);
+});
+
 test('browsers get the page at its address, and programs the JSON', async () => {
-  const assets = { html: () => '<!doctype html><title>page</title>', find: () => undefined };
+  const assets = { html: '<!doctype html><title>page</title>', find: () => undefined };
   const app = makeApp({ assets });
   const page = await app.send('GET', '/regressions', undefined, { accept: 'text/html' });
   expect([page.headers.get('content-type'), page.headers.get('vary')]).toEqual([

@@ -17,7 +17,7 @@ const FILES: Record<string, { body: string; type: string }> = {
   '/assets/offline.js': { body: 'const a = "</script><!-- x";', type: 'text/javascript' },
   '/assets/page.css': { body: 'a { content: "</style>" }', type: 'text/css' },
 };
-const assets: PageAssets = { html: () => '<p>page</p>', find: path => FILES[path] };
+const assets: PageAssets = { html: '<style>p{color:red}</style>', find: path => FILES[path] };
 
 const desk = makeApp({
   assets,
@@ -106,6 +106,7 @@ test('with its contents, hostile text cannot leave the element that holds the ru
   expect(html.match(/<script/g)).toHaveLength(2);
   expect(html.match(/<\/script>/g)).toHaveLength(2);
   expect(html.match(/<\/style>/g)).toHaveLength(1);
+  expect(html).toContain('<style>p{color:red}a { content');
   expect(html).not.toContain('<!--');
   expect(JSON.stringify(run)).not.toContain('"launch"');
 });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { responseIdOf } from '../../../server/gateway/answer/wire-ids.ts';
 import { tool } from '../../../tools/tool.ts';
@@ -136,6 +136,54 @@ describe.each(APIS)('a client of %s that leaves', api => {
     await (await answer).text();
     leave();
     expect((await served.run()).status).toBe('waiting');
+  });
+});
+
+describe('a response outside any store', () => {
+  const open = async () => {
+    served = await ServedGateway.open({
+      config: { ...ONE_SLOT, keep_unstored: false, models: { talk: 'openai-chat:any' } },
+    });
+    vi.stubEnv('OPENAI_BASE_URL', served.provider.url);
+    vi.stubEnv('OPENAI_API_KEY', 'sk-test');
+  };
+  const ask = (stream: boolean) => served.askAs('Responses with store: false', { model: 'talk', stream });
+
+  it.each([
+    ['in the middle of a stream', true, 'one '],
+    ['before its stream has begun', true, GATE],
+    ['without a stream', false, GATE],
+  ] as const)('ends its model call when its client leaves, %s', async (_where, stream, step) => {
+    await open();
+    served.provider.play([step, HANG]);
+    const { leave, answer } = ask(stream);
+    await served.provider.asked();
+    if (step !== GATE) await (await answer).body?.getReader().read();
+    leave();
+    await served.provider.wasLeft();
+    expect((await served.store.list()).runs).toEqual([]);
+    await expectFreeSlot();
+  });
+
+  it.each([true, false])('is broken off when the server stops, with stream: %s', async stream => {
+    await open();
+    served.provider.play(stream ? ['one ', HANG] : [GATE, HANG]);
+    const { answer } = ask(stream);
+    if (stream) await answer;
+    await served.provider.asked();
+    served.gateway.service.live.close();
+    await served.provider.wasLeft();
+    expect(await (await answer).text()).toContain('shutting_down');
+    expect((await served.store.list()).runs).toEqual([]);
+  });
+
+  it('is no run of the store, and leaves its slot', async () => {
+    await open();
+    for (const stream of [true, false]) {
+      served.provider.play(['one ', 'two']);
+      expect(await (await ask(stream).answer).text()).toContain('one two');
+    }
+    expect((await served.store.list()).runs).toEqual([]);
   });
 });
 

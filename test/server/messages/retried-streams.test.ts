@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addUp, anthropicOn, post, streamed } from '../../support/messages/client.ts';
 import { CutProvider } from '../../support/responses/cut-provider.ts';
-import { fastHost, Gateway } from '../../support/responses/gateway.ts';
+import { fastHost, Gateway, hostAt } from '../../support/responses/gateway.ts';
 
 let provider: CutProvider;
 let gateway: Gateway;
@@ -70,7 +70,10 @@ describe('a message whose provider stream breaks off in the middle of a text', (
   });
 });
 
-it('a failure before any output can be retried by the client', async () => {
+it('a failure before any output can be retried by the client', async ({ onTestFinished }) => {
+  // Time enough for all attempts, before the answer begins because nothing was heard for 15 s.
+  const gateway = new Gateway({}, { host: hostAt(10), config: () => ({ max_attempts: { [ASK.model]: 3 } }) });
+  onTestFinished(() => gateway.close());
   provider.play({ words: ['alpha'], cuts: [0, 0, 0, 0, 0] });
   const { status, headers, body } = await post(gateway, '/v1/messages', ASK);
   expect([status, headers.get('x-should-retry')]).toEqual([529, null]);

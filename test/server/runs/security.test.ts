@@ -1,10 +1,11 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { isLoopback, isOwnName } from '../../../server/bind-address.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
 
 const TOKEN = 'correct-horse-battery-staple';
 const assets = {
-  html: () => '<!doctype html><title>Runs</title>',
+  html: '<!doctype html><title>Runs</title>',
   find: (path: string) => (path === '/assets/page.js' ? { body: '1', type: 'text/javascript' } : undefined),
 };
 
@@ -100,6 +101,29 @@ describe('with a token', () => {
     expect((await errorOf(await send('GET', '/assets/absent.js'))).code).toBe('not-found');
   });
 
+  test('the policy of a document allows its own style and no other', async () => {
+    const html = '<style>nav{color:red}</style>';
+    const { send } = makeApp({ assets: { ...assets, html } });
+    const page = await send('GET', '/', undefined, { accept: 'text/html' });
+    const hash = createHash('sha256').update('nav{color:red}').digest('base64');
+    expect(page.headers.get('content-security-policy')).toContain(`; style-src 'self' 'sha256-${hash}'; `);
+    const file = await send('GET', '/assets/page.js');
+    expect(file.headers.get('content-security-policy')).toContain("; style-src 'self'; ");
+  });
+
+  test('a site that opens the page in a window has no hold of it', async () => {
+    const { send } = makeApp({ assets });
+    const policyFor = async (site: Record<string, string>) =>
+      (await send('GET', '/', undefined, { accept: 'text/html', ...site })).headers.get(
+        'cross-origin-opener-policy',
+      );
+    for (const site of ['cross-site', 'same-site', 'unheard-of'])
+      expect(await policyFor({ 'sec-fetch-site': site }), site).toBe('same-origin');
+    expect(await policyFor({})).toBe('same-origin');
+    for (const site of ['none', 'same-origin'])
+      expect(await policyFor({ 'sec-fetch-site': site }), site).toBe(null);
+  });
+
   test('signing in sets a cookie that is HttpOnly and SameSite, and that is not the token', async () => {
     const { send } = makeApp({ token: TOKEN });
     const signedIn = await send('POST', '/session', { token: TOKEN });
@@ -177,12 +201,12 @@ test('an unexpected error goes to the log, and not to the client', async () => {
   const { send, log } = makeApp({
     assets: {
       ...assets,
-      html: () => {
+      find: () => {
         throw new Error('the key is sk-123');
       },
     },
   });
-  const response = await send('GET', '/');
+  const response = await send('GET', '/assets/page.js');
   const text = await response.text();
   expect(response.status).toBe(500);
   expect(text).not.toContain('sk-123');

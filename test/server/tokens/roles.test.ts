@@ -13,7 +13,7 @@ const TOKENS = {
   client: { token: 'a-clients-token-0000004', role: 'client' },
 } as const;
 const NAMED = Object.fromEntries(Object.entries(TOKENS).map(([name, token]) => [`the ${name}`, token]));
-const assets = { html: () => '<!doctype html><title>Runs</title>', find: () => undefined };
+const assets = { html: '<!doctype html><title>Runs</title>', find: () => undefined };
 
 const bearer = (role: Role) => ({ authorization: `Bearer ${TOKENS[role].token}` });
 

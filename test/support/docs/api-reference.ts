@@ -30,6 +30,9 @@ const PAGES: Readonly<Record<string, (entry: string) => boolean>> = {
   tools: entry => entry.startsWith('./tools/'),
 };
 
+/** A page of more entries names their folder. */
+const MOST_NAMED = 6;
+
 /** The pages of docs/api by file name, as Markdown: every export of the package, from the types and their comments. */
 export function apiReference(): ReadonlyMap<string, string> {
   const { exports } = z
@@ -44,10 +47,12 @@ export function apiReference(): ReadonlyMap<string, string> {
     const missed = entries.find(([entry]) => !Object.values(PAGES).some(covers => covers(entry)));
     if (missed !== undefined) throw new Error(`No page of docs/api covers the entry ${missed[0]}.`);
     const pages = Object.entries(PAGES).map(([name, covers]) => {
-      const parts = entries
-        .filter(([entry]) => covers(entry))
-        .map(([entry, file]) => describeEntry(project, entry, file));
-      return [`api/${name}.md`, `${[`# API: ${name}`, GENERATED, ...parts].join('\n\n')}\n`] as const;
+      const covered = entries.filter(([entry]) => covers(entry));
+      const parts = covered.map(([entry, file]) => describeEntry(project, entry, file));
+      const named = covered.map(([entry]) => `\`agentchart${entry.slice(1)}\``);
+      const from = named.length > MOST_NAMED ? `\`agentchart/${name}/…\`` : named.join(', ');
+      const intro = `Every export of ${from}, with its types and what it promises.`;
+      return [`api/${name}.md`, `${[`# API: ${name}`, GENERATED, intro, ...parts].join('\n\n')}\n`] as const;
     });
     return new Map(pages);
   } finally {

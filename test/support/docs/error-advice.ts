@@ -1,10 +1,22 @@
-import type { EngineErrorCode, ProviderErrorCode } from '../../../protocol/error.ts';
+import type { AnswerErrorCode, EngineErrorCode, ProviderErrorCode } from '../../../protocol/error.ts';
+import type { ApiErrorCode } from '../../../server/error-envelope.ts';
 
 /** Why an error usually comes, and what to do about it; `see`: the page of docs/ that has more. */
 type Advice = { causes: string; todo: string; see: string };
 
-/** What the pages of docs/errors/ say about each code besides its meaning. */
-export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, Advice>> = {
+/** What `ENGINE_ERRORS` says of other codes. */
+type Meant = Advice & { meaning: string };
+
+/** The codes with which a server refuses a request before it comes to a run, or that hide what failed. */
+export type ServerErrorCode = Exclude<ApiErrorCode, EngineErrorCode>;
+
+type Table = Readonly<
+  Record<EngineErrorCode | Exclude<ProviderErrorCode, ServerErrorCode>, Advice> &
+    Record<ServerErrorCode | AnswerErrorCode, Meant>
+>;
+
+/** What the pages of docs/errors/ say about each code, besides the meaning that `ENGINE_ERRORS` has. */
+export const ERROR_ADVICE: Table = {
   'agent-invalid': {
     causes:
       'An option of `createAgent`, `tool` or another function of the package is misspelt, missing or does not fit the others.',
@@ -25,7 +37,7 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
   },
   'run-unknown': {
     causes: 'The id is wrong or incomplete, the run was deleted, or the process uses another store.',
-    todo: 'List the runs of the store with `agentchart runs`, and compare `--db` and `AGENTCHART_DB`.',
+    todo: 'List the runs of the store with `agentchart runs`, or `agent.store.list()` in code, and compare `--db` and `AGENTCHART_DB`.',
     see: 'runs.md',
   },
   'run-exists': {
@@ -56,14 +68,14 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
     see: 'guide/approvals.md',
   },
   'already-decided': {
-    causes: 'Somebody else was first, or the same decision was sent twice.',
+    causes: 'Another decision came first, or the same one was sent twice.',
     todo: 'Nothing: the first decision counts. `by` says who made it.',
     see: 'guide/approvals.md',
   },
   'not-allowed': {
     causes:
       'The call names groups that may decide it, and the person is in none; or the person started the run or has already decided, and another one is needed.',
-    todo: 'Let somebody decide who may: the message says who. Groups come from the token, from the app, or from `--group`.',
+    todo: 'Let a person decide who may: the message says who. Groups come from the token, from the app, or from `--group`.',
     see: 'guide/approvals.md',
   },
   'wrong-digest': {
@@ -78,7 +90,7 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
   },
   'already-happened': {
     causes: 'A retry was asked for, but the attempt that the run had given up has succeeded in the meantime.',
-    todo: 'Record that it happened, with its output. To repeat the action all the same, force the retry: it then happens twice.',
+    todo: 'Record that it happened, with its output. To repeat the action anyway, force the retry: it then happens twice.',
     see: 'guarantees.md',
   },
   'attempt-alive': {
@@ -177,7 +189,7 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
     see: 'models.md',
   },
   'model-unknown': {
-    causes: 'The part before the colon of a model string is no provider of this package.',
+    causes: 'The part before the colon of a model string is not a provider of this package.',
     todo: 'Use a provider of the list. One that speaks OpenAI’s API works as `openai-chat:MODEL` with `OPENAI_BASE_URL`.',
     see: 'models.md',
   },
@@ -202,7 +214,7 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
     see: 'guide/tools.md',
   },
   'sign-in-needed': {
-    causes: 'An MCP server asks for OAuth, and nobody has signed in or the sign-in has ended.',
+    causes: 'An MCP server asks for OAuth, and no one has signed in, or the sign-in has ended.',
     todo: 'Run `agentchart mcp login SERVER --agent MODULE`. A run that waits for it continues then.',
     see: 'guide/tools.md',
   },
@@ -219,11 +231,6 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
   permission: {
     causes: 'The key may not use this model or this feature.',
     todo: 'Choose another model, or ask for access at the provider.',
-    see: 'models.md',
-  },
-  'not-found': {
-    causes: 'The provider does not have this model, or the base URL has another path.',
-    todo: 'Check the name of the model and the base URL.',
     see: 'models.md',
   },
   'invalid-request': {
@@ -258,7 +265,7 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
   },
   server: {
     causes: 'The provider failed on the request.',
-    todo: 'Nothing at first: the call is retried. If it stays, look at the provider’s status page.',
+    todo: 'Nothing at first: the call is retried. If it persists, look at the provider’s status page.',
     see: 'models.md',
   },
   timeout: {
@@ -279,7 +286,7 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
   'malformed-stream': {
     causes:
       'The stream ended early, or what arrived is not the format of the provider; often a proxy changed it.',
-    todo: 'Nothing at first: the call is retried. If it stays, try without the proxy.',
+    todo: 'Nothing at first: the call is retried. If it persists, try without the proxy.',
     see: 'models.md',
   },
   'response-too-large': {
@@ -301,5 +308,103 @@ export const ERROR_ADVICE: Readonly<Record<EngineErrorCode | ProviderErrorCode, 
     causes: 'The provider answered with an error that the adapter does not know.',
     todo: 'Read `raw` of the error: it is the body of the reply.',
     see: 'models.md',
+  },
+  'output-invalid': {
+    meaning: 'the answer did not follow the `output` schema of the agent, and neither did the repaired ones',
+    causes:
+      'The schema asks for more than the model can keep to, such as a pattern or a refinement that the provider does not see, or the model is too small for it.',
+    todo: 'Read the faults in the conversation, with `agentchart show RUN`. Say in the descriptions of the schema what is expected, or allow more.',
+    see: 'guide/input-and-output.md',
+  },
+  'answer-blocked': {
+    meaning: 'guardrails or reviewers did not let an answer pass; the message has the last reason',
+    causes:
+      'A guardrail of `answer` blocked one answer after another, or a review was sent back or expired when the run had no turn left.',
+    todo: 'Read the reasons in the conversation, with `agentchart show RUN`: the model reads the same ones, so they have to say what would pass.',
+    see: 'guide/input-and-output.md#guardrails',
+  },
+  unauthorized: {
+    meaning: 'the request has no valid credentials',
+    causes:
+      'The request has no token, or one that the server does not know; in your own server, `authorize` returned `null`.',
+    todo: 'Send the token: `authorization: Bearer TOKEN`. The server has it from `AGENTCHART_TOKEN` or its configuration; your own server, from what `authorize` reads.',
+    see: 'server.md#tokens',
+  },
+  forbidden: {
+    meaning: 'the caller may not do this',
+    causes:
+      'The role of the caller does not allow it, such as a requester who approves; the caller’s labels, models or budget exclude it; or a page of another origin sent the request, or it names another host.',
+    todo: 'Read the message: it names the role, or what else is missing. Send the request with a token that may, or give the person another `role` in `authorize`. Send requests from the server’s own address, or name the page’s origin in the configuration (`cors`).',
+    see: 'server.md#tokens',
+  },
+  'not-found': {
+    meaning: 'the path does not exist; from a provider: the model does not',
+    causes:
+      'Over HTTP, the path of the request is wrong, or the server was started without what it is for. From a provider, it does not have this model, or the base URL has another path.',
+    todo: 'Compare the path with `/openapi.json` of the server. In a failed run, check the name of the model and the base URL.',
+    see: 'server.md',
+  },
+  'method-not-allowed': {
+    meaning: 'the path takes other methods',
+    causes: 'A GET was sent where a POST is needed, or the reverse.',
+    todo: 'Use a method that the message names.',
+    see: 'server.md',
+  },
+  'agent-unknown': {
+    meaning: 'the server has no agent of this name',
+    causes: 'The name is misspelt, or the server was started without this agent.',
+    todo: 'List the agents with `GET /agents`; restart the server with `--agent` and the module of the missing one.',
+    see: 'server.md',
+  },
+  'agent-unavailable': {
+    meaning: 'the server does not have the agent of the run, so the run cannot continue there',
+    causes: 'The run was started elsewhere, or the server was restarted without its agent.',
+    todo: 'Restart the server with `--agent` and the module of the agent, or use the command line. Reading, pausing and cancelling work without it.',
+    see: 'server.md',
+  },
+  'too-large': {
+    meaning: 'the request, or what it asks for, is larger than the server allows',
+    causes: 'The body has too many bytes, or a run has too many entries to be shared as a page.',
+    todo: 'Send less; for `/v1`, `body_bytes` of the configuration is the limit. Export large runs with `agentchart export`.',
+    see: 'server.md#limits',
+  },
+  'too-many-attempts': {
+    meaning: 'too many sign-ins have failed',
+    causes:
+      'After five wrong sign-ins on the page, the server tries one a second, from all clients together.',
+    todo: 'Wait as long as `retry-after` says, then sign in with the right token. Requests with a bearer token are not slowed.',
+    see: 'server.md#tokens',
+  },
+  'rate-limit-exceeded': {
+    meaning: 'the caller or the server has reached a limit',
+    causes:
+      'A limit of the token is spent (requests, tokens, cost), or too many streams or explorations are open.',
+    todo: 'Wait as long as `retry-after` says, or raise the limit in the configuration.',
+    see: 'server.md#limits',
+  },
+  'request-aborted': {
+    meaning: 'the connection ended before the request was complete, or before its answer',
+    causes: 'The client went away, or a proxy in between has a shorter time limit.',
+    todo: 'Send it again, with the same request id or `Idempotency-Key` if it starts something.',
+    see: 'server.md#how-long-a-request-lives',
+  },
+  'unsupported-media-type': {
+    meaning: 'the body is not of a type that the path takes',
+    causes: 'The header `content-type` names another type, or the body is compressed.',
+    todo: 'Send JSON with `content-type: application/json`, uncompressed.',
+    see: 'server.md',
+  },
+  'shutting-down': {
+    meaning: 'the server is stopping',
+    causes: 'It was restarted or replaced. Runs that it drove are handed over.',
+    todo: 'Send the request again: the next process answers it. A stream continues after the last entry that came.',
+    see: 'server.md#health',
+  },
+  internal: {
+    meaning: 'the server failed on the request, and its log has the cause',
+    causes:
+      'A function of your application threw, such as `authorize`, or answered what it may not; or the server has a defect.',
+    todo: 'Look for the id of the request (`x-request-id`) in the log of the server: the error stands there, with its stack. Clients are told nothing of it, and other requests are not affected.',
+    see: 'server.md#logs',
   },
 };

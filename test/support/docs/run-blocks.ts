@@ -1,14 +1,23 @@
 /**
- * Runs blocks of the guides in one process: `node run-blocks.ts BLOCKS`, a JSON list of `{ folder, file }`. The
- * model of a block is the script in its folder. Prints a JSON list of `{ printed, error? }`.
+ * Runs blocks of the guides in one process: `node --import use-sources.ts run-blocks.ts BLOCKS`, a JSON list of
+ * `{ folder, file }`. The model of a block is the script in its folder. Prints a JSON list of `{ printed, error? }`.
  */
-import { omitUndefined } from '../../../protocol/json.ts';
-import '../use-sources.ts';
+
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { format, stripVTControlCharacters } from 'node:util';
+import { omitUndefined } from '../../../protocol/json.ts';
 
-const blocks: { folder: string; file: string }[] = JSON.parse(process.argv[2] ?? '[]');
+/** Loaded machines need many times what a block takes. */
+const LIMIT_MS = 60_000;
+const tooLong = () =>
+  new Promise<never>((_, fail) => {
+    setTimeout(() => fail(new Error(`The block has not ended after ${LIMIT_MS} ms.`)), LIMIT_MS).unref();
+  });
+
+// Blocks see no arguments.
+const [given = '[]'] = process.argv.splice(2);
+const blocks: { folder: string; file: string }[] = JSON.parse(given);
 const write = process.stdout.write.bind(process.stdout);
 const results: { printed: string; error?: string }[] = [];
 for (const { folder, file } of blocks) {
@@ -20,7 +29,7 @@ for (const { folder, file } of blocks) {
   console.log = (...values) => void process.stdout.write(`${format(...values)}\n`);
   process.env.AGENTCHART_MODEL = 'scripted:script.json';
   process.chdir(folder);
-  const error = await import(pathToFileURL(join(folder, file)).href).then(
+  const error = await Promise.race([import(pathToFileURL(join(folder, file)).href), tooLong()]).then(
     () => undefined,
     error => String(error?.stack ?? error),
   );

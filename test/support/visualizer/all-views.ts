@@ -14,6 +14,7 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import type { ExploreAgent } from '../../../server/runs/explore-route.ts';
 import { explore } from '../../../testing/index.ts';
 import { notes } from '../../../tools/notes/index.ts';
+import { sayReport } from '../../../visualizer/describe-exploration.ts';
 import { calls } from '../engine/agents.ts';
 import { makeNote, NEW_REFUND, playRun } from '../regress/played-runs.ts';
 import { makeDemoAgents } from './demo-agents.ts';
@@ -159,7 +160,7 @@ export async function serveAllViews(): Promise<{ views: View[]; close(): Promise
       ...options,
       invariants: { 'one lookup': ({ context }) => context.toolCalls < 2 },
     });
-    yield { type: 'result', report: report as unknown as JsonObject };
+    yield { type: 'result', report: sayReport(report) as unknown as JsonObject };
   };
   await plantHistory(store);
   const begin = async (

@@ -1,19 +1,10 @@
 import type { AgentView, ToolSummary } from '../../../protocol/agent-view.ts';
-import { formatCost } from '../../../protocol/listing/cost.ts';
-import { nameModels } from '../../name-models.ts';
 import { ExplorerPane, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { useTitle } from '../app/router.ts';
 import { type AgentSummary, requestServer } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
-import {
-  describeListedAgent,
-  formatCount,
-  formatDuration,
-  formatJson,
-  formatNumber,
-  joinFacts,
-} from '../render/format.ts';
+import { describeListedAgent, formatCount, formatJson } from '../render/format.ts';
 import { Markdown } from '../ui/markdown.tsx';
 import { type Fact, Facts, FoldedText, ProblemText, Safe } from '../ui/text.tsx';
 
@@ -74,7 +65,7 @@ function AgentFacts({ agent }: { agent: AgentView }) {
   return (
     <>
       {description !== undefined && <Safe in="p" text={description} />}
-      <Facts class="facts" of={listFacts(agent)} />
+      <Facts class="facts" of={agent.facts.map(({ name, value }): Fact => [name, value])} />
       <section>
         <h2>Exploration</h2>
         <p class="muted">Walks every path of the agent's runs on the server, and executes nothing.</p>
@@ -104,70 +95,13 @@ function AgentFacts({ agent }: { agent: AgentView }) {
   );
 }
 
-const ANSWERS = {
-  live: 'live: streamed while the model writes it',
-  held: 'held: shown once the turn is complete',
-  separate: 'separate: written in a turn of its own',
-} as const;
-
-const LIMITS: Readonly<Record<string, string>> = {
-  turns: 'Most turns',
-  toolCalls: 'Most tool calls',
-  tokens: 'Most tokens',
-  cost: 'Highest cost',
-  activeMs: 'Longest time at work',
-  repeatedFailures: 'Most equal failures',
-};
-
-function describeLimit(limit: string, value: unknown): string {
-  if (typeof value !== 'number') return String(value);
-  if (limit === 'activeMs') return formatDuration(value);
-  return limit === 'cost' ? formatCost(value) : formatNumber(value);
-}
-
-function listFacts({ forkModels, models, version, limits, ...agent }: AgentView): Fact[] {
-  return [
-    ['Models', nameModels(models) || 'none'],
-    forkModels.length > models.length && ['Models for forks', forkModels.slice(models.length).join(', ')],
-    version !== undefined && ['Version', version],
-    ...Object.entries(limits).map(
-      ([limit, value]): Fact => [LIMITS[limit] ?? limit, describeLimit(limit, value)],
-    ),
-    ['At a limit', agent.onLimit === 'answer' ? 'one closing answer' : 'stops'],
-    agent.onUnknownUsage === 'estimate' && ['Without usage', 'estimates it'],
-    ['Final answer', ANSWERS[agent.finalAnswer]],
-    ['Tools at once', String(agent.toolConcurrency)],
-  ];
-}
-
-const EFFECTS = {
-  none: 'no side effect',
-  idempotent: 'side effect, safe to repeat',
-  once: 'side effect, must not run twice',
-} as const;
-const GATES = {
-  always: 'needs approval',
-  never: 'no approval',
-  depends: 'approval depends on the call',
-} as const;
-const EXECUTORS = { engine: '', client: 'a client runs it', agent: 'a sub-agent' } as const;
-
 function ToolCard({ tool }: { tool: ToolSummary }) {
-  const { name, description, inputSchema, sideEffect, reason, server, retries, timeoutMs } = tool;
-  const facts = joinFacts(
-    EFFECTS[sideEffect],
-    GATES[tool.approval],
-    EXECUTORS[tool.executedBy],
-    tool.reconcilable && 'can find out the outcome of a call in doubt',
-    retries > 0 && formatCount(retries, 'retry', 'retries'),
-    timeoutMs !== undefined && `times out after ${formatDuration(timeoutMs)}`,
-    server !== undefined && `from ${server}`,
-  );
+  const { name, description, inputSchema, sideEffect, says, reason } = tool;
   return (
     <li class={`card effect-${sideEffect}`}>
       <Safe in="h3" class="mono" text={name} />
       <Safe in="p" text={description} />
-      <Safe in="p" class="muted" text={facts} />
+      <Safe in="p" class="muted" text={says} />
       {reason !== undefined && <Safe in="p" class="muted" text={`Reason for approval: ${reason}`} />}
       <FoldedText summary="Input schema" text={formatJson(inputSchema)} kind="mono" />
     </li>

@@ -3,11 +3,11 @@
 import { signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
-import { describeUnfinished, describeVerdict, NOT_PROVED } from '../../describe-exploration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
+import { NOT_PROVED } from '../../describe-exploration.ts';
 import { readError } from '../data/request.ts';
 import { describeRefusal } from '../data/send-command.ts';
-import { formatCount, formatNumber } from '../render/format.ts';
+import { formatCount } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { Details, ProblemText, Safe } from '../ui/text.tsx';
 
@@ -30,6 +30,7 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
   const most = useSignal(maxStates);
   const exploration = explorationOf(path);
   const { report = null, states = null } = exploration ?? {};
+  const rules = report?.rules.flatMap(describeRule) ?? [];
   const further = Math.min(most.value * FURTHER, MOST_STATES);
   const start = (states: number) => {
     most.value = states;
@@ -51,13 +52,11 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
       {report && (
         <>
           <Breaches report={report} onPlay={onPlay} />
-          {report.rules.some(({ verdict }) => verdict !== 'broken') && (
+          {rules.length > 0 && (
             <ul class="notes">
-              {report.rules
-                .filter(({ verdict }) => verdict !== 'broken')
-                .map(rule => (
-                  <Safe key={rule.name} in="li" text={`rule ${rule.name}: ${describeVerdict(rule)}`} />
-                ))}
+              {rules.map(rule => (
+                <Safe key={rule} in="li" text={rule} />
+              ))}
             </ul>
           )}
           {report.unfinished.length > 0 && (
@@ -65,7 +64,7 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
               <p>Not walked to the end:</p>
               <ul class="notes">
                 {report.unfinished.map(walks => (
-                  <Safe key={walks.paths} in="li" text={describeUnfinished(walks)} />
+                  <Safe key={walks.paths} in="li" text={walks.says} />
                 ))}
               </ul>
               {most.value < MOST_STATES && (
@@ -96,6 +95,12 @@ export function ExplorerPane({ path, query = '', maxStates, label, onPlay, child
 
 const MOST_STATES = 200_000;
 const FURTHER = 4;
+
+/** One that is broken is among the breaches. */
+function describeRule({ name, verdict, says, warns = [] }: Rule): string[] {
+  const said = verdict === 'broken' ? warns : [says, ...warns];
+  return said.map(text => `rule ${name}: ${text}`);
+}
 
 function Breaches({ report, onPlay }: { report: ShownReport; onPlay: Play }) {
   const { complete } = report;
@@ -129,15 +134,16 @@ type Breach = { invariant: string; message: string; path: ShownPathEntry[] };
 type Rule = Partial<Pick<Breach, 'message' | 'path'>> & {
   name: string;
   verdict: 'proved' | 'broken' | 'not-proved';
-  states: number;
+  says: string;
   only?: 'shadow' | 'function';
+  warns?: string[];
 };
 type Spending = { spent: number; most: number | null };
 
 /** The report of an exploration; the members after `notes` are those of a run. */
 export type ShownReport = {
   complete: boolean;
-  unfinished: { paths: string; stoppedBy: string; states: number; open: number; advice: string }[];
+  unfinished: { paths: string; says: string }[];
   states: number;
   edges: { taken: number; total: number };
   invariants: string[];
@@ -146,7 +152,7 @@ export type ShownReport = {
   notes: string[];
   at?: number;
   ahead?: { state: string; path: ShownPathEntry[] }[];
-  starts?: { tool: string; freely?: JsonValue; approved?: JsonValue }[];
+  starts?: { tool: string; says: string }[];
   approvals?: { callId: string; name: string }[];
   left?: Record<'turns' | 'toolCalls' | 'tokens' | 'cost' | 'activeMs', Spending>;
 };

@@ -11,8 +11,8 @@ import type { PageRoute } from './router.ts';
 /** What the list and the overview do not need is in files of its own. */
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunPane);
 const InboxView = later(async () => (await import('../inbox/inbox-view.tsx')).InboxView);
-const NotesView = later(async () => (await import('../notes/notes-view.tsx')).NotesView);
-const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
+const NotesView = later(async () => (await import('./more-parts.ts')).NotesView);
+const ExampleView = later(async () => (await import('./more-parts.ts')).ExampleView);
 const SessionView = later(async () => (await import('./more-parts.ts')).SessionView);
 const ThreadView = later(async () => (await import('./more-parts.ts')).ThreadView);
 const CompareView = later(async () => (await import('./more-parts.ts')).CompareView);

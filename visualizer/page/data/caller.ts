@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { describeRole, may, type Role } from '../../../access/role.ts';
+import type { Right, Role } from '../../../access/role.ts';
 import { describeBar, describeDuties, findOpenBar } from '../../../machines/duties.ts';
 import type { JsonOpenItem } from '../../../protocol/run-view.ts';
 import { RequestError, requestServer } from './request.ts';
@@ -9,7 +9,7 @@ const RETRY_MS = 1_000;
 /** The names that a server gives to callers whose token has no name of its own. */
 const UNNAMED = ['anyone', 'operator'];
 
-type Caller = { name: string; role: Role; groups: readonly string[] };
+type Caller = { name: string; role: Role; rights: readonly Right[]; can: string; groups: readonly string[] };
 
 const caller = signal<Caller | null>(null);
 
@@ -55,7 +55,7 @@ function decider(): { by?: string; groups?: readonly string[] } {
 export function barOf(call: JsonOpenItem): string | null {
   if (caller.value === null) return '';
   const right = call.kind === 'result' || call.kind === 'question' ? 'result' : 'decide';
-  if (!may(caller.value, right)) return describeRole(caller.value);
+  if (!caller.value.rights.includes(right)) return caller.value.can;
   const bar = call.kind === 'result' ? null : findOpenBar(call, decider());
   if (bar === null) return null;
   const { by = '' } = decider();

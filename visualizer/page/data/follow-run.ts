@@ -94,8 +94,10 @@ export function followShownRun(source: PageSource, model: RunModel, onMissing: (
       const { entries, state } = await source.entries(runId, 'tail');
       const before = (entries[0]?.seq ?? 1) - 1;
       if (isOver) return;
-      model.beginAt(state === undefined ? Folded.start : Folded.from(before, restore(state)), entries);
+      const base = state === undefined ? Folded.start : Folded.from(before, restore(state));
       const viewed = readView();
+      await model.beginAt(base, entries, idle);
+      if (isOver) return;
       unfollow = source.follow(runId, () => model.last.peek(), hear);
       if (before > 0) await loadOlder(source, model, before);
       await viewed;

@@ -16,7 +16,7 @@ let isLooking = false;
 export function watchServer(): void {
   for (const type of ['online', 'offline']) addEventListener(type, () => void lookForServer());
   document.addEventListener('visibilitychange', () => void lookForServer());
-  void lookForServer();
+  timer = setTimeout(() => void lookForServer(), EVERY_MS);
 }
 
 export async function lookForServer(): Promise<void> {

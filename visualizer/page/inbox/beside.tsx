@@ -1,16 +1,11 @@
 import { formatCost } from '../../../protocol/listing/cost.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import type { Excerpt } from '../../../protocol/run-view.ts';
 import { type InboxItem, type OpenedItem, requestServer, runPath } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
 import { describeShownCall } from '../render/describe-call.ts';
-import {
-  formatCount,
-  formatDuration,
-  formatLine,
-  formatMoment,
-  formatNumber,
-  joinFacts,
-} from '../render/format.ts';
+import { formatCount, formatLine, formatMoment, joinFacts } from '../render/format.ts';
 import { Safe } from '../ui/text.tsx';
 import { addressOf } from './inbox-rows.ts';
 
@@ -46,7 +41,7 @@ export function Beside({ item }: { item: InboxItem }) {
       <Told
         title="Earlier decisions on this tool"
         told={decisions}
-        say={({ by = 'someone', type, input, text }) =>
+        say={({ by = 'A person', type, input, text }) =>
           `${by} ${DECIDED[type]} ${input === undefined ? tool : describeShownCall(tool, input)}${text && `: ${text}`}`
         }
         of={runId}

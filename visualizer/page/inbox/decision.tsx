@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
 import { isOpenItem } from '../../../protocol/run-view.ts';
 import { later } from '../app/later.tsx';
 import { type InboxItem, type JsonOpenItem, runPath } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { subjectOf } from '../model/subject-of.ts';
-import { formatDuration, formatMoment, joinFacts, showSafe } from '../render/format.ts';
+import { formatMoment, joinFacts, showSafe } from '../render/format.ts';
 import { DecisionForms, WhoMayDecide } from '../run/decisions/decision-forms.tsx';
 import { type Act, ActContext, decisionKeyOf } from '../run/decisions/open-decisions.tsx';
 import { SeenBox, seenPart } from '../ui/scrolling.tsx';

@@ -201,7 +201,7 @@ function NoLongerOpen({ runId }: { runId: string }) {
   return (
     <div class="missing" role="status">
       <h2>No longer open</h2>
-      <p>Someone has decided it, or the run has ended or went on without it.</p>
+      <p>A person has decided it, or the run has ended or continued without it.</p>
       <a href={runPath(runId)}>Open the run</a>
     </div>
   );

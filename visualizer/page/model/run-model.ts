@@ -8,6 +8,8 @@ import { attemptKey, type Block, RunStory } from './run-story.ts';
 
 export type RunConnection = { type: 'connecting' | 'live' | 'ended' } | { type: 'away'; since: number };
 
+const PIECE_MS = 12;
+
 /** A text, the reasoning or the arguments of a call, as far as they were streamed; `name` of a call's tool. */
 type LivePart = { kind: 'text' | 'reasoning' | 'call'; name: string; text: string };
 
@@ -105,38 +107,56 @@ export class RunModel {
   }
 
   /** Starts with the end of a long journal. `base` is the fold before the first of `entries`. */
-  beginAt(base: Folded, entries: readonly StreamedEvent[]): void {
+  async beginAt(base: Folded, entries: readonly StreamedEvent[], pause: () => Promise<void>): Promise<void> {
     if (this.last.peek() > 0) return;
     this.#entries = new Array(base.seq);
-    this.#story = new RunStory(this.#read, base);
-    this.#teller = new StoryTeller({ runId: this.runId }, base.state);
-    this.first.value = base.seq + 1;
-    this.last.value = base.seq;
-    this.takeEntries(entries);
+    this.addOlder(entries);
+    const story = new RunStory(this.#read, base);
+    const teller = new StoryTeller({ runId: this.runId }, base.state);
+    const told: StoryEvent[] = [];
+    await this.#tell(base.seq + 1, event => told.push(...story.take(event, teller)), pause);
+    batch(() => {
+      this.#story = story;
+      this.#teller = teller;
+      this.first.value = base.seq + 1;
+      this.last.value = story.folds.last.seq;
+      this.told.value += 1;
+      this.#show(told);
+    });
   }
 
   addOlder(entries: readonly StreamedEvent[]): void {
     for (const event of entries) this.#entries[event.seq - 1] ??= event;
   }
 
-  /** Replaces folds and story by those of the whole journal, in pieces between which the page can draw. */
+  /** Replaces folds and story by those of the whole journal. */
   async retell(pause: () => Promise<void>): Promise<void> {
     const story = new RunStory(this.#read);
     const teller = new StoryTeller({ runId: this.runId });
-    let began = performance.now();
-    for (let seq = 1; seq <= this.last.peek(); seq += 1) {
-      const event = this.entry(seq);
-      if (event === undefined) return;
-      story.take(event, teller);
-      if (performance.now() - began < 12) continue;
-      await pause();
-      began = performance.now();
-    }
+    await this.#tell(1, event => story.take(event, teller), pause);
+    if (story.folds.last.seq < this.last.peek()) return;
     batch(() => {
       this.#story = story;
       this.first.value = 1;
       this.told.value += 1;
     });
+  }
+
+  /** Passes the entries that are loaded on, in pieces between which the page can draw. Pauses once more after the last. */
+  async #tell(
+    from: number,
+    take: (event: StreamedEvent) => unknown,
+    pause: () => Promise<void>,
+  ): Promise<void> {
+    let began = performance.now();
+    for (let seq = from; seq <= this.#entries.length; seq += 1) {
+      const event = this.entry(seq);
+      if (event === undefined) return;
+      take(event);
+      if (performance.now() - began < PIECE_MS && seq < this.#entries.length) continue;
+      await pause();
+      began = performance.now();
+    }
   }
 
   /** Applies entries of the journal. Returns `false` if entries before them are missing. */

@@ -20,39 +20,6 @@ export type StatusNotice = {
   runs?: readonly string[];
 };
 
-const overLimit = (limit: string): string =>
-  `The run reached its ${limit} limit. Continue in a new run, or start one with a higher limit.`;
-
-const INCOMPLETE: Readonly<Record<string, string>> = {
-  length: 'The reply reached the output token limit. Allow more output tokens, or continue in a new run.',
-  content_filter: "The provider's content filter stopped the reply.",
-  turns: overLimit('turn'),
-  toolCalls: overLimit('tool call'),
-  tokens: overLimit('token'),
-  cost: overLimit('cost'),
-  activeMs: overLimit('active time'),
-  'usage-unknown':
-    "The run has a limit on tokens or cost, and a turn reported no usage. Set onUnknownUsage: 'estimate' in the agent, use a model that reports usage, or remove the limit.",
-  rule: 'A rule of the agent stopped the run. The refused call names it in the conversation.',
-  repeatedFailures: 'The same call failed too often with the same input. See its error in the conversation.',
-};
-
-/** What to do after failures whose messages are in the conversation. */
-const FAILED: Readonly<Record<string, string>> = {
-  authentication: "Check the provider's API key in the server's environment, then start a new run.",
-  permission: 'The API key has no access to this model. Use another model or another key.',
-  quota: 'The provider account has no quota left. Add credit, or configure a fallback model.',
-  'rate-limit': 'All retries failed. Try again later, or configure a fallback model.',
-  overloaded: 'All retries failed. Try again later, or configure a fallback model.',
-  'context-too-long':
-    "The transcript exceeds the model's context. Set compaction in the agent, or use a model with a larger context.",
-  'invalid-request': "The provider rejected the request. See the provider's message for the reason.",
-  'script-exhausted': 'The scripted model has no more turns. Add a turn to its script.',
-  'answer-blocked': 'The guardrails blocked the answer too often. See their reasons in the conversation.',
-  'output-invalid':
-    'The answer violated the output schema three times. See the validation errors in the conversation.',
-};
-
 /** What a run waits for, how it ended, and what to do next; advice about the server only for those who may follow it. */
 export function statusNotices(view: RunView, mayContinue: boolean): StatusNotice[] {
   return [...explainWait(view), ...explainEnd(view), ...(mayContinue ? explainDriver(view) : [])];
@@ -105,17 +72,17 @@ function explainSubAgents(view: RunView): StatusNotice[] {
   }));
 }
 
-function explainEnd({ settled }: RunView): StatusNotice[] {
+function explainEnd({ settled, advice }: RunView): StatusNotice[] {
   if (settled?.status === 'failed') {
     const { code, message } = settled.error;
-    return [{ tone: 'fails', title: `Failed: ${code}`, text: FAILED[code] ?? message }];
+    return [{ tone: 'fails', title: `Failed: ${code}`, text: advice ?? message }];
   }
   if (settled?.status !== 'finished') return [];
   const reason = settled.incomplete?.reason;
   const unread = settled.unread.length;
   const late = unread === 1 ? 'A message' : `${unread} messages`;
   return [
-    ...cut(reason !== undefined, `The answer is incomplete: ${reason}`, INCOMPLETE[reason ?? ''] ?? ''),
+    ...cut(reason !== undefined, `The answer is incomplete: ${reason}`, advice ?? ''),
     ...cut(
       unread > 0,
       `${late} arrived too late for the model to read`,

@@ -1,12 +1,13 @@
 // visualizer/page/notes: what models have noted under a label, in place of the run that keeps it.
 
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import type { Notes } from '../../../protocol/notes.ts';
 import { later } from '../app/later.tsx';
 import { address, useTitle } from '../app/router.ts';
 import { RequestError, requestServer, runPath } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
-import { formatAgo, formatCount, formatDay, formatNumber, joinFacts } from '../render/format.ts';
+import { formatAgo, formatCount, formatDay, joinFacts } from '../render/format.ts';
 import { Markdown } from '../ui/markdown.tsx';
 import { Details, ProblemText, Safe } from '../ui/text.tsx';
 

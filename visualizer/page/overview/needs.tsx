@@ -1,10 +1,12 @@
 import type { ComponentChildren } from 'preact';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { callIdOf } from '../../../protocol/run-view.ts';
 import { type InboxItem, requestServer, runPath } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import { askTotals, sumTotals } from '../data/totals.ts';
-import { formatCount, formatDay, formatDuration, formatNumber } from '../render/format.ts';
+import { formatCount, formatDay } from '../render/format.ts';
 import { ProblemText, Safe } from '../ui/text.tsx';
 import { runsSince, startOf } from '../views/run-filter.ts';
 

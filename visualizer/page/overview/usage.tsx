@@ -1,16 +1,16 @@
 import type { ComponentChildren } from 'preact';
 import { formatCost } from '../../../protocol/listing/cost.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import type { TotalsRow } from '../../../protocol/listing/totals.ts';
 import { setQuery } from '../app/router.ts';
 import { type RunSummary, requestServer } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import { askTotals, type Sums, sumTotals } from '../data/totals.ts';
-import { formatDay, formatNumber } from '../render/format.ts';
+import { formatDay } from '../render/format.ts';
 import { Choice } from '../ui/draft-field.tsx';
 import { ProblemText, Safe } from '../ui/text.tsx';
 import { runsSince, startOf } from '../views/run-filter.ts';
-import { Bars } from './bars.tsx';
 
 const HOUR_MS = 3_600_000;
 const AGAIN_MS = 3_000;
@@ -214,4 +214,34 @@ function usedOf(rows: readonly TotalsRow[]): Used {
 
 function addUsed(all: readonly Used[]): Used {
   return { ...sumTotals(all), errors: all.reduce((sum, { errors }) => sum + errors, 0) };
+}
+
+const HEIGHT = 32;
+const STEP = 10;
+
+/** Values over time as bars, the largest of them as high as the picture. A table beside it says the same. */
+function Bars({ values }: { values: readonly number[] }) {
+  const most = Math.max(...values, Number.MIN_VALUE);
+  return (
+    <svg
+      class="bars"
+      viewBox={`0 0 ${values.length * STEP} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
+      {values.map((value, place) => {
+        const height = value === 0 ? 1 : Math.max(2, (HEIGHT * value) / most);
+        return (
+          <rect
+            key={place}
+            class={value === 0 ? 'none' : ''}
+            x={place * STEP + 1}
+            y={HEIGHT - height}
+            width={STEP - 2}
+            height={height}
+          />
+        );
+      })}
+    </svg>
+  );
 }

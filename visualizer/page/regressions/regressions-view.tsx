@@ -1,18 +1,18 @@
 // visualizer/page/regressions: recorded runs, and how those that were played from them differ.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { formatCost } from '../../../protocol/listing/cost.ts';
-import { describeKind, listFigures } from '../../../regress/describe-report.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
+import { describeKind } from '../../../regress/describe-report.ts';
 import type { FoundDifference, Paired, Sameness } from '../../../regress/played-run.ts';
-import type { Regression } from '../../../regress/regression.ts';
-import { identityOf, ReportAdder } from '../../../regress/report-sums.ts';
+import type { Regression, RegressionSums } from '../../../regress/regression.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { setQuery, useTitle } from '../app/router.ts';
-import { comparePath } from '../data/request.ts';
+import { comparePath, requestServer } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
-import { formatCount, formatNumber, joinFacts } from '../render/format.ts';
+import { formatCount, joinFacts } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
 import { Choice } from '../ui/draft-field.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
@@ -41,46 +41,50 @@ type Filter = { sameness: string; kind: string; tool: string };
 type Row = Regression & { mark: string; shown: FoundDifference | undefined; isNoise: boolean };
 
 /** A recorded run, which counts by its worst sample, and those of its played runs that match the filter. */
-type Group = { worst: Sameness; rows: Row[] };
+type Group = { worst: Sameness | undefined; rows: Row[] };
 
 /** The row that was opened last: it has the focus when the browser goes back. */
 let opened = '';
 
 export function RegressionsView({ source, query }: { source: PageSource; query: URLSearchParams }) {
-  const { answer, problem, again } = useRead(readAll, []);
-  useNews(source, ['ready', 'summary', 'removed'], again);
+  const of = (name: string): string => query.get(name) ?? '';
+  const filter = { sameness: of('sameness'), kind: of('kind'), tool: of('tool') };
+  const list = useRead(readAll, []);
+  const { answer: sums, ...added } = useRead(() => readSums(filter), Object.values(filter));
+  const { answer } = list;
+  useNews(source, ['ready', 'summary', 'removed'], async () => {
+    await Promise.all([list.again(), added.again()]);
+  });
   useTitle('Regressions');
   useShortcuts('Regressions', [
     { keys: ['j', 'ArrowDown'], does: 'Next row', repeats: true, run: () => moveFocus(1) },
     { keys: ['k', 'ArrowUp'], does: 'Previous row', repeats: true, run: () => moveFocus(-1) },
   ]);
-  const of = (name: string): string => query.get(name) ?? '';
-  const filter = { sameness: of('sameness'), kind: of('kind'), tool: of('tool') };
-  const { found = [], isMore = false } = answer ?? {};
-  const report = useMemo(() => reportOf(found), [answer]);
-  const matching = groupsOf(found, report, filter);
+  const isRead = answer !== null && sums !== null;
+  const { found = [], isMore = false } = isRead ? answer : {};
+  const matching = groupsOf(found, sums?.played ?? [], filter);
   const groups = matching.filter(({ worst }) => filter.sameness === '' || worst === filter.sameness);
   const rows = groups.flatMap(group => group.rows);
   const current = useSignal(-1);
   useEffect(() => {
-    if (answer === null || opened === '') return;
+    if (!isRead || opened === '') return;
     current.value = rows.findIndex(({ candidate }) => candidate === opened);
     opened = '';
     requestAnimationFrame(() => {
       document.querySelector<HTMLElement>('.runs a[aria-current]')?.focus();
       current.value = -1;
     });
-  }, [answer]);
+  }, [isRead]);
   return (
     <main class="regressions">
       <h1 tabIndex={-1}>Regressions</h1>
-      <ProblemText text={problem} />
-      {answer !== null && found.length === 0 && <NoRegressions />}
+      <ProblemText text={list.problem || added.problem} />
+      {isRead && found.length === 0 && <NoRegressions />}
       {found.length > 0 && (
         <>
           <Filters found={found} matching={matching} filter={filter} />
           {rows.length === 0 && <p class="empty">No played runs match.</p>}
-          {rows.length > 0 && <Totals rows={rows} noise={describeNoise(report, filter)} />}
+          {rows.length > 0 && sums && <Totals sums={sums} isAll={filter.kind + filter.tool === ''} />}
           {rows.length > 0 && <Heads />}
           <VirtualList
             label="Played runs"
@@ -113,6 +117,11 @@ async function readAll(): Promise<{ found: Regression[]; isMore: boolean }> {
   };
 }
 
+function readSums(filter: Filter): Promise<RegressionSums> {
+  const given = Object.entries(filter).filter(([, value]) => value !== '');
+  return requestServer(`/regressions/sums?${new URLSearchParams(given)}`);
+}
+
 const COMMANDS = `agentchart regress --agent MODULE --db SOURCE --out FILE
 agentchart serve --db FILE`;
 
@@ -128,21 +137,10 @@ function NoRegressions() {
   );
 }
 
-/** What `agentchart regress` reports of played runs. */
-function reportOf(played: readonly Regression[]) {
-  const builder = new ReportAdder();
-  for (const { runId, ...note } of played) builder.add(note.candidate, { ...note, of: runId });
-  return builder.report({ complete: true });
-}
-
-type Report = ReturnType<typeof reportOf>;
-
 /** First the recorded runs that people must see: other effects that cannot be repeated, then the rest, and noise after it. */
-function groupsOf(found: readonly Regression[], { played, differences }: Report, filter: Filter): Group[] {
-  const worst = new Map(played.map(({ runId, sameness }) => [runId, sameness]));
-  const nameOf = (runId: string, difference: FoundDifference) => `${runId} ${identityOf(difference)}`;
-  const noise = new Set(differences.flatMap(one => (one.noise ? [nameOf(one.runId, one)] : [])));
-  const groups = [...Map.groupBy(found, ({ runId }) => runId)].map(([runId, all]): Group => {
+function groupsOf(found: readonly Regression[], played: RegressionSums['played'], filter: Filter): Group[] {
+  const sums = new Map(played.map(one => [one.candidate, one]));
+  const groups = [...Map.groupBy(found, ({ runId }) => runId)].map(([, all]): Group => {
     const rows = all
       .filter(one => one.side === 'candidate' || !one.sameness.startsWith('same'))
       .filter(one => filter.kind + filter.tool === '' || one.differences.some(matches(filter)))
@@ -150,12 +148,13 @@ function groupsOf(found: readonly Regression[], { played, differences }: Report,
         const isBaseline = one.side === 'baseline';
         const isAlone = all.filter(({ side }) => side === one.side).length === 1;
         const words = [isBaseline ? 'baseline' : 'sample', ...(isAlone ? [] : [one.sample])].join(' ');
-        const shown = one.differences.find(matches(filter));
-        const isNoise = !isBaseline && shown !== undefined && noise.has(nameOf(runId, shown));
-        return { ...one, mark: isAlone && !isBaseline ? '' : words, shown, isNoise };
+        const at = one.differences.findIndex(matches(filter));
+        const isNoise = sums.get(one.candidate)?.noise.includes(at) === true;
+        return { ...one, mark: isAlone && !isBaseline ? '' : words, shown: one.differences[at], isNoise };
       });
     rows.sort((one, other) => placeOf(one) - placeOf(other) || one.sample - other.sample);
-    return { worst: worst.get(runId) ?? 'undecidable', rows };
+    const [first] = rows;
+    return { worst: sums.get(first?.candidate ?? '')?.worst ?? first?.sameness, rows };
   });
   return groups
     .filter(({ rows: [first] }) => first?.side === 'candidate')
@@ -223,33 +222,23 @@ function namesOf(all: readonly FoundDifference[], name: 'kind' | 'tool', chosen:
 /** Whether the figures are those of a whole run. */
 const isWhole = ({ sameness, stopped }: Regression) => sameness !== 'undecidable' && stopped === undefined;
 
-/** What a run used, recorded and played, with the intervals of the difference: means of those that were not stopped. */
-function Totals({ rows, noise }: { rows: readonly Row[]; noise: string | false }) {
-  const { runs, paired } = reportOf(rows);
+/**
+ * What a run used, recorded and played, with the intervals of the difference: means of those that were not stopped. `isAll`:
+ * also in how many recorded runs the baseline differs, else in how many in the way of the filter.
+ */
+function Totals({ sums: { runs, paired, says, baseline }, isAll }: { sums: RegressionSums; isAll: boolean }) {
   const whole = paired.turns.runs;
-  const figures = listFigures(paired).map(({ name, recorded, candidate, difference, interval }) =>
-    recorded === candidate
-      ? `${name} ${recorded}`
-      : `${name} ${recorded} → ${candidate}, ${difference} (${interval})`,
-  );
   return (
     <p class="muted">
       {joinFacts(
         formatCount(runs, 'recorded run'),
         whole > 0 && whole < runs && `means of the ${formatNumber(whole)} that were not stopped`,
-        ...figures,
-        noise,
+        ...says,
+        baseline !== undefined &&
+          `noise: the baseline ${isAll ? 'differs' : 'differs so'} in ${formatNumber(baseline.differing)} of ${formatCount(baseline.runs, 'run')}`,
       )}
     </p>
   );
-}
-
-/** In how many recorded runs the baseline differs, or differs in the way of the filter. */
-function describeNoise({ baseline }: Report, filter: Filter): string | false {
-  if (baseline === undefined) return false;
-  const differing = new Set(baseline.differences.filter(matches(filter)).map(({ runId }) => runId)).size;
-  const words = filter.kind + filter.tool === '' ? 'differs' : 'differs so';
-  return `noise: the baseline ${words} in ${formatNumber(differing)} of ${formatCount(baseline.runs, 'run')}`;
 }
 
 function pairOf({ recorded, candidate }: Paired, format: (value: number) => string): string {

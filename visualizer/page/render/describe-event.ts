@@ -1,6 +1,7 @@
 import type { RunEvent } from '../../../protocol/event.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
 import * as shared from '../../describe-event.ts';
-import { formatDuration, formatLine, formatTimeOfDay } from './format.ts';
+import { formatLine, formatTimeOfDay } from './format.ts';
 
 const LONGEST = 300;
 

@@ -1,6 +1,8 @@
 import type { AgentSummary } from '../../../protocol/agent-view.ts';
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import { nameModels } from '../../name-models.ts';
 
@@ -36,32 +38,26 @@ export function takeCharacters(text: string, length: number): string {
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? length - 1 : length);
 }
 
-const clock = new Intl.DateTimeFormat(undefined, {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const number = new Intl.NumberFormat('en');
+// Not by Intl: its first formatter takes as long as the page's first drawing.
+const pad = (part: number): string => String(part).padStart(2, '0');
 
 /** The local time of day of a time in ms since the epoch: `14:05:09`. */
 export function formatTimeOfDay(at: number): string {
-  return clock.format(at);
+  const time = new Date(at);
+  return [time.getHours(), time.getMinutes(), time.getSeconds()].map(pad).join(':');
 }
 
+/** The local date and time of a time in ms since the epoch: `2026-02-03 14:05:09`. */
 export function formatDay(at: number): string {
-  return day.format(at);
+  const time = new Date(at);
+  const date = [time.getFullYear(), time.getMonth() + 1, time.getDate()].map(pad).join('-');
+  return `${date} ${formatTimeOfDay(at)}`;
 }
 
 /** The local time of a time in ms since the epoch; with the date if that is not today's. */
 export function formatMoment(at: number): string {
   const isToday = new Date(at).toDateString() === new Date().toDateString();
   return isToday ? formatTimeOfDay(at) : formatDay(at);
-}
-
-export function formatNumber(value: number): string {
-  return number.format(value);
 }
 
 export function formatUsage({ inputTokens, outputTokens, estimated }: Usage, unit: string): string {
@@ -78,15 +74,6 @@ export function formatState(value: unknown, indent?: number): string {
 /** The number with the 15 digits that a binary fraction keeps of what a person writes. */
 export function roundNumber(value: number): number {
   return Number(value.toPrecision(15));
-}
-
-/** A duration in ms: `12 ms`, `3.4 s`, `5 min`, `2 h`, `3 d`. */
-export function formatDuration(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
-  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h`;
-  return `${Math.floor(ms / 86_400_000)} d`;
 }
 
 /** How long before `now` a time was, both in ms since the epoch. */

@@ -1,10 +1,11 @@
 import { formatCost } from '../../../protocol/listing/cost.ts';
-import { describeToolStart } from '../../describe-exploration.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { ExplorerPane, explorationOf, type Play, type ShownReport } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { runPath } from '../data/request.ts';
 import { readFirstEntries } from '../data/source.ts';
-import { formatDuration, formatNumber } from '../render/format.ts';
+
 import { type Fact, Facts } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
@@ -66,7 +67,7 @@ function Ahead({ report, onPlay }: { report: ShownReport; onPlay: Play }) {
       <Facts
         of={[
           ...approvals.map(({ callId, name }): Fact => [name, `waits for a decision now (${callId})`]),
-          ...starts.map((start): Fact => [start.tool, describeToolStart(start, complete)]),
+          ...starts.map(({ tool, says }): Fact => [tool, says]),
         ]}
       />
       <h3>The most it can still spend</h3>

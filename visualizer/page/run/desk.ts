@@ -87,6 +87,6 @@ export const DeskContext = createContext<Desk | null>(null);
 
 export function useDesk(): Desk {
   const desk = useContext(DeskContext);
-  if (desk === null) throw new Error('This part belongs into the view of a run.');
+  if (desk === null) throw new Error('This part belongs in the view of a run.');
   return desk;
 }

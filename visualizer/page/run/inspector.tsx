@@ -4,6 +4,8 @@ import type { Context } from '../../../machines/context.ts';
 import type { Effect } from '../../../protocol/effect.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { countKept, describeBreak, describeCached, describeReplaced } from '../../describe-event.ts';
 import { useShortcuts } from '../app/keyboard.ts';
@@ -14,11 +16,9 @@ import type { RunModel } from '../model/run-model.ts';
 import { tellSummary } from '../model/run-story.ts';
 import {
   formatCount,
-  formatDuration,
   formatJson,
   formatLength,
   formatLine,
-  formatNumber,
   formatPreview,
   formatReply,
   formatTimeOfDay,
@@ -198,7 +198,7 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   ];
 }
 
-/** What is known of a request to a model, whatever became of it. */
+/** What is known of a request to a model, with any outcome. */
 function listRequestFacts(
   event: Extract<StreamedEvent, { startedAt: number }>,
   { story, shown, before }: RunModel,
@@ -232,7 +232,7 @@ function listRequestFacts(
 
 function finishOf({ calls, finishReason }: Extract<StreamedEvent, { type: 'turn.completed' }>): Fact {
   if (calls.length === 0) return ['finish', finishReason];
-  return ['calls', calls.map(({ name, gate }) => `${name}${gate ? ' (gated)' : ''}`).join(', ')];
+  return ['calls', calls.map(({ name, gate }) => `${name}${gate ? ' (needs approval)' : ''}`).join(', ')];
 }
 
 function compactionFacts(compacted: Extract<StreamedEvent, { type: 'transcript.compacted' }>): Fact[] {

@@ -1,9 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { address, setQuery } from '../app/router.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { describeShownEvent } from '../render/describe-event.ts';
-import { formatDay, formatLine, formatNumber, formatTimeOfDay } from '../render/format.ts';
+import { formatDay, formatLine, formatTimeOfDay } from '../render/format.ts';
 import { Icon } from '../ui/button.tsx';
 import { Choice } from '../ui/draft-field.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';

@@ -1,4 +1,6 @@
 import { formatCost } from '../../../protocol/listing/cost.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { describeCached } from '../../describe-event.ts';
 import { mayOperate } from '../data/caller.ts';
 import {
@@ -15,8 +17,6 @@ import { statusNotices } from '../model/status-notices.ts';
 import {
   formatCount,
   formatDay,
-  formatDuration,
-  formatNumber,
   formatTimeOfDay,
   formatUsage,
   joinFacts,

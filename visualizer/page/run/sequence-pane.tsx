@@ -1,8 +1,9 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { runPath, type StreamedEvent } from '../data/request.ts';
 import { type SequenceArrow, tellSequence } from '../model/sequence.ts';
-import { formatCount, formatLine, formatNumber } from '../render/format.ts';
+import { formatCount, formatLine } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 

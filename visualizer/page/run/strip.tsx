@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import type { CallEvent } from '../model/call-facts.ts';
 import type { RunStory } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
-import { formatNumber, formatTimeOfDay } from '../render/format.ts';
+import { formatTimeOfDay } from '../render/format.ts';
 import { Button, Icon } from '../ui/button.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';

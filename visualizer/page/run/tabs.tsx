@@ -1,9 +1,9 @@
 import { useSignalEffect } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useRef } from 'preact/hooks';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
-import { formatNumber } from '../render/format.ts';
 import { ChartPane } from './chart/chart-pane.tsx';
 import { ConversationPane } from './conversation/conversation-pane.tsx';
 import { isNarrow, TABS, type Tab, useDesk } from './desk.ts';

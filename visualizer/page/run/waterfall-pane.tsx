@@ -1,4 +1,6 @@
 import { formatCost } from '../../../protocol/listing/cost.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import { describeBreak, describeReplaced } from '../../describe-event.ts';
 import { type CallRecord, factsAt } from '../model/call-facts.ts';
@@ -6,7 +8,7 @@ import type { RunModel } from '../model/run-model.ts';
 import type { BreakRecord, CompactionRecord, TurnRecord } from '../model/run-story.ts';
 import { ACTIVITY_NAMES, type ActivityKind, type TimeLine } from '../model/time-line.ts';
 import { describeInputs } from '../render/describe-call.ts';
-import { formatDuration, formatLine, formatNumber, formatUsage, joinFacts } from '../render/format.ts';
+import { formatLine, formatUsage, joinFacts } from '../render/format.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 

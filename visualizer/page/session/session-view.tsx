@@ -1,6 +1,7 @@
 // visualizer/page/session: the runs of a coding agent's session as one conversation.
 
 import { useSignal } from '@preact/signals';
+import type { Context } from '../../../machines/context.ts';
 import type {
   Item,
   MessageItem,
@@ -10,19 +11,18 @@ import type {
 } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { formatCost } from '../../../protocol/listing/cost.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { isAdded } from '../../../protocol/listing/words-of-user.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { useTitle } from '../app/router.ts';
-import { type RunSummary, type RunView, runPath } from '../data/request.ts';
+import { type RunSummary, type RunView, requestServer, runPath } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
-import { type PageSource, readFirstEntries } from '../data/source.ts';
-import { foldToState } from '../model/journal-fold.ts';
+import type { PageSource } from '../data/source.ts';
 import {
   formatCount,
-  formatDuration,
   formatJson,
   formatMoment,
-  formatNumber,
   formatOutput,
   formatPreview,
   joinFacts,
@@ -42,7 +42,7 @@ const PREVIEW = 90;
 export function SessionView({ source, id }: { source: PageSource; id: string }) {
   const { answer, problem, again } = useRead(() => readSession(source, id), [id]);
   useNews(source, ['ready', 'summary', 'removed'], again);
-  const { runs = [], sides = [], counted = [], shown = null } = answer ?? {};
+  const { runs = [], sides = [], copied = [], shown = null } = answer ?? {};
   const title = runs.at(-1)?.title || id;
   useTitle(showSafe(title));
   const newest = runs[0];
@@ -57,7 +57,7 @@ export function SessionView({ source, id }: { source: PageSource; id: string }) 
       </h1>
       <ProblemText text={problem} />
       {answer !== null && newest === undefined && <p class="empty">There is no run of this session here.</p>}
-      {newest && <Facts class="facts" of={listFacts(counted, shown)} />}
+      {newest && <Facts class="facts" of={listFacts([...runs, ...sides], copied, shown)} />}
       {shown && <Conversation key={id} items={shown.transcript} />}
       {runs.length > 0 && <RunLinks title="Runs" runs={runs} />}
       {sides.length > 0 && <RunLinks title="Sub-agents and side tasks" runs={sides} />}
@@ -65,7 +65,7 @@ export function SessionView({ source, id }: { source: PageSource; id: string }) 
   );
 }
 
-/** Newest first. `sides` are no part of the conversation, unless there is nothing else. */
+/** Newest first. `sides` are not part of the conversation, unless there is nothing else. */
 async function readSession(source: PageSource, id: string) {
   const query = new URLSearchParams({ limit: `${PAGE}`, label: `session=${id}` });
   const { found } = await readListPages<'runs', RunSummary>(`/runs?${query}`, PAGES, 'runs');
@@ -73,53 +73,45 @@ async function readSession(source: PageSource, id: string) {
   const [runs, sides] = main.length === 0 ? [found, []] : [main, found.filter(run => !main.includes(run))];
   // Each request has the whole conversation, so the latest run shows it.
   const newest = runs[0];
-  const counted = await Promise.all([...runs, ...sides].map(run => withoutCopy(source, run, found)));
-  return { runs, sides, counted, shown: newest === undefined ? null : await source.view(newest.runId) };
+  const shown = newest === undefined ? null : await source.view(newest.runId);
+  const forks = [...runs, ...sides].flatMap(({ forkOf }) =>
+    forkOf !== undefined && found.some(({ runId }) => runId === forkOf.runId) ? [forkOf] : [],
+  );
+  return { runs, sides, shown, copied: (await Promise.all(forks.map(readCopy))).flat() };
 }
 
 type Used = Pick<RunSummary, 'turns' | 'tokens' | 'cached' | 'cost' | 'activeMs'>;
 
-/** What forks copied, by their ids: it never changes. */
-const copies = new Map<string, Promise<Used>>();
-const MOST_COPIED = 10_000;
+/** What forks copied, by where it is read: it never changes. */
+const copies = new Map<string, Promise<Used[]>>();
 
-/** What a run used, without what it copied from another run of the session, which counts there. */
-async function withoutCopy(source: PageSource, run: RunSummary, all: readonly RunSummary[]): Promise<Used> {
-  const { runId, forkOf } = run;
-  if (forkOf === undefined || forkOf.at > MOST_COPIED) return run;
-  if (!all.some(other => other.runId === forkOf.runId)) return run;
-  try {
-    const copy = copies.get(runId) ?? readCopy(source, forkOf);
-    copies.set(runId, copy);
-    const { turns, tokens, cached, cost, activeMs } = await copy;
-    return {
-      turns: run.turns - turns,
-      tokens: run.tokens - tokens,
-      cost: run.cost - cost,
-      activeMs: run.activeMs - activeMs,
-      ...(run.cached &&
-        cached && {
-          cached: { tokens: run.cached.tokens - cached.tokens, of: run.cached.of - cached.of },
-        }),
-    };
-  } catch {
-    // It may be redacted, or of another chart.
-    copies.delete(runId);
-    return run;
-  }
+/** What a fork copied from another run of the session, which counts there; nothing if it is redacted, or of another chart. */
+function readCopy({ runId, at }: NonNullable<RunSummary['forkOf']>): Promise<Used[]> {
+  const path = `${runPath(runId)}/state?at=${at}`;
+  const copy =
+    copies.get(path) ??
+    requestServer<{ state: { context: Context } }>(path).then(
+      ({ state }) => [usedIn(state.context)],
+      () => {
+        copies.delete(path);
+        return [];
+      },
+    );
+  copies.set(path, copy);
+  return copy;
 }
 
-async function readCopy(source: PageSource, { runId, at }: NonNullable<RunSummary['forkOf']>): Promise<Used> {
-  const entries = await readFirstEntries(source, runId, at);
-  const { turns, usage, cost, activeMs } = foldToState(entries).context;
-  if (usage === null) return { turns, tokens: 0, cost, activeMs };
-  const { inputTokens: of, outputTokens, cachedInputTokens: tokens } = usage;
+function usedIn({ turns, usage, cost, activeMs }: Context): Used {
+  const { inputTokens: of = 0, outputTokens = 0, cachedInputTokens: tokens = null } = usage ?? {};
   const cached = tokens === null ? {} : { cached: { tokens, of } };
   return { turns, tokens: of + outputTokens, cost, activeMs, ...cached };
 }
 
-export function listFacts(all: readonly Used[], shown: RunView | null): Fact[] {
-  const sum = (of: (run: Used) => number) => all.reduce((total, run) => total + of(run), 0);
+/** `copied` counts in others of `all`. */
+export function listFacts(all: readonly Used[], copied: readonly Used[], shown: RunView | null): Fact[] {
+  const add = (runs: readonly Used[], of: (run: Used) => number) =>
+    runs.reduce((total, run) => total + of(run), 0);
+  const sum = (of: (run: Used) => number) => add(all, of) - add(copied, of);
   const tools = Map.groupBy(shown?.transcript.filter(isCall) ?? [], ({ name }) => name);
   const used = [...tools].map(([name, calls]) => `${name} ×${calls.length}`);
   const [cached, input] = [sum(run => run.cached?.tokens ?? 0), sum(run => run.cached?.of ?? 0)];

@@ -10,9 +10,6 @@ import { StatusBadge } from '../ui/button.tsx';
 import { Facts, ProblemText, Safe } from '../ui/text.tsx';
 import { Conversation, listFacts, RunLinks } from './session-view.tsx';
 
-/* Loaded together, as one file. */
-export { SessionView } from './session-view.tsx';
-
 /** As `GET /threads/ID` answers. */
 type ThreadAnswer = { messages: Item[]; runs: RunSummary[] };
 
@@ -32,7 +29,7 @@ export function ThreadView({ source, path, id }: { source: PageSource; path: str
         <Safe text={title} /> {latest && <StatusBadge status={latest.status} />}
       </h1>
       <ProblemText text={problem} />
-      {answer && <Facts class="facts" of={[['Thread', showSafe(id)], ...listFacts(runs, null)]} />}
+      {answer && <Facts class="facts" of={[['Thread', showSafe(id)], ...listFacts(runs, [], null)]} />}
       {answer && <Conversation key={path} items={messages} />}
       {runs.length > 0 && <RunLinks title="Runs" runs={runs.toReversed()} />}
     </main>

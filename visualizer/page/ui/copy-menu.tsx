@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { formatJson, formatLine, showSafe } from '../render/format.ts';
 import { Button } from './button.tsx';
@@ -8,17 +8,17 @@ const SHOWN_MS = 1_500;
 
 /** A button beside a key that shows its path, and copies it or the value. */
 export function CopyMenu({ path, value }: { path: string; value: JsonValue }) {
-  const [isOpen, setOpen] = useState(false);
+  const isOpen = useSignal(false);
   return (
     <span class="copies">
       <Button
         class="quiet"
         label="…"
         aria-label={`Copy ${path === '' ? 'all' : formatLine(path, SHORT)}`}
-        aria-expanded={isOpen}
-        onClick={() => setOpen(!isOpen)}
+        aria-expanded={isOpen.value}
+        onClick={() => (isOpen.value = !isOpen.peek())}
       />
-      {isOpen && (
+      {isOpen.value && (
         <span class="copy-bar">
           {path !== '' && (
             <>
@@ -34,11 +34,11 @@ export function CopyMenu({ path, value }: { path: string; value: JsonValue }) {
 }
 
 function CopyButton({ label, read }: { label: string; read(): string }) {
-  const [isCopied, setCopied] = useState(false);
+  const isCopied = useSignal(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard?.writeText(read()).catch(() => {});
-    setCopied(true);
-    setTimeout(() => setCopied(false), SHOWN_MS);
+    isCopied.value = true;
+    setTimeout(() => (isCopied.value = false), SHOWN_MS);
   };
-  return <Button class="quiet" label={isCopied ? 'Copied' : label} onClick={copy} />;
+  return <Button class="quiet" label={isCopied.value ? 'Copied' : label} onClick={copy} />;
 }

@@ -1,5 +1,6 @@
+import { useSignal } from '@preact/signals';
 import { type ComponentChildren, h } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { showSafe, takePages } from '../render/format.ts';
 import type { Inline } from '../render/read-inline.ts';
 import { type MarkdownBlock, readMarkdown } from '../render/read-markdown.ts';
@@ -19,31 +20,31 @@ type MarkdownProps = { text: string; asSource?: boolean; kind?: 'prose' | 'mono'
  * elements: markup in it stays text, and images become links.
  */
 export function Markdown({ text, asSource = false, kind = 'mono' }: MarkdownProps) {
-  const [isSource, setSource] = useState(asSource);
+  const isSource = useSignal(asSource);
   if (!MARKED.test(text.slice(0, LOOKED_AT)))
     return <LongText text={text} kind={asSource ? kind : 'prose'} />;
   return (
     <div class="switched">
-      {isSource ? <LongText text={text} kind={kind} /> : <Formatted text={text} />}
+      {isSource.value ? <LongText text={text} kind={kind} /> : <Formatted text={text} />}
       <Button
         class="quiet switch"
-        label={isSource ? 'Formatted' : 'Source'}
-        title={isSource ? 'Show it as Markdown' : 'Show what was written'}
-        onClick={() => setSource(!isSource)}
+        label={isSource.value ? 'Formatted' : 'Source'}
+        title={isSource.value ? 'Show it as Markdown' : 'Show what was written'}
+        onClick={() => (isSource.value = !isSource.peek())}
       />
     </div>
   );
 }
 
 function Formatted({ text }: { text: string }) {
-  const [count, setCount] = useState(1);
-  const { pages, left } = takePages(text, count);
+  const count = useSignal(1);
+  const { pages, left } = takePages(text, count.value);
   return (
     <div class="long prose">
       {pages.map((page, at) => (
         <Page key={at} text={page} />
       ))}
-      <MoreButton left={left} onMore={() => setCount(count + 1)} />
+      <MoreButton left={left} onMore={() => (count.value += 1)} />
     </div>
   );
 }

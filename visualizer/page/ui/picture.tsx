@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { describeBytes, describeMedia } from '../../../protocol/content/read-content.ts';
 import type { Part } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
@@ -34,19 +35,22 @@ function imageOf(named: unknown, data: unknown): ImageText | null {
 
 /** An image from its bytes; a few words if they are not what its type says. */
 export function Picture({ image: { type, data } }: { image: ImageText }) {
-  const [url, setUrl] = useState<string | null>('');
+  const url = useSignal<string | null>('');
   useEffect(() => {
     const bytes = decode(type, data);
-    if (bytes === null) return setUrl(null);
-    const made = URL.createObjectURL(new Blob([bytes], { type }));
-    setUrl(made);
+    const made = bytes && URL.createObjectURL(new Blob([bytes], { type }));
+    url.value = made;
+    if (made === null) return;
     return () => URL.revokeObjectURL(made);
   }, [type, data]);
   const what = `${type}, ${describeBytes(Math.floor(data.length * 0.75))}`;
-  if (url === null) return <p class="muted">{`Not shown: this is no image of the type ${type}.`}</p>;
+  if (url.value === null)
+    return <p class="muted">{`Not shown: this is not an image of the type ${type}.`}</p>;
   return (
     <figure class="picture">
-      {url !== '' && <img src={url} alt={what} decoding="async" onError={() => setUrl(null)} />}
+      {url.value !== '' && (
+        <img src={url.value} alt={what} decoding="async" onError={() => (url.value = null)} />
+      )}
       <figcaption class="muted">{what}</figcaption>
     </figure>
   );

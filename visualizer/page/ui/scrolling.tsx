@@ -1,6 +1,6 @@
-import { type Signal, signal } from '@preact/signals';
+import { type Signal, signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { Icon } from './button.tsx';
 
 const NEAR_PX = 4;
@@ -78,10 +78,11 @@ type VirtualListProps = {
 /** A list of rows of equal height. Only the rows in sight are in the document. */
 export function VirtualList({ count, rowHeight, row, label, current, ...rest }: VirtualListProps) {
   const box = useRef<HTMLElement>(null);
-  const [sight, setSight] = useState({ top: 0, height: 800 });
+  const sight = useSignal({ top: 0, height: 800 });
   const look = (): void => {
     const { scrollTop: top = 0, clientHeight: height = 0 } = box.current ?? {};
-    setSight(now => (now.top === top && now.height === height ? now : { top, height }));
+    const now = sight.peek();
+    if (now.top !== top || now.height !== height) sight.value = { top, height };
   };
   useResized(box, look);
   useLayoutEffect(() => {
@@ -92,8 +93,9 @@ export function VirtualList({ count, rowHeight, row, label, current, ...rest }: 
     else if (top + rowHeight > element.scrollTop + height) element.scrollTop = top + 2 * rowHeight - height;
     look();
   }, [current, count]);
-  const first = Math.max(0, Math.floor(sight.top / rowHeight) - SPARE);
-  const last = Math.min(count, Math.ceil((sight.top + sight.height) / rowHeight) + SPARE);
+  const { top, height } = sight.value;
+  const first = Math.max(0, Math.floor(top / rowHeight) - SPARE);
+  const last = Math.min(count, Math.ceil((top + height) / rowHeight) + SPARE);
   const rows = Array.from({ length: Math.max(0, last - first) }, (_, place) => first + place);
   return (
     <section

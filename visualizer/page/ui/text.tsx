@@ -1,5 +1,5 @@
+import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
 import { diffLines } from '../render/diff-lines.ts';
 import { formatLength, showSafe, takePages } from '../render/format.ts';
 import { Button } from './button.tsx';
@@ -47,8 +47,8 @@ type LongTextProps = { text: string; kind: 'prose' | 'mono' | 'discarded' };
 
 /** A long text from outside, by pages: only those that a person asked for are in the document. */
 export function LongText({ text, kind }: LongTextProps) {
-  const [count, setCount] = useState(1);
-  const { pages, left } = takePages(text, count);
+  const count = useSignal(1);
+  const { pages, left } = takePages(text, count.value);
   return (
     <div class={`long ${kind}`}>
       {(text === '' ? [''] : pages).map((page, at) => (
@@ -56,7 +56,7 @@ export function LongText({ text, kind }: LongTextProps) {
           {showSafe(page)}
         </bdi>
       ))}
-      <MoreButton left={left} onMore={() => setCount(count + 1)} />
+      <MoreButton left={left} onMore={() => (count.value += 1)} />
     </div>
   );
 }
@@ -82,11 +82,15 @@ type DetailsProps = {
 };
 
 export function Details({ summary, open = false, children, ...rest }: DetailsProps) {
-  const [isOpen, setOpen] = useState(open);
+  const isOpen = useSignal(open);
   return (
-    <details open={isOpen} class={rest.class ?? ''} onToggle={event => setOpen(event.currentTarget.open)}>
+    <details
+      open={isOpen.value}
+      class={rest.class ?? ''}
+      onToggle={event => (isOpen.value = event.currentTarget.open)}
+    >
       <summary>{summary}</summary>
-      {isOpen ? <div class="opened">{children()}</div> : null}
+      {isOpen.value ? <div class="opened">{children()}</div> : null}
     </details>
   );
 }

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import { actingName, setActingName, tokenName } from '../data/caller.ts';
 import { showSafe } from '../render/format.ts';
 import { ProblemText } from './text.tsx';
@@ -170,7 +170,7 @@ export function Asked({ words }: { words: string }) {
 }
 
 function WhoDecides() {
-  const [isUnknown] = useState(() => tokenName() === '' && actingName.peek().trim() === '');
+  const isUnknown = useMemo(() => tokenName() === '' && actingName.peek().trim() === '', []);
   return isUnknown && <NameField label="Decided by" />;
 }
 

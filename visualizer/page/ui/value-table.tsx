@@ -1,6 +1,7 @@
-import { useState } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
-import { formatCount, formatLine, formatNumber, formatPreview } from '../render/format.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
+import { formatCount, formatLine, formatPreview } from '../render/format.ts';
 import { Button } from './button.tsx';
 import { readImageText } from './picture.tsx';
 import { Safe } from './text.tsx';
@@ -21,11 +22,11 @@ export function isTable(value: JsonValue): value is JsonObject[] {
 
 /** A list of objects: a column for each key, as long as they are few; the other keys are in the last one. */
 export function ValueTable({ rows }: { rows: readonly JsonObject[] }) {
-  const [shown, setShown] = useState(ROWS);
+  const shown = useSignal(ROWS);
   const all = [...new Set(rows.slice(0, LOOKED_AT).flatMap(row => Object.keys(row)))];
   const columns = all.slice(0, COLUMNS);
   const others = all.length - columns.length;
-  const left = rows.length - shown;
+  const left = rows.length - shown.value;
   return (
     <>
       <section
@@ -47,7 +48,7 @@ export function ValueTable({ rows }: { rows: readonly JsonObject[] }) {
             </tr>
           </thead>
           <tbody>
-            {rows.slice(0, shown).map((row, at) => (
+            {rows.slice(0, shown.value).map((row, at) => (
               <tr key={at}>
                 <td>{at}</td>
                 {columns.map(name => (
@@ -63,7 +64,7 @@ export function ValueTable({ rows }: { rows: readonly JsonObject[] }) {
         <Button
           class="quiet more"
           label={`Show ${formatNumber(Math.min(left, ROWS))} more of ${formatNumber(rows.length)}`}
-          onClick={() => setShown(shown + ROWS)}
+          onClick={() => (shown.value += ROWS)}
         />
       )}
     </>

@@ -1,14 +1,9 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import { readContent } from '../../../protocol/content/read-content.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
-import {
-  formatCount,
-  formatLength,
-  formatLine,
-  formatNumber,
-  formatPreview,
-  roundNumber,
-} from '../render/format.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
+import { formatCount, formatLength, formatLine, formatPreview, roundNumber } from '../render/format.ts';
 import { Button } from './button.tsx';
 import { CopyMenu } from './copy-menu.tsx';
 import { Link } from './link.tsx';
@@ -68,7 +63,7 @@ function isAddress(text: string): boolean {
 type CompositeProps = { value: JsonObject | JsonValue[]; path: string; depth: number; isWhole: boolean };
 
 function Composite({ value, path, depth, isWhole }: CompositeProps) {
-  const [asTree, setTree] = useState(isWhole);
+  const asTree = useSignal(isWhole);
   const rows = isTable(value) ? value : null;
   return (
     <div class="composite">
@@ -76,12 +71,16 @@ function Composite({ value, path, depth, isWhole }: CompositeProps) {
         <div class="value-head">
           <span class="muted">{describe(value)}</span>
           {rows !== null && (
-            <Button class="quiet" label={asTree ? 'Table' : 'Tree'} onClick={() => setTree(!asTree)} />
+            <Button
+              class="quiet"
+              label={asTree.value ? 'Table' : 'Tree'}
+              onClick={() => (asTree.value = !asTree.peek())}
+            />
           )}
           {depth === 0 && <CopyMenu path={path} value={value} />}
         </div>
       )}
-      {rows !== null && !asTree ? (
+      {rows !== null && !asTree.value ? (
         <ValueTable rows={rows} />
       ) : (
         <Members value={value} path={path} depth={depth} isWhole={isWhole} />
@@ -91,14 +90,14 @@ function Composite({ value, path, depth, isWhole }: CompositeProps) {
 }
 
 function Members({ value: of, path, depth, isWhole }: CompositeProps) {
-  const [shown, setShown] = useState(MEMBERS);
+  const shown = useSignal(MEMBERS);
   const names = useMemo(() => (Array.isArray(of) ? null : Object.keys(of)), [of]);
   const count = names?.length ?? Number(of.length);
-  const left = count - shown;
+  const left = count - shown.value;
   return (
     <>
       <ul class="members">
-        {Array.from({ length: Math.min(count, shown) }, (_, at) => {
+        {Array.from({ length: Math.min(count, shown.value) }, (_, at) => {
           const name = names?.[at] ?? at;
           const value = Reflect.get(of, name) as JsonValue;
           return (
@@ -117,7 +116,7 @@ function Members({ value: of, path, depth, isWhole }: CompositeProps) {
         <Button
           class="quiet more"
           label={`Show ${formatNumber(Math.min(left, MEMBERS))} more of ${formatNumber(count)}`}
-          onClick={() => setShown(shown + MEMBERS)}
+          onClick={() => (shown.value += MEMBERS)}
         />
       )}
     </>

@@ -1,10 +1,12 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { formatCost } from '../../../protocol/listing/cost.ts';
+import { formatDuration } from '../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { NOTES_ID } from '../../../protocol/notes.ts';
 import { address, setQuery } from '../app/router.ts';
 import type { RunSummary } from '../data/request.ts';
-import { formatAgo, formatDay, formatDuration, formatNumber } from '../render/format.ts';
+import { formatAgo, formatDay } from '../render/format.ts';
 import { StatusBadge } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 import { LabelChips } from './label-chips.tsx';
@@ -17,7 +19,7 @@ export type Column = {
   width: string;
   /** What the server sorts by, and which order a first press asks for. */
   sort?: readonly [by: string, first: 'asc' | 'desc'];
-  /** Of windows that are less wide, it is no column unless it was chosen, in px; `never` if it is one only then. */
+  /** The width of the window, in px, from which it is shown by default; `never`: only if it is chosen. */
   from?: number | 'never';
   cell(run: RunSummary): ComponentChildren;
 };

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { address, navigate, setQuery } from '../app/router.ts';
 import { requestServer } from '../data/request.ts';
-import { formatNumber } from '../render/format.ts';
 import { Button, Icon } from '../ui/button.tsx';
 import { Check, Choice } from '../ui/draft-field.tsx';
 import { Menu } from '../ui/menu.tsx';

@@ -38,7 +38,7 @@ export function readRunFilter(query: URLSearchParams): RunFilter {
   };
 }
 
-/** Whether the list is all there is, in whatever order. */
+/** Whether the list has all runs, in any order. */
 export function choosesAll({ status, text, agent, model, error, labels, hours }: RunFilter): boolean {
   return status + text + agent + model + error + labels.join('') + hours === '';
 }
@@ -54,7 +54,7 @@ export function listQueries(filter: RunFilter): URLSearchParams[] {
   return [query];
 }
 
-/** What the totals of the filter are asked with, whatever its status. */
+/** The filter without its status, for its totals. */
 export function totalsParams(filter: RunFilter): URLSearchParams {
   return listQuery(filter, {});
 }

@@ -34,11 +34,11 @@ export type FoldedRow = {
 const MOST_FOLDED = 100;
 
 /**
- * The runs of a filter, of which only those are read that someone looks at.
+ * The runs of a filter, of which only those on screen are read.
  *
  * L1 A list has one part, or two: the runs that wait, then the others. At first one page of each is read.
  * L2 `count` is what the server has counted; before, one more than is known, if there is more.
- * L3 News read again what is in sight. Pages out of sight are forgotten then, and read when someone looks.
+ * L3 News make the page read again what is in sight. Pages out of sight are forgotten then, and read once they are in sight.
  * L4 What is shown stays until its page has been read.
  */
 export class RunPages {

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements lint/a11y/useFocusableInteractive: the rows of a table element cannot be placed, and keep their meaning only with roles.
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { setQuery } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
@@ -16,7 +16,7 @@ const ROW_PX = 36;
 const CARD_PX = 64;
 /** Narrower windows have cards of two lines instead of columns. */
 const CARDS_BELOW = 880;
-const SPARE = 10;
+const SPARE = 6;
 
 type Chosen = Signal<ReadonlySet<string>>;
 
@@ -213,45 +213,46 @@ function SubAgents({ runId, count, opened }: SubAgentsProps) {
 }
 
 function useWindowWidth(): number {
-  const [width, setWidth] = useState(innerWidth);
+  const width = useSignal(innerWidth);
   useEffect(() => {
-    const look = () => setWidth(innerWidth);
+    const look = () => (width.value = innerWidth);
     addEventListener('resize', look);
     return () => removeEventListener('resize', look);
   }, []);
-  return width;
+  return width.value;
 }
 
 /** The rows in sight, and some around them: the first, and the one after the last. */
 function useSight(box: { current: HTMLElement | null }, height: number, count: number): [number, number] {
-  const [sight, setSight] = useState({ top: 0, height: innerHeight });
+  const sight = useSignal({ top: 0, height: innerHeight });
   useLayoutEffect(() => {
     const look = (): void => {
       const top = -(box.current?.getBoundingClientRect().top ?? 0);
       // Rows are drawn again after some rows, not with each pixel.
       const seen = Math.floor(top / height / (SPARE / 2)) * (SPARE / 2) * height;
-      setSight(now =>
-        now.top === seen && now.height === innerHeight ? now : { top: seen, height: innerHeight },
-      );
+      const now = sight.peek();
+      if (now.top !== seen || now.height !== innerHeight) sight.value = { top: seen, height: innerHeight };
     };
-    look();
+    const soon = requestAnimationFrame(look);
     addEventListener('scroll', look, { passive: true });
     addEventListener('resize', look);
     return () => {
+      cancelAnimationFrame(soon);
       removeEventListener('scroll', look);
       removeEventListener('resize', look);
     };
   }, [height, count]);
-  const first = Math.max(0, Math.floor(sight.top / height) - SPARE);
-  return [first, Math.min(count, Math.ceil((sight.top + sight.height) / height) + 2 * SPARE)];
+  const { top, height: seen } = sight.value;
+  const first = Math.max(0, Math.floor(top / height) - SPARE);
+  return [first, Math.min(count, Math.ceil((top + seen) / height) + 2 * SPARE)];
 }
 
 /** Scrolls with the runs in sight when others come or go above them, unless the list is at its top. */
 function useKeptPlace(box: { current: HTMLElement | null }, pages: RunPages, height: number): void {
   const seen = useRef<readonly (readonly [runId: string, index: number])[]>([]);
   useLayoutEffect(() => {
-    const top = -(box.current?.getBoundingClientRect().top ?? 0);
-    for (const [runId, index] of top <= 0 ? [] : seen.current) {
+    const isAtTop = seen.current.length === 0 || (box.current?.getBoundingClientRect().top ?? 0) >= 0;
+    for (const [runId, index] of isAtTop ? [] : seen.current) {
       const now = pages.indexOf(runId);
       if (now < 0) continue;
       if (now !== index) scrollBy(0, (now - index) * height);
@@ -267,9 +268,12 @@ function useKeptPlace(box: { current: HTMLElement | null }, pages: RunPages, hei
         return run === undefined ? [] : [[run.runId, index] as const];
       });
     };
-    remember();
+    const soon = requestAnimationFrame(remember);
     addEventListener('scroll', remember, { passive: true });
-    return () => removeEventListener('scroll', remember);
+    return () => {
+      cancelAnimationFrame(soon);
+      removeEventListener('scroll', remember);
+    };
   }, [pages, pages.version.value, height]);
 }
 

@@ -147,7 +147,7 @@ function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
 
 type ArrowProps = { arrow: SketchArrow; latest: readonly string[]; seq: number };
 
-/** What was taken at another entry is another line, whose move begins anew. */
+/** An edge taken at another entry is a new line, whose animation starts over. */
 function Arrow({ arrow: { x, from, to, hub = 'deciding', states, back }, latest, seq }: ArrowProps) {
   const isLatest = (edgeOf: (id: string) => string): boolean =>
     states.some(id => latest.includes(edgeOf(id)));

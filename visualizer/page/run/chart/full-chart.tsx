@@ -1,9 +1,11 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { formatDuration } from '../../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../../protocol/listing/format-number.ts';
 import { CHART_PLACES } from '../../../chart-places.ts';
 import { drawSvg } from '../../../draw-svg.ts';
 import type { Folded } from '../../model/journal-fold.ts';
 import { timesAt } from '../../model/time-line.ts';
-import { formatDuration, formatNumber, joinFacts } from '../../render/format.ts';
+import { joinFacts } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDesk } from '../desk.ts';
 import { Lens } from './lens.ts';
@@ -124,7 +126,7 @@ function light(
   }
   for (const edge of drawing.querySelectorAll('.edge')) {
     const line = edge.querySelector('.line');
-    // A new line begins its move anew.
+    // A new line starts its animation over.
     if (edge.classList.toggle('latest', folded.taken.edges.includes(edge.id)))
       line?.replaceWith(line.cloneNode());
     mark(edge, folded.count(edge.id), false);

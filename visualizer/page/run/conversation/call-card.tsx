@@ -2,18 +2,13 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { describeBytes, describeOutput, readContent } from '../../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
+import { formatDuration } from '../../../../protocol/listing/format-duration.ts';
+import { formatNumber } from '../../../../protocol/listing/format-number.ts';
 import { describeVerdicts } from '../../../describe-event.ts';
 import { barOf } from '../../data/caller.ts';
 import { describeThrown, requestServer, runPath } from '../../data/request.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
-import {
-  formatDuration,
-  formatJson,
-  formatNumber,
-  formatPreview,
-  formatTimeOfDay,
-  showSafe,
-} from '../../render/format.ts';
+import { formatJson, formatPreview, formatTimeOfDay, showSafe } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { Details, Diff, MoreButton, ProblemText, Safe } from '../../ui/text.tsx';
 import { Value } from '../../ui/value.tsx';

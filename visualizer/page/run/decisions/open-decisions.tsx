@@ -72,7 +72,7 @@ async function noteOvertaken(call: JsonOpenItem): Promise<void> {
   overtaken.value = [...others, { key, draftKey, words, typed: readDrafts(draftKey) }];
 }
 
-/** Who decided what about the call as it was shown, if the event is that; empty if the call waits anew since it. */
+/** Who decided what about the call as it was shown, if the event is that; empty if the call waits again since then. */
 function describeDecision(event: StreamedEvent, call: JsonOpenItem): string | null {
   const { name, value } = subjectOf(call);
   const tell = ({ by, at }: { by?: string; at: number }, did = '', how = '.'): string =>

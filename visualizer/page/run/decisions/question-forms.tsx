@@ -11,10 +11,6 @@ import { panelsOf, useQuestion, type Way } from './decision-forms.tsx';
 import { draftOf } from './open-decisions.tsx';
 import { BothWays } from './schema-editor.tsx';
 
-/* Loaded together, as one file. */
-export { SchemaEditor } from './schema-editor.tsx';
-export { SignInBar } from './sign-in-bar.tsx';
-
 const DECLINE: Way = {
   opens: 'Decline…',
   key: 'decline',

@@ -1,12 +1,15 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { formatCount, formatNumber } from '../../render/format.ts';
+import { formatNumber } from '../../../../protocol/listing/format-number.ts';
+import { formatCount } from '../../render/format.ts';
 import { Button, Icon } from '../../ui/button.tsx';
 import { useDesk } from '../desk.ts';
-import { useHighlights } from './highlights.ts';
 import { searchEntry } from './search-entry.ts';
 
 const SLICE_MS = 8;
+/** The most that is marked: as many ranges, and as long as they take to find. */
+const MOST = { ranges: 500, ms: 6 };
+const NAME = 'found';
 
 /** The field that searches the run, while it is open. The strip draws the hits. */
 export function FindBar() {
@@ -96,4 +99,48 @@ function useSearch(typed: string): boolean {
     };
   }, [text, first, last]);
   return isDone.value;
+}
+
+/** Marks a text in the panes, where the browser can without changing the document. */
+function useHighlights(text: string): void {
+  useEffect(() => {
+    const panes = document.querySelector('.panes');
+    const words = text.trim().toLowerCase();
+    if (panes === null || words === '' || !('highlights' in CSS)) return;
+    const { highlights } = CSS;
+    let frame = 0;
+    const draw = (): void => {
+      highlights.set(NAME, new Highlight(...findRanges(panes, words)));
+    };
+    const drawSoon = (): void => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(draw);
+    };
+    const watch = new MutationObserver(drawSoon);
+    watch.observe(panes, { subtree: true, childList: true, characterData: true });
+    drawSoon();
+    return () => {
+      watch.disconnect();
+      cancelAnimationFrame(frame);
+      highlights.delete(NAME);
+    };
+  }, [text]);
+}
+
+function findRanges(box: Element, words: string): Range[] {
+  const ranges: Range[] = [];
+  const until = performance.now() + MOST.ms;
+  const texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
+    const text = node.textContent?.toLowerCase() ?? '';
+    for (let at = text.indexOf(words); at !== -1; at = text.indexOf(words, at + words.length)) {
+      if (ranges.length >= MOST.ranges || text.length !== node.textContent?.length) break;
+      const range = new Range();
+      range.setStart(node, at);
+      range.setEnd(node, at + words.length);
+      ranges.push(range);
+    }
+    if (performance.now() > until) break;
+  }
+  return ranges;
 }
