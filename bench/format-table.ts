@@ -23,14 +23,8 @@ export type Samples = readonly { contender: string; repetitions: readonly Metric
 
 /** Returns a title, a header and a line per contender, with right-aligned figures. */
 export function formatTable(title: string, allColumns: readonly Column[], samples: Samples): string {
-  const columns = allColumns.filter(column => referenceOf(column, samples) !== undefined);
-  const head = ['', ...columns.map(({ label }) => label)];
-  const lines = samples.map(({ contender }) => [
-    contender,
-    ...columns.map(column => formatCell(column, contender, samples)),
-  ]);
-  const table = [head, ...lines];
-  const widths = head.map((_, index) => Math.max(...table.map(line => line[index]?.length ?? 0)));
+  const table = tabulate(allColumns, samples);
+  const widths = (table[0] ?? []).map((_, index) => Math.max(...table.map(line => line[index]?.length ?? 0)));
   const text = table.map(line =>
     line
       .map((cell, index) => (index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0)))
@@ -38,6 +32,17 @@ export function formatTable(title: string, allColumns: readonly Column[], sample
       .trimEnd(),
   );
   return [title, ...text.map(line => `  ${line}`)].join('\n');
+}
+
+/** Returns the cells of a header and of a line per contender. */
+export function tabulate(allColumns: readonly Column[], samples: Samples): string[][] {
+  const columns = allColumns.filter(column => referenceOf(column, samples) !== undefined);
+  const head = ['', ...columns.map(({ label }) => label)];
+  const lines = samples.map(({ contender }) => [
+    contender,
+    ...columns.map(column => formatCell(column, contender, samples)),
+  ]);
+  return [head, ...lines];
 }
 
 /** Returns the column's median for a contender; `undefined` if it was not measured. */

@@ -5,7 +5,8 @@
  * (`--peers`), `provider.ts` the in-process model. Each repetition runs in its own process (`measure.ts`).
  * Times are never asserted; a run with a wrong result ends the benchmark with exit code 1.
  */
-import { availableParallelism, cpus, loadavg } from 'node:os';
+import { readFileSync } from 'node:fs';
+import { arch, availableParallelism, cpus, loadavg, platform, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { formatTable, type Samples } from './format-table.ts';
 import { installPeers } from './install-peers.ts';
@@ -14,23 +15,29 @@ import type { Workload } from './workload.ts';
 import { findWorkload, workloads } from './workloads.ts';
 
 const { only, json, peers } = readArguments();
-if (peers) installPeers();
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const versions = { agentchart: version, ...(peers && installPeers()) };
 const machine = {
   node: process.versions.node,
   cpus: `${availableParallelism()} × ${cpus()[0]?.model.trim() ?? 'unknown'}`,
+  system: `${platform()} ${arch()}`,
+  memoryGb: Math.round(totalmem() / 2 ** 30),
   load: loadavg().map(load => Number(load.toFixed(2))),
 };
 const startedAt = performance.now();
 const results: { workload: Workload; samples: Samples }[] = [];
 
-if (!json) console.log(`Node ${machine.node}, ${machine.cpus}, load ${machine.load.join(' ')}. Medians.\n`);
+if (!json) console.log(`Node ${machine.node}, ${machine.cpus}, load ${machine.load.join(' ')}. Medians.`);
+const named = Object.entries(versions).map(entry => entry.join(' '));
+if (!json) console.log(`${named.join(', ')}.\n`);
 for (const workload of only) {
   const samples = await runWorkload(workload, { peers, onProgress: showProgress });
   showProgress('');
   results.push({ workload, samples });
   if (!json) console.log(`${formatTable(workload.title, workload.columns, samples)}\n`);
 }
-if (json) console.log(JSON.stringify({ machine, workloads: results.map(describe) }));
+const date = new Date().toISOString().slice(0, 10);
+if (json) console.log(JSON.stringify({ date, machine, versions, workloads: results.map(describe) }));
 else console.log(`${Math.round((performance.now() - startedAt) / 1000)} s`);
 
 function describe({ workload: { name, title }, samples }: (typeof results)[number]) {
@@ -73,8 +80,8 @@ function describeUsage(): string {
 Measures the cost of a turn and prints medians. Each repetition runs in its own process.
 
   --only NAME  the same as naming a workload
-  --peers      also measure AI SDK, LangGraph.js and Portkey; installs them into bench/peers
-  --json       print all repetitions as one JSON object
+  --peers      also measure AI SDK, OpenAI Agents, Mastra, LangGraph.js and Portkey; installs them into bench/peers
+  --json       print all repetitions as one JSON object, with the machine and all versions
   -h, --help   show this help
 
 Workloads (+ includes --peers):

@@ -25,9 +25,16 @@ export const COMPACTED = 'agentchart, memory, compacted';
 export const CONTENDERS = [HAND_LOOP, MEMORY, SQLITE] as const;
 
 export const AI_SDK = 'AI SDK 7';
+const OPENAI_AGENTS = 'OpenAI Agents';
+const MASTRA = 'Mastra';
 const LANGGRAPH = 'LangGraph.js';
-/** The loops of other projects in `bench/peers`. They make the same model calls in their own request format. */
-export const PEERS = [AI_SDK, LANGGRAPH] as const;
+const LANGGRAPH_MEMORY = 'LangGraph.js, memory';
+const LANGGRAPH_SQLITE = 'LangGraph.js, sqlite';
+/**
+ * The loops of other projects in `bench/peers`. They make the same model calls in their own request format. Those
+ * without a store in their name store nothing.
+ */
+export const PEERS = [AI_SDK, OPENAI_AGENTS, MASTRA, LANGGRAPH, LANGGRAPH_MEMORY, LANGGRAPH_SQLITE] as const;
 
 /** Opens a contender. Imports only its module, so that the others use no memory in this process. */
 export async function openContender(name: string, provider: StandIn): Promise<Contender> {
@@ -52,8 +59,16 @@ export async function openContender(name: string, provider: StandIn): Promise<Co
       });
     case AI_SDK:
       return (await import('../peers/ai-sdk.ts')).openAiSdk(provider.fetch);
+    case OPENAI_AGENTS:
+      return (await import('../peers/openai-agents.js')).openOpenAiAgents(provider.fetch);
+    case MASTRA:
+      return (await import('../peers/mastra.js')).openMastra(provider.fetch);
     case LANGGRAPH:
-      return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch);
+      return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch, 'none');
+    case LANGGRAPH_MEMORY:
+      return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch, 'memory');
+    case LANGGRAPH_SQLITE:
+      return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch, 'sqlite');
     default:
       throw new Error(
         `Unknown contender "${name}". Expected one of: ${[...CONTENDERS, HAND_LOOP_SQLITE, SQLITE_ONCE, ...PEERS].join('; ')}.`,

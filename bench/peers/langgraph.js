@@ -1,5 +1,10 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { tool } from '@langchain/core/tools';
+import { MemorySaver } from '@langchain/langgraph';
 import { createReactAgent } from '@langchain/langgraph/prebuilt';
+import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite';
 import { ChatOpenAI } from '@langchain/openai';
 import {
   API_KEY,
@@ -15,8 +20,10 @@ import {
 /** A step of the graph is a node: two for each round. */
 const RECURSION_LIMIT = 10_000;
 
-export function openLangGraph(fetch) {
+export function openLangGraph(fetch, kind) {
+  const { checkpointer, discard } = openCheckpointer(kind);
   let executions = 0;
+  let threads = 0;
   const makeAgent = streaming =>
     createReactAgent({
       llm: new ChatOpenAI({
@@ -31,6 +38,7 @@ export function openLangGraph(fetch) {
         configuration: { baseURL: BASE_URL, fetch },
       }),
       prompt: INSTRUCTIONS,
+      checkpointer,
       tools: [
         tool(
           async input => {
@@ -44,14 +52,18 @@ export function openLangGraph(fetch) {
   const agent = makeAgent(false);
   const streamed = makeAgent(true);
   const ask = content => ({ messages: [{ role: 'user', content }] });
+  const onThread = () => {
+    threads += 1;
+    return { recursionLimit: RECURSION_LIMIT, configurable: { thread_id: `thread_${threads}` } };
+  };
   return {
     async run(message) {
-      const { messages } = await agent.invoke(ask(message), { recursionLimit: RECURSION_LIMIT });
+      const { messages } = await agent.invoke(ask(message), onThread());
       return messages.at(-1).text;
     },
     async read(message, onDelta) {
       let text = '';
-      const options = { recursionLimit: RECURSION_LIMIT, streamMode: 'messages' };
+      const options = { ...onThread(), streamMode: 'messages' };
       for await (const [chunk] of await streamed.stream(ask(message), options)) {
         if (chunk.text === '') continue;
         text += chunk.text;
@@ -60,15 +72,32 @@ export function openLangGraph(fetch) {
       return text;
     },
     converse() {
+      const options = onThread();
       let history = [];
       return async content => {
-        const begun = { messages: [...history, ...ask(content).messages] };
-        const { messages } = await agent.invoke(begun, { recursionLimit: RECURSION_LIMIT });
+        const said = ask(content).messages;
+        const begun = { messages: checkpointer === undefined ? [...history, ...said] : said };
+        const { messages } = await agent.invoke(begun, options);
         history = messages;
         return messages.at(-1).text;
       };
     },
     executions: () => executions,
-    close: async () => {},
+    close: async () => discard(),
+  };
+}
+
+/** The savers with their own settings; SQLite uses a temporary folder. */
+function openCheckpointer(kind) {
+  if (kind === 'none') return { discard: () => {} };
+  if (kind === 'memory') return { checkpointer: new MemorySaver(), discard: () => {} };
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
+  const checkpointer = SqliteSaver.fromConnString(join(folder, 'threads.db'));
+  return {
+    checkpointer,
+    discard() {
+      checkpointer.db.close();
+      rmSync(folder, { recursive: true });
+    },
   };
 }

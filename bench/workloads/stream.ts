@@ -8,7 +8,7 @@ import {
 } from '../contenders/contender.ts';
 import { answerStream, StandIn, streamedText } from '../provider.ts';
 import { median } from '../statistics.ts';
-import { repeat, time } from '../stopwatch.ts';
+import { repeat, repeatInTime, time } from '../stopwatch.ts';
 import type { Workload } from '../workload.ts';
 
 const CHUNKS = 20_000;
@@ -41,7 +41,7 @@ export const stream: Workload = {
     await repeat(2, read);
     const { cpuMs, wallMs } = await time(() => repeat(STREAMS, read));
     provider.answer = answerStream(SHORT);
-    await repeat(SHORT_WARM_UP, () => timeFirstDelta(contender));
+    await repeatInTime(SHORT_WARM_UP, () => timeFirstDelta(contender));
     const firstDeltas: number[] = [];
     await repeat(SHORT_STREAMS, async () => firstDeltas.push(await timeFirstDelta(contender)));
     await contender.close();
