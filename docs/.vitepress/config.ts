@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import * as z from 'zod';
+import { summarizePage } from './summarize-page.ts';
 
 const DOCS = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(`${DOCS}${path}`, 'utf8');
@@ -12,6 +13,9 @@ const { description, homepage } = z
   .object({ description: z.string(), homepage: z.exactOptional(z.url()) })
   .parse(JSON.parse(read('../package.json')));
 const base = homepage === undefined ? '/' : new URL(`${homepage}/`).pathname.replace(/\/+$/, '/');
+
+/** Of the skill: readers of the texts need its title first. */
+const FRONT_MATTER = /^---\n[\s\S]*?\n---\n+/;
 
 /** The sections of contents.json, each with its pages. */
 const sections = z
@@ -23,7 +27,7 @@ function findPages(pattern: string) {
   const files = globSync(`${pattern}.md`, { cwd: DOCS }).sort();
   if (files.length === 0) throw new Error(`contents.json names ${pattern}, which no page of docs/ is.`);
   return files.map(file => {
-    const source = read(file).replaceAll('](../SECURITY.md', '](security.md');
+    const source = read(file).replace(FRONT_MATTER, '').replaceAll('](../SECURITY.md', '](security.md');
     const title = /^# (.+)$/m.exec(source)?.[1] ?? file;
     return {
       file,
@@ -45,15 +49,15 @@ const listPages = ({ title, pages }: (typeof sections)[number]) => ({
   items: pages.map(({ text, link }) => ({ text, link })),
 });
 
-const summaryOf = (source: string) => /^(?![#<`|-])\S.*$/m.exec(source)?.[0] ?? '';
-
 /** `llms.txt`: the pages by section; `llms-full.txt`: all of their text; and each page as Markdown. */
 function writeTexts(folder: string): void {
   const head = `# Agentchart\n\n> ${description}`;
   const list = sections.map(({ title, pages }) =>
     [
       `## ${title}`,
-      pages.map(({ file, text, source }) => `- [${text}](${base}${file}): ${summaryOf(source)}`).join('\n'),
+      pages
+        .map(({ file, text, source }) => `- [${text}](${base}${file}): ${summarizePage(source)}`)
+        .join('\n'),
     ].join('\n\n'),
   );
   writeFileSync(`${folder}/llms.txt`, `${[head, ...list].join('\n\n')}\n`);
