@@ -112,11 +112,13 @@ describe.skipIf(CHROMIUM === undefined)('what a tool asks, on the page', () => {
     await page.getByText('Expected a whole number.').waitFor();
     await page.getByLabel('Where?').selectOption('hall');
     await decideWith(button('Answer'));
-    expect(await page.getByLabel('Where?').count(), 'the wrong number holds the answers back').toBe(1);
+    await expect
+      .poll(() => page.getByLabel('Where?').count(), { message: 'the wrong number holds the answers back' })
+      .toBe(1);
     await page.getByLabel('How many people?').fill('3');
     await decideWith(button('Answer'));
     await expect.poll(() => page.getByLabel('Where?').count()).toBe(0);
-    expect(await page.getByLabel('In whose name?').count()).toBe(1);
+    await expect.poll(() => page.getByLabel('In whose name?').count()).toBe(1);
     await page.getByLabel('In whose name?').fill('Ada');
     await page.getByLabel('A high chair?').selectOption('true');
     await page.getByRole('tab', { name: 'JSON' }).click();
@@ -147,7 +149,7 @@ describe.skipIf(CHROMIUM === undefined)('what a tool asks, on the page', () => {
   test('fits a narrow screen, and shows the address of another page as plain text', async () => {
     const run = await visit('pay', { width: 360, height: 740, colorScheme: 'dark' });
     await page.getByText('https://pay.example/<b>1</b>').first().waitFor();
-    expect(await page.locator('a[href*="pay.example"]').count()).toBe(0);
+    await expect.poll(() => page.locator('a[href*="pay.example"]').count()).toBe(0);
     const width = await page.evaluate('document.documentElement.scrollWidth');
     expect(width).toBeLessThanOrEqual(360);
     expect(await watched.findBarriers()).toEqual([]);

@@ -127,12 +127,16 @@ describe.skipIf(CHROMIUM === undefined)('the chart of a run', () => {
       .poll(() => page.locator('.drawing [data-state="executingTools"] > .count').textContent())
       .toMatch(/^×1( · \d+ ms)?$/);
     const row = page.getByRole('row', { name: /^turn.planning/ });
-    expect(await row.getByRole('cell').allInnerTexts()).toEqual(['3', expect.stringMatching(/^[\d.]+ m?s$/)]);
+    await expect
+      .poll(() => row.getByRole('cell').allInnerTexts())
+      .toEqual(['3', expect.stringMatching(/^[\d.]+ m?s$/)]);
     await page.getByRole('row', { name: /^resting.awaitingApproval 1 0 ms/ }).waitFor();
     await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('slider', { name: 'Entry' }).press('Home');
     await openFull(page);
-    expect(await page.getByRole('rowheader').allInnerTexts()).toEqual(['turn', 'turn.planning', 'deciding']);
+    await expect
+      .poll(() => page.getByRole('rowheader').allInnerTexts())
+      .toEqual(['turn', 'turn.planning', 'deciding']);
   });
 
   test('a step is drawn along its edges, into the hub and out of it; a jump and reduced motion move nothing', async () => {

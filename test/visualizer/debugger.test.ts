@@ -65,7 +65,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     const { page, problems } = await visit(`/runs/${run.id}`);
     const reply = page.locator('.reply').last();
     await reply.getByText('Tea is picked in spring [1].').waitFor();
-    expect(await reply.innerText()).not.toContain('[doc:');
+    await expect.poll(() => reply.innerText()).not.toContain('[doc:');
     await reply.getByText('before the guardrails').click();
     await reply.getByText('Tea is picked in spring [doc:tea].').waitFor();
     expect(problems).toEqual([]);
@@ -80,10 +80,10 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     page.on('request', request => sent.push(request.method()));
     const crash = page.locator('.error-block', { hasText: 'died or fell silent' });
     await crash.getByText('died or fell silent').waitFor();
-    expect(await crash.innerText()).toMatch(
-      /On disk: entry \d+, executingTools\. Started, without a result: pay\./,
-    );
-    expect(await crash.innerText()).toContain('pay was found started and without a result');
+    await expect
+      .poll(() => crash.innerText())
+      .toMatch(/On disk: entry \d+, executingTools\. Started, without a result: pay\./);
+    await expect.poll(() => crash.innerText()).toContain('pay was found started and without a result');
     await page.locator('.crash-mark').waitFor();
 
     const slider = page.getByRole('slider', { name: 'Entry' });
@@ -178,7 +178,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
       for (const key of ['End', 'PageUp', 'Home', 'PageDown']) await slider.press(key);
       expect(await nodes(), String(tab)).toBeLessThan(5_000);
     }
-    expect(await slider.getAttribute('aria-valuemax')).toBe(String(count));
+    await expect.poll(() => slider.getAttribute('aria-valuemax')).toBe(String(count));
     expect(problems).toEqual([]);
   });
 });

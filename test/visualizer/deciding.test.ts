@@ -111,7 +111,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     await approve().dblclick();
     await expect.poll(decisions).toHaveLength(1);
     await page.getByText('B-2').first().waitFor();
-    expect(await asked('').count(), 'the next decision is not asked').toBe(0);
+    await expect.poll(() => asked('').count(), { message: 'the next decision is not asked' }).toBe(0);
     expect(await settledDecisions()).toHaveLength(1);
   });
 
@@ -128,7 +128,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     await approve().waitFor();
     await page.keyboard.press('a');
     await asked('Approve refund of $42.00 for B-2?').waitFor();
-    expect(await page.getByLabel('Decided by').count()).toBe(0);
+    await expect.poll(() => page.getByLabel('Decided by').count()).toBe(0);
     await hold('Enter');
     await expect.poll(decisions).toHaveLength(2);
     expect(await settledDecisions()).toMatchObject([{ by: 'Grace' }, { by: 'Grace' }]);
@@ -209,7 +209,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     expect(await ways(), 'after a reload').toEqual(['Approve with changes', 'Discard']);
     await page.locator('h1').focus();
     await page.keyboard.press('a');
-    expect(await asked('').count()).toBe(0);
+    await expect.poll(() => asked('').count()).toBe(0);
     await edited.press('Control+Enter');
     await asked('Approve refund of $19.99 for B-1, with changes?').waitFor();
     expect(await settledDecisions()).toEqual([]);
@@ -217,12 +217,12 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     await expect.poll(() => asked('').count()).toBe(0);
     await edited.press('Escape');
     await page.getByText('Discard what you typed?').waitFor();
-    expect(await edited.inputValue()).toContain('1999');
+    await expect.poll(() => edited.inputValue()).toContain('1999');
     await page.keyboard.press('Enter');
     await approve().waitFor();
     await page.keyboard.press('e');
     await json.click();
-    expect(await edited.inputValue()).toContain('4200');
+    await expect.poll(() => edited.inputValue()).toContain('4200');
     await edited.press('Escape');
     await approve().waitFor();
 

@@ -104,7 +104,7 @@ describe.skipIf(CHROMIUM === undefined)('in a run', () => {
     await page.locator('.find output', { hasText: 'Nothing found' }).waitFor();
     await page.keyboard.press('Escape');
     await field.waitFor({ state: 'detached' });
-    expect(await page.locator('.ticks.hits').count()).toBe(0);
+    await expect.poll(() => page.locator('.ticks.hits').count()).toBe(0);
     // The page forgets them after it has drawn itself without the field.
     await expect.poll(() => page.evaluate(`CSS.highlights.has('found')`)).toBe(false);
   });
@@ -131,7 +131,7 @@ describe.skipIf(CHROMIUM === undefined)('in a run', () => {
   test('the journal shows one type of entry, which the address keeps', async () => {
     const page = await visit(`/runs/${runId}?tab=journal`);
     const types = page.getByLabel('Show');
-    expect(await types.locator('option').allInnerTexts()).toContain('turn.failed (1)');
+    await expect.poll(() => types.locator('option').allInnerTexts()).toContain('turn.failed (1)');
     await types.selectOption('turn.failed');
     const entries = page.locator('.journal .entry');
     await expect.poll(() => entries.count()).toBe(1);
@@ -154,7 +154,7 @@ describe.skipIf(CHROMIUM === undefined)('in a run', () => {
     const before = await cursorOf(page);
     expect((await store.read(runId))[before]?.event).toMatchObject({ type: 'tool.started' });
     await page.getByRole('region', { name: `Fork at entry ${before}` }).waitFor();
-    expect(await page.locator('.block.failure, .notice.fails').count()).toBe(0);
+    await expect.poll(() => page.locator('.block.failure, .notice.fails').count()).toBe(0);
   });
 
   test('the strip of a fork begins at the fork; what came before is hatched and leads to its run', async () => {

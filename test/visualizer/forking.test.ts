@@ -215,7 +215,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.goto(`${api.url}/compare/${run.id}..${fork}`);
     const models = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'Model' }) });
     await expect.poll(() => models.innerText()).toContain('other.json');
-    expect(await models.innerText()).toContain('differs');
+    await expect.poll(() => models.innerText()).toContain('differs');
   });
 
   inAll('refuses a message to a run that has ended, and says where to fork', async () => {
@@ -237,7 +237,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(svg).toContain('awaitingApproval');
     expect(svg).not.toMatch(/href=|url\("?http|<script|class=|Pay A-1/);
     await page.setContent(svg);
-    expect(await page.locator('svg svg path').count()).toBeGreaterThan(2);
+    await expect.poll(() => page.locator('svg svg path').count()).toBeGreaterThan(2);
   });
 
   inAll('and saves the picture as a PNG of twice the size, in the colours of the page', async () => {

@@ -166,14 +166,14 @@ describe.skipIf(CHROMIUM === undefined)(
           await page.keyboard.press('Enter');
           await expect.poll(() => field.count()).toBe(0);
           await expect.poll(() => focused(page)).toContain(opener);
-          expect(await question.count()).toBe(0);
+          await expect.poll(() => question.count()).toBe(0);
           field = await open(page, form);
-          expect(await field.inputValue()).not.toBe(form.typed);
+          await expect.poll(() => field.inputValue()).not.toBe(form.typed);
           await field.fill(form.typed);
           await field.press('Escape');
           await question.waitFor();
         }
-        expect(await field.inputValue()).toBe(form.typed);
+        await expect.poll(() => field.inputValue()).toBe(form.typed);
         await field.press('Control+Enter');
         if (form.sent === 'new run')
           await page.waitForURL(url => url.pathname.startsWith('/runs/') && !url.pathname.endsWith(run.id));
@@ -207,7 +207,7 @@ describe.skipIf(CHROMIUM === undefined)(
       const token = page.getByLabel('Token');
       await token.fill(BOSS);
       await token.press('Escape');
-      expect(await token.inputValue()).toBe(BOSS);
+      await expect.poll(() => token.inputValue()).toBe(BOSS);
       await token.press('Control+Enter');
       const newRun = page.getByRole('button', { name: 'New run' });
       await newRun.click();
@@ -215,7 +215,7 @@ describe.skipIf(CHROMIUM === undefined)(
       await input.fill('Pay A-1 back');
       await input.press('Escape');
       await newRun.click();
-      expect(await input.inputValue()).toBe('Pay A-1 back');
+      await expect.poll(() => input.inputValue()).toBe('Pay A-1 back');
       await input.press('Control+Enter');
       await page.waitForURL(/\/runs\/run_/);
       await watched.close();

@@ -70,9 +70,9 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     await page.getByText('waits for a decision now').waitFor();
     await expect.poll(() => page.locator('#state-executingTools.ahead').count()).toBe(1);
     await expect.poll(() => page.locator('#state-finished.ahead').count()).toBe(1);
-    expect(await page.locator('.facts-table').filter({ hasText: 'tool calls' }).textContent()).toContain(
-      '47',
-    );
+    await expect
+      .poll(() => page.locator('.facts-table').filter({ hasText: 'tool calls' }).textContent())
+      .toContain('47');
     expect(await watched.findBarriers()).toEqual([]);
 
     const play = breach.getByRole('button', { name: /^Play \d+ entr/ });
@@ -80,18 +80,18 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     await play.click();
     const bar = page.locator('.example-bar');
     await bar.getByText('Counterexample: at most two lookups').waitFor();
-    expect(await bar.textContent()).toContain(
-      `${count} ${count === 1 ? 'entry' : 'entries'}, nothing executed`,
-    );
+    await expect
+      .poll(() => bar.textContent())
+      .toContain(`${count} ${count === 1 ? 'entry' : 'entries'}, nothing executed`);
     const place = page.locator('.strip output');
     await expect.poll(() => place.textContent()).toBe(`entry ${before + 1} of ${before + count}`);
     await page.locator('.journal .entry.chosen').waitFor();
     for (let step = 1; step < count; step += 1) await page.keyboard.press('ArrowRight');
     await expect.poll(() => place.textContent()).toBe(`entry ${before + count} of ${before + count}`);
     await expect.poll(() => page.locator('.state-diff').textContent()).toContain('toolCalls');
-    expect(await page.locator('.facts').textContent()).toMatch(/ \d+ ms at work/);
-    expect(await page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
-    expect(await page.getByRole('button', { name: /Fork here/ }).count()).toBe(0);
+    await expect.poll(() => page.locator('.facts').textContent()).toMatch(/ \d+ ms at work/);
+    await expect.poll(() => page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: /Fork here/ }).count()).toBe(0);
     expect(await watched.findBarriers()).toEqual([]);
     const [download] = await Promise.all([
       page.waitForEvent('download'),

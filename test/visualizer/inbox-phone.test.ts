@@ -35,7 +35,7 @@ describe.skipIf(CHROMIUM === undefined)('the inbox below 900 px', () => {
     const approve = page.getByRole('button', { name: 'Approve', exact: true });
     await approve.waitFor();
     expect(new URL(page.url()).pathname).toBe(`/inbox/${run.id}/call_0_4`);
-    expect(await rows.first().isVisible()).toBe(false);
+    await expect.poll(() => rows.first().isVisible()).toBe(false);
     const box = await approve.boundingBox();
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(look.height);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(look.width);
@@ -71,7 +71,7 @@ describe.skipIf(CHROMIUM === undefined)('the inbox below 900 px', () => {
     const { page, rows } = await desk.visit(`/inbox/${run.id}/call_0_3`);
     await expect.poll(() => rows.count()).toBe(6);
     await page.getByRole('region', { name: 'Input of refund' }).getByText('parcel 4 of 6').waitFor();
-    expect(await rows.nth(3).getAttribute('aria-current')).toBe('true');
+    await expect.poll(() => rows.nth(3).getAttribute('aria-current')).toBe('true');
     await page.keyboard.press('j');
     await expect.poll(() => new URL(page.url()).pathname).toBe(`/inbox/${run.id}/call_0_4`);
   });

@@ -20,16 +20,16 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     const { page, rows } = await desk.visit();
     const inbox = page.getByRole('listbox', { name: 'Inbox' });
     await expect.poll(() => inbox.getByRole('option').count()).toBe(9);
-    expect(await inbox.getAttribute('aria-multiselectable')).toBe('true');
+    await expect.poll(() => inbox.getAttribute('aria-multiselectable')).toBe('true');
     const texts = (await rows.allInnerTexts()).map(text => text.replaceAll(/\s+/g, ' '));
     expect(texts[0]).toMatch(/^in doubt deploy .* 2\.4\.0 Release it\./);
     expect(texts[1]).toMatch(/^approve refund .* no note Pay Bob back\./);
     const parcels = page.getByRole('group', { name: 'Six parcels came back., 6' }).getByRole('option');
-    expect(await parcels.count()).toBe(6);
+    await expect.poll(() => parcels.count()).toBe(6);
     expect(texts[3]).toMatch(/^approve refund .* \$73\.50 · B-2 · parcel 2 of 6/);
     expect(texts[8]).toMatch(/^approve email .* Write to Ada\. for others/);
     await page.getByRole('option', { name: /refund .*parcel 2 of 6 Six parcels came back/ }).waitFor();
-    expect(await page.locator('.decision h2').innerText()).toBe('deploy');
+    await expect.poll(() => page.locator('.decision h2').innerText()).toBe('deploy');
     await release.cancel();
   });
 
@@ -58,7 +58,7 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     await page.keyboard.press('Control+a');
     expect(await isSelected()).toBe('xxxxxx');
     const approve = page.getByRole('button', { name: 'Approve 6 ($441.00)' });
-    expect(await page.getByText('7350').count(), 'before the first press').toBe(0);
+    await expect.poll(() => page.getByText('7350').count(), { message: 'before the first press' }).toBe(0);
     await approve.click();
     await page.getByText('Approve these 6 calls ($441.00)?').waitFor();
     const shown = await page.getByRole('list', { name: 'Every input in full' }).innerText();
@@ -94,7 +94,7 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     expect(new URL(page.url()).search).toBe('?tool=refund&mine=true&text=pay+BOB');
     await page.reload();
     await expect.poll(() => rows.count()).toBe(1);
-    expect(await page.getByLabel('Mine').isChecked()).toBe(true);
+    await expect.poll(() => page.getByLabel('Mine').isChecked()).toBe(true);
     await page.getByLabel('Search the inbox').fill('no such words');
     await page.getByText('No decision matches.').waitFor();
   });
@@ -116,8 +116,8 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
     await page.locator('h1').focus();
     await page.mouse.move(900, 300);
     await expect.poll(async () => (await rows.allInnerTexts())[0]).toContain('in doubt');
-    expect(await page.locator('.inbox-row.is-gone').count()).toBe(0);
-    expect(await rows.count()).toBe(6);
+    await expect.poll(() => page.locator('.inbox-row.is-gone').count()).toBe(0);
+    await expect.poll(() => rows.count()).toBe(6);
   });
 
   test('rejects several with one reason, and says what another person had decided', async () => {
@@ -177,7 +177,7 @@ describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
       expect.stringContaining(`/runs/${run.id}?at=`),
       expect.stringContaining(`/runs/${earlier.id}?at=`),
     ]);
-    expect(await links[1]?.innerText()).toMatch(`in ${earlier.id}`);
+    await expect.poll(() => links[1]?.innerText()).toMatch(`in ${earlier.id}`);
   });
 
   test('has the sign-ins that runs wait for, each with its address', async () => {

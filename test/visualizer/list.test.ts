@@ -93,11 +93,11 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
     const cost = page.getByRole('columnheader', { name: 'Cost' });
     await cost.getByRole('button').click();
     await expect.poll(() => titles(page)).toEqual(['Beta', 'Gamma', 'Alpha', 'Pay Ada back.']);
-    expect(await cost.getAttribute('aria-sort')).toBe('descending');
+    await expect.poll(() => cost.getAttribute('aria-sort')).toBe('descending');
     expect(new URL(page.url()).search).toBe('?sort=cost&order=desc');
     await cost.getByRole('button').click();
     await expect.poll(() => titles(page)).toEqual(['Pay Ada back.', 'Alpha', 'Gamma', 'Beta']);
-    expect(await cost.getAttribute('aria-sort')).toBe('ascending');
+    await expect.poll(() => cost.getAttribute('aria-sort')).toBe('ascending');
     await page.getByRole('columnheader', { name: 'Title' }).getByRole('button').press('Enter');
     await expect.poll(() => titles(page)).toEqual(['Alpha', 'Beta', 'Gamma', 'Pay Ada back.']);
     expect(watched.problems).toEqual([]);
@@ -222,7 +222,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
     await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
     await page.getByText('Measure area 1999', { exact: true }).waitFor();
     expect(asked.length).toBeLessThan(6);
-    expect(await rowsOf(page).count()).toBeLessThan(80);
+    await expect.poll(() => rowsOf(page).count()).toBeLessThan(80);
     await page.evaluate('scrollTo(0, 1_000 * 36)');
     await page.getByText('Measure area 1000', { exact: true }).waitFor();
     const top = async () => (await page.getByText('Measure area 1000', { exact: true }).boundingBox())?.y;

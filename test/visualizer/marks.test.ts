@@ -167,7 +167,7 @@ describe.skipIf(CHROMIUM === undefined)('the conversation of a run has a mark fo
     await form.getByRole('spinbutton', { name: 'people' }).fill('4');
     await form.getByRole('combobox', { name: 'area' }).selectOption('garden');
     await form.getByLabel('day').fill('2026-05-04');
-    expect(await form.getByLabel('day').getAttribute('type')).toBe('date');
+    await expect.poll(() => form.getByLabel('day').getAttribute('type')).toBe('date');
     await decideWith(page.getByRole('button', { name: 'Answer', exact: true }));
     await card('book')
       .getByText(/Answered table: .*"people":\s*4/)
@@ -198,7 +198,7 @@ describe.skipIf(CHROMIUM === undefined)('the conversation of a run has a mark fo
     };
     await run.reject(await review(), { by: 'Ada', reason: 'Say it in full.' });
     await said('The answer was sent back by Ada').waitFor();
-    expect(await said('The answer was blocked').count()).toBe(0);
+    await expect.poll(() => said('The answer was blocked').count()).toBe(0);
     await run.approve(await review(), { by: 'Grace' });
     await said('The answer was approved by Grace').waitFor();
   });
@@ -242,7 +242,7 @@ describe.skipIf(CHROMIUM === undefined)('the conversation of a run has a mark fo
     const compacted = entries.find(({ event }) => event.type === 'transcript.compacted');
     await page.goto(`${api.url}/runs/${run.id}?at=${compacted?.seq}`);
     await said(replaced).waitFor();
-    expect(await mark.count(), 'the next request is not there yet').toBe(0);
+    await expect.poll(() => mark.count(), { message: 'the next request is not there yet' }).toBe(0);
   });
 
   test('a thread: its name, the run before and the run after', async () => {
@@ -256,10 +256,10 @@ describe.skipIf(CHROMIUM === undefined)('the conversation of a run has a mark fo
     await visit(made[1] as Run);
     await page.getByText('run 2 of thread c1').waitFor();
     const thread = page.getByRole('link', { name: 'c1', exact: true });
-    expect(await thread.getAttribute('href')).toBe('/threads/c1?label=user%3Dada');
+    await expect.poll(() => thread.getAttribute('href')).toBe('/threads/c1?label=user%3Dada');
     await page.getByRole('link', { name: 'next run' }).click();
     await page.getByText('run 3 of thread c1').waitFor();
-    expect(await page.getByRole('link', { name: 'next run' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('link', { name: 'next run' }).count()).toBe(0);
     await page.getByRole('link', { name: made[1]?.id ?? '' }).click();
     await page.getByText('run 2 of thread c1').waitFor();
   });

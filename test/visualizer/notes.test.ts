@@ -110,7 +110,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
     const watched = await visit(`/runs/${runId}`, { width: 390 });
     await watched.page.locator('main .markdown', { hasText: '<img src=' }).waitFor();
     expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
-    expect(await watched.page.locator('img').count()).toBe(0);
+    await expect.poll(() => watched.page.locator('img').count()).toBe(0);
     expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
     expect(watched.problems).toEqual([]);
   });
@@ -119,7 +119,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
     const texts = Array.from({ length: 12 }, (_, at) => [`/memories/${at + 10}.md`, `Text ${at + 10}.`]);
     const { page } = await visit(`/runs/${await note(Object.fromEntries(texts))}`);
     await page.getByText('/memories/10.md').waitFor();
-    expect(await page.getByText('Text 10.').count()).toBe(0);
+    await expect.poll(() => page.getByText('Text 10.').count()).toBe(0);
     await page.locator('summary').first().press('Enter');
     await page.getByText('Text 10.').waitFor();
   });

@@ -51,7 +51,7 @@ describe.skipIf(CHROMIUM === undefined)('the overview', () => {
     const { page } = watched;
     const waiting = page.getByRole('region', { name: 'Waiting' });
     await waiting.getByRole('link', { name: '3', exact: true }).waitFor();
-    expect(await waiting.getByRole('listitem').first().innerText()).toContain('Pay Ada back.');
+    await expect.poll(() => waiting.getByRole('listitem').first().innerText()).toContain('Pay Ada back.');
     const doubts = page.getByRole('region', { name: 'In doubt' });
     await doubts.getByText('deploy').waitFor();
     expect(await page.title()).toBe('(3) Overview · Agentchart');

@@ -59,14 +59,16 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await dialog.getByRole('button', { name: 'Start' }).click();
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
     await page.getByText('pays back 4200 cents to the customer').first().waitFor();
-    expect(await page.locator('.where').innerText()).toContain('1 call of refund needs a decision');
+    await expect
+      .poll(() => page.locator('.where').innerText())
+      .toContain('1 call of refund needs a decision');
     await expect.poll(() => watched.countOf('state-turn')).toBe('×2');
     await page.getByRole('button', { name: 'Full chart' }).click();
     await expect.poll(() => watched.countOf('edge-deciding--turn')).toBe('×2');
     await page.getByRole('button', { name: 'Close' }).click();
     await expect.poll(() => watched.countOf('state-executingTools')).toBe('×1');
     await page.getByRole('slider', { name: 'Entry' }).press('Home');
-    expect(await page.locator('.decided').first().innerText()).toContain('the run starts');
+    await expect.poll(() => page.locator('.decided').first().innerText()).toContain('the run starts');
     await page.keyboard.press('End');
     await page.getByLabel('Deciding as').fill('Grace');
 
@@ -77,7 +79,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-finished.current').waitFor();
     await page.locator('.reply').getByText('Ada gets her 42.00 back').waitFor();
     await page.locator('.call-story').getByText('Approved by Grace').waitFor();
-    expect(await page.locator('.reply .mark').first().innerText()).toBe('before tool calls');
+    await expect.poll(() => page.locator('.reply .mark').first().innerText()).toBe('before tool calls');
     const below = () =>
       page.evaluate(
         `((s) => s.scrollHeight - s.scrollTop - s.clientHeight)(document.querySelector('.conversation'))`,
@@ -107,10 +109,10 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.reload();
     await reply.getByText(soFar, { exact: true }).waitFor();
     await page.locator('#state-turn-finalStreaming.current').waitFor();
-    expect(await page.locator('.reply .mark').innerText()).toBe('writing…');
+    await expect.poll(() => page.locator('.reply .mark').innerText()).toBe('writing…');
     demo.gate.open();
     await reply.getByText('The answer begins and continues until it is').waitFor();
-    expect(await page.locator('.reply').count()).toBe(1);
+    await expect.poll(() => page.locator('.reply').count()).toBe(1);
     await page.locator('.notice').getByText('The answer is incomplete: length').waitFor();
     expect(watched.problems).toEqual([]);
   });
@@ -128,8 +130,10 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await edit('');
     await page.getByText('Invalid JSON').waitFor();
     await edit('2100');
-    expect(await page.locator('.diff-line.removed').allInnerTexts()).toContain('−   "cents": 4200,');
-    expect(await page.locator('.diff-line.added').allInnerTexts()).toContain('+   "cents": 2100,');
+    await expect
+      .poll(() => page.locator('.diff-line.removed').allInnerTexts())
+      .toContain('−   "cents": 4200,');
+    await expect.poll(() => page.locator('.diff-line.added').allInnerTexts()).toContain('+   "cents": 2100,');
     await decideWith(page.getByRole('button', { name: 'Approve with changes' }));
     await page.locator('#state-finished.current').waitFor();
     await page.locator('.call-result').last().getByText('"refundedCents": 2100').waitFor();

@@ -177,10 +177,12 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     await page.reload();
     const hello = expect.stringContaining('Say hello');
     expect(await readRows(watched)).toEqual([hello, hello]);
-    expect(await page.getByRole('button', { name: 'same 1' }).getAttribute('aria-pressed')).toBe('true');
+    await expect
+      .poll(() => page.getByRole('button', { name: 'same 1' }).getAttribute('aria-pressed'))
+      .toBe('true');
     await page.goto(`${api.url}/regressions?kind=constructor&tool=gone`);
     await page.getByText('No played runs match.').waitFor();
-    expect(await page.getByLabel('Tool').inputValue()).toBe('gone');
+    await expect.poll(() => page.getByLabel('Tool').inputValue()).toBe('gone');
   });
 
   test('a row opens both runs at the difference that it shows, by the keyboard alone', async () => {
@@ -192,13 +194,15 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     await page.waitForURL(url => url.pathname === `/compare/${paid}..${paying}`);
     const row = page.locator('.aligned-row.is-first');
     await row.waitFor();
-    expect(await row.innerText()).toMatch(
-      /turn\.completed[\s\S]*stop[\s\S]*turn\.completed[\s\S]*calls refund/,
-    );
+    await expect
+      .poll(() => row.innerText())
+      .toMatch(/turn\.completed[\s\S]*stop[\s\S]*turn\.completed[\s\S]*calls refund/);
     const sight = await row.boundingBox();
     expect((sight?.y ?? -1) >= 0 && (sight?.y ?? 0) + (sight?.height ?? 0) <= 800).toBe(true);
     const differences = page.getByRole('list', { name: 'What differs' }).getByRole('listitem');
-    expect(await differences.allInnerTexts()).toEqual([expect.stringContaining(NEW_REFUND.detail)]);
+    await expect
+      .poll(() => differences.allInnerTexts())
+      .toEqual([expect.stringContaining(NEW_REFUND.detail)]);
     await page.getByText(/candidate, sample 2, played from/).waitFor();
     await page.goBack();
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toContain(NEW_REFUND.detail);
@@ -225,8 +229,10 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     const entries = await store.read(candidate);
     const seqOfTurn = (turn: number) =>
       entries.filter(({ event }) => event.type === 'turn.completed')[turn - 1]?.seq;
-    expect(await row.locator('.seq').allInnerTexts()).toEqual([`${seqOfTurn(30)}`, `${seqOfTurn(30)}`]);
-    expect(await page.locator('.aligned-row:not(.is-same)').count()).toBe(1);
+    await expect
+      .poll(() => row.locator('.seq').allInnerTexts())
+      .toEqual([`${seqOfTurn(30)}`, `${seqOfTurn(30)}`]);
+    await expect.poll(() => page.locator('.aligned-row:not(.is-same)').count()).toBe(1);
     await page.getByRole('button', { name: 'Turn 41' }).click();
     await expect.poll(() => row.locator('.seq').first().innerText()).toBe(`${seqOfTurn(41)}`);
     expect(new URL(page.url()).search).toBe('?difference=2');
@@ -251,9 +257,9 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     const { page } = await visit(`/compare/${run.id}..${id}`);
     const row = page.locator('.aligned-row.is-first');
     await row.waitFor();
-    expect(await row.innerText()).toMatch(
-      /approval\.decided[\s\S]*approved[\s\S]*approval\.decided[\s\S]*rejected/,
-    );
+    await expect
+      .poll(() => row.innerText())
+      .toMatch(/approval\.decided[\s\S]*approved[\s\S]*approval\.decided[\s\S]*rejected/);
   });
 
   test('a store without played runs has no entry in the navigation, and the view says how they are made', async () => {
@@ -265,7 +271,9 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     await page.goto(`${api.url}/runs`);
     await asked;
     await page.getByText('Say hello').waitFor();
-    expect(await page.getByRole('navigation').getByRole('link', { name: 'Regressions' }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('navigation').getByRole('link', { name: 'Regressions' }).count())
+      .toBe(0);
     expect(watched.problems).toEqual([]);
   });
 
@@ -281,7 +289,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
       const watched = await visit(path, { width: 390 });
       await watched.page.locator('main bdi', { hasText: '<img src=' }).first().waitFor();
       expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
-      expect(await watched.page.locator('img').count()).toBe(0);
+      await expect.poll(() => watched.page.locator('img').count()).toBe(0);
       expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
       expect(watched.problems).toEqual([]);
     }

@@ -99,7 +99,7 @@ describe.skipIf(CHROMIUM === undefined)('an answer under review, on the page', (
     await hold('Enter');
     await page.getByText('Approved: answer.').waitFor();
     await expect.poll(() => page.locator('.inbox-row').count()).toBe(1);
-    expect(await asked('').count(), 'the next answer is not asked about').toBe(0);
+    await expect.poll(() => asked('').count(), { message: 'the next answer is not asked about' }).toBe(0);
     expect(await decided()).toEqual([{ type: 'approve' }]);
   });
 

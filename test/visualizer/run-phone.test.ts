@@ -75,7 +75,7 @@ describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
         expect(box?.width).toBeGreaterThan(20);
         expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
       }
-      expect(await line.innerText()).toMatch(/finished\s*\d+ \/ \d+/);
+      await expect.poll(() => line.innerText()).toMatch(/finished\s*\d+ \/ \d+/);
       expect((await page.locator('.strip').boundingBox())?.y).toBeLessThan(0);
     },
   );

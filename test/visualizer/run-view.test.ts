@@ -195,8 +195,8 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
   test('the answer of the agent to which a conversation was handed has its name, and leads to its run', async () => {
     const page = await visit(await rest('front_desk'));
     const answer = page.locator('.block', { hasText: 'handed over' });
-    expect(await answer.locator('.who strong').innerText()).toBe('billing');
-    expect(await answer.locator('.prose strong, strong').last().innerText()).toBe('5');
+    await expect.poll(() => answer.locator('.who strong').innerText()).toBe('billing');
+    await expect.poll(() => answer.locator('.prose strong, strong').last().innerText()).toBe('5');
     await page.getByText('front_desk → billing').waitFor();
     await answer.getByRole('link', { name: 'Its run' }).click();
     await page.getByText('started by').waitFor();
@@ -242,21 +242,23 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     const approve = page.getByRole('button', { name: 'Approve' });
     await page.getByText('not read to the end').waitFor();
     const box = page.getByRole('region', { name: 'Input of publish' });
-    expect(await box.innerText()).toContain('Line 1 of the report.\nLine 2 of the report.');
+    await expect.poll(() => box.innerText()).toContain('Line 1 of the report.\nLine 2 of the report.');
     const { y = 0, height = 0 } = (await approve.boundingBox()) ?? {};
     expect(y + height).toBeLessThan(page.viewportSize()?.height ?? 0);
     await page.evaluate(`document.querySelector('.seen-scroll').scrollTo(0, 1e6)`);
     await page.getByText('not read to the end').waitFor({ state: 'detached' });
     await decideWith(approve);
     await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
-    expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
+    await expect
+      .poll(() => page.locator('.reply .markdown').last().innerText())
+      .toBe('See the checked answer.');
   });
 
   inAll('equal failures of a turn are one, in the words of the provider', async () => {
     const page = await visit(await rest('failing'));
     await page.getByText('3 attempts (1 to 3)').waitFor();
-    expect(await page.locator('.error-block .long.prose').innerText()).toBe('529 Try later');
-    expect(await page.locator('.error-block').count()).toBe(1);
+    await expect.poll(() => page.locator('.error-block .long.prose').innerText()).toBe('529 Try later');
+    await expect.poll(() => page.locator('.error-block').count()).toBe(1);
   });
 
   inAll('a draft outlives a reload', async () => {
@@ -265,7 +267,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.getByLabel('Reason').fill('half a reason');
     await page.reload();
     await page.getByRole('button', { name: 'Reject…' }).click();
-    expect(await page.getByLabel('Reason').inputValue()).toBe('half a reason');
+    await expect.poll(() => page.getByLabel('Reason').inputValue()).toBe('half a reason');
   });
 
   test('the cursor moves all panes, is in the address, and playing back sends nothing but reads', async () => {
@@ -275,13 +277,13 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     const cursor = page.getByRole('slider', { name: 'Entry' });
     await expect.poll(() => cursor.getAttribute('aria-valuenow')).toBe('11');
     await cursor.press('ArrowLeft');
-    expect(await cursor.getAttribute('aria-valuenow')).toBe('10');
+    await expect.poll(() => cursor.getAttribute('aria-valuenow')).toBe('10');
     await page.getByRole('heading', { name: /^Entry 10 / }).waitFor();
     await page.getByRole('heading', { name: 'Chart at entry 10' }).waitFor();
     await expect.poll(() => new URL(page.url()).searchParams.get('at')).toBe('10');
     await cursor.press('Home');
-    expect(await cursor.getAttribute('aria-valuenow')).toBe('1');
-    expect(await page.locator('.call').count()).toBe(0);
+    await expect.poll(() => cursor.getAttribute('aria-valuenow')).toBe('1');
+    await expect.poll(() => page.locator('.call').count()).toBe(0);
     await page.reload();
     await page.getByRole('heading', { name: /^Entry 1 / }).waitFor();
     await cursor.press('End');
@@ -294,7 +296,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     const page = await visit(await rest('flaky'));
     const inspector = page.getByRole('complementary', { name: 'Inspector' });
     await inspector.getByText('The text of 9 characters is in the conversation.').waitFor();
-    expect(await inspector.getByText('Here now.').count()).toBe(0);
+    await expect.poll(() => inspector.getByText('Here now.').count()).toBe(0);
     await page.getByRole('tab', { name: 'Waterfall' }).click();
     await inspector.getByText('Here now.').waitFor();
   });

@@ -72,16 +72,9 @@ describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
       'shop answers person: Ada has her money.',
     ]);
     expect(said.filter(line => line.startsWith('payer gets from scripted:script'))).toHaveLength(2);
-    expect(await page.locator('.lanes li').allInnerTexts()).toEqual([
-      'person',
-      'Grace',
-      'shop',
-      'scripted:script',
-      'look_up',
-      'refund',
-      'desk',
-      'payer',
-    ]);
+    await expect
+      .poll(() => page.locator('.lanes li').allInnerTexts())
+      .toEqual(['person', 'Grace', 'shop', 'scripted:script', 'look_up', 'refund', 'desk', 'payer']);
     expect(watched.problems).toEqual([]);
   });
 
@@ -89,7 +82,7 @@ describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
     const { page } = await visit('', { height: 1400 });
     await page.getByRole('button', { name: 'shop asks desk' }).press('Enter');
     const marked = page.locator('.sent[aria-current]');
-    expect(await marked.textContent()).toContain('shop asks desk');
+    await expect.poll(() => marked.textContent()).toContain('shop asks desk');
     const cursor = page.getByRole('slider', { name: 'Entry' });
     await page.getByRole('heading', { name: /tool.suspended/ }).waitFor();
     await cursor.press('End');
@@ -102,6 +95,6 @@ describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
 
   inAll.each([768, 390])('at %i px, it has lanes if it is no phone, which gets sentences', async width => {
     const { page } = await visit('', { width, height: 900 });
-    expect(await page.locator('.lanes').isVisible()).toBe(width >= 720);
+    await expect.poll(() => page.locator('.lanes').isVisible()).toBe(width >= 720);
   });
 });

@@ -91,7 +91,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     const { page, problems } = watched;
     const row = page.getByRole('row', { name: 'Hi there' });
     await row.getByText('thread · 2 runs').waitFor();
-    expect(await page.locator('.run-row:has(a)').count()).toBe(2);
+    await expect.poll(() => page.locator('.run-row:has(a)').count()).toBe(2);
     await row.getByRole('link').first().click();
     await page.getByRole('heading', { name: 'Hi there' }).waitFor();
     expect(page.url()).toBe(`${served.url}/threads/c1?label=user%3Dada`);
@@ -107,7 +107,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
       /Thread c1 Turns 2/,
     );
     const runs = page.getByRole('region', { name: 'Runs' }).getByRole('link');
-    expect(await runs.count()).toBe(2);
+    await expect.poll(() => runs.count()).toBe(2);
     await page.reload();
     await page.getByRole('heading', { name: 'Hi there' }).waitFor();
     await runs.last().click();
@@ -120,7 +120,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     const { page, problems } = await visit('/runs');
     const row = page.getByRole('row', { name: 'Fix the parser' });
     await row.getByText('session · 3 runs').waitFor();
-    expect(await page.locator('.run-row:has(a)').count()).toBe(2);
+    await expect.poll(() => page.locator('.run-row:has(a)').count()).toBe(2);
     await row.getByText('3,150').waitFor();
     await row.getByRole('link', { name: 'Fix the parser' }).click();
     await page.getByRole('heading', { name: 'Fix the parser' }).waitFor();
@@ -130,12 +130,13 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
       /Turns 3 Tools shell ×1, apply_patch ×1 Tokens 3,150 Input from the cache 70 %/,
     );
     const conversation = page.getByRole('region', { name: 'Conversation' });
-    expect(await conversation.locator('.block.message').allInnerTexts()).toEqual([
-      'Fix the parser',
-      'Now the printer',
-    ]);
-    expect(await conversation.locator('.block.reply strong').allInnerTexts()).toEqual(['fixed', 'printer']);
-    expect(await conversation.locator('.badge').allInnerTexts()).toEqual(['done', 'error']);
+    await expect
+      .poll(() => conversation.locator('.block.message').allInnerTexts())
+      .toEqual(['Fix the parser', 'Now the printer']);
+    await expect
+      .poll(() => conversation.locator('.block.reply strong').allInnerTexts())
+      .toEqual(['fixed', 'printer']);
+    await expect.poll(() => conversation.locator('.badge').allInnerTexts()).toEqual(['done', 'error']);
     await conversation.getByText('Added by the client').click();
     await conversation.getByText('cwd: /home/ada').waitFor();
     await conversation.getByText('result').first().click();
@@ -143,7 +144,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     await conversation.getByText('Tools or instructions that changed').click();
     await conversation.getByText('add_numbers').waitFor();
     const side = page.getByRole('region', { name: 'Sub-agents and side tasks' });
-    expect(await side.getByRole('listitem').count()).toBe(1);
+    await expect.poll(() => side.getByRole('listitem').count()).toBe(1);
     await side.getByRole('link', { name: 'Search the tests' }).click();
     await page.getByRole('heading', { name: 'Search the tests' }).waitFor();
     expect(problems).toEqual([]);
@@ -185,7 +186,7 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     const { page } = await visit(`/sessions/${ID}`);
     await page.getByRole('link', { name: 'Only the runs' }).click();
     await page.getByText(/^3 runs · /).waitFor();
-    expect(await page.locator('.run-row:has(a)').count()).toBe(3);
+    await expect.poll(() => page.locator('.run-row:has(a)').count()).toBe(3);
     const none = await visit('/sessions/none');
     await none.page.getByText('There is no run of this session here.').waitFor();
   });

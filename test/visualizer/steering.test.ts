@@ -113,9 +113,9 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.reload();
     await press(page, 'Edit reply…');
     await page.locator('.diff-line.removed', { hasText: '4200' }).waitFor();
+    await page.locator('.diff-line.added', { hasText: 'Paying back half.' }).waitFor();
     await page.evaluate(`document.querySelector('.panel form').scrollTo(0, 1e6)`);
     expect(await watched.findBarriers()).toEqual([]);
-    await page.locator('.diff-line.added', { hasText: 'Paying back half.' }).waitFor();
     await page.getByRole('button', { name: 'Edit the reply' }).click();
     await page
       .getByRole('group')
@@ -127,15 +127,17 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.locator('#state-finished.current').waitFor();
     await run.settled();
     expect(outputsOf(run)).toEqual([{ orderId: 'A-1' }, { refunded: 2100 }, { orderId: 'A-9' }]);
-    expect(await page.locator('.reply', { hasText: 'Paying back half. <img src=x' }).count()).toBe(1);
-    expect(await page.locator('.reply img').count()).toBe(0);
+    await expect
+      .poll(() => page.locator('.reply', { hasText: 'Paying back half. <img src=x' }).count())
+      .toBe(1);
+    await expect.poll(() => page.locator('.reply img').count()).toBe(0);
     const told = await journal(page);
     for (const type of ['breakpoints.set', 'turn.edited', 'run.unpaused']) expect(told).toContain(type);
 
     const edit = (await store.read(run.id)).find(({ event }) => event.type === 'turn.edited');
     await page.goto(`${api.url}/runs/${run.id}?at=${(edit?.seq ?? 0) - 1}`);
     await page.locator('.call[data-status="ready"]').nth(1).waitFor();
-    expect(await page.locator('.call[data-status="dropped"]').count()).toBe(0);
+    await expect.poll(() => page.locator('.call[data-status="dropped"]').count()).toBe(0);
     expect(watched.problems).toEqual([]);
     await watched.close();
   });
@@ -181,7 +183,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       await page.reload();
       await press(page, 'Edit input of refund (1)…');
       await page.getByRole('tab', { name: 'JSON', exact: true }).click();
-      expect(await field.inputValue()).toBe('{ "orderId": "A-1", "cents": -5 }');
+      await expect.poll(() => field.inputValue()).toBe('{ "orderId": "A-1", "cents": -5 }');
       await field.fill('{ "orderId": "A-1", "cents": 5 }');
       await press(page, 'Edit the input');
       await page.locator('.call .diff-line.added', { hasText: '"cents": 5' }).waitFor();
@@ -206,7 +208,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       const panel = page.getByRole('region', { name: 'Breakpoints' });
       await page.getByRole('heading', { name: /^Entry/ }).waitFor();
       await page.locator('.call').getByRole('button', { name: 'Break…' }).first().click();
-      expect(await panel.getByLabel('Tool').inputValue()).toBe('lookup');
+      await expect.poll(() => panel.getByLabel('Tool').inputValue()).toBe('lookup');
       await panel.getByLabel('Tool').fill(HOSTILE);
       await panel.getByLabel('Where').fill('input.orderId');
       await panel.getByLabel('Value').fill(HOSTILE);
@@ -216,13 +218,13 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       await panel.getByLabel('Turn').fill('7');
       await page.reload();
       await page.locator('.call').getByRole('button', { name: 'Break…' }).first().click();
-      expect(await panel.getByLabel('Where').inputValue()).toBe('input.orderId');
-      expect(await panel.getByLabel('Turn').inputValue()).toBe('7');
+      await expect.poll(() => panel.getByLabel('Where').inputValue()).toBe('input.orderId');
+      await expect.poll(() => panel.getByLabel('Turn').inputValue()).toBe('7');
       expect(await watched.findBarriers()).toEqual([]);
       await panel.getByLabel('Turn').press('Enter');
       await expect.poll(() => panel.getByRole('listitem').count()).toBe(2);
-      expect(await panel.innerText()).toContain('<img src=x onerror=');
-      expect(await panel.innerText()).toContain('\\u{202e}');
+      await expect.poll(() => panel.innerText()).toContain('<img src=x onerror=');
+      await expect.poll(() => panel.innerText()).toContain('\\u{202e}');
       expect(await page.title()).not.toBe('1');
 
       await panel.getByRole('button', { name: /^Remove before executeTools of <img/ }).click();
@@ -257,7 +259,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.locator('#state-executingTools').click();
     await page.keyboard.press('b');
     for (const name of ['Continue', 'Step', 'Edit', 'Break', 'Remove', 'Add a breakpoint'])
-      expect(await page.getByRole('button', { name }).count(), name).toBe(0);
+      await expect.poll(() => page.getByRole('button', { name }).count(), { message: name }).toBe(0);
     await watched.close();
   });
 

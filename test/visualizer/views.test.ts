@@ -124,7 +124,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(gap, 'the checkbox does not touch the button').toBeGreaterThanOrEqual(6);
     await page.getByLabel('Result for the model').fill('{"width":3}');
     await page.reload();
-    expect(await page.getByLabel('Result for the model').inputValue()).toBe('{"width":3}');
+    await expect.poll(() => page.getByLabel('Result for the model').inputValue()).toBe('{"width":3}');
     await page.getByRole('region', { name: 'What came before' }).waitFor();
     await lab.answer('call_0_0', { output: { width: 4 } });
     await page.getByText('Nothing to decide.').waitFor();
@@ -161,8 +161,8 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const { page } = watched;
     const rows = page.locator('.rows > .run-row:has(a)');
     await expect.poll(() => rows.count()).toBe(3);
-    expect(await rows.nth(0).innerText()).toContain('approve refund');
-    expect(await rows.nth(2).innerText()).toContain('authentication');
+    await expect.poll(() => rows.nth(0).innerText()).toContain('approve refund');
+    await expect.poll(() => rows.nth(2).innerText()).toContain('authentication');
     await page.getByLabel('Search').fill('bob');
     await expect.poll(() => rows.count()).toBe(1);
     expect(new URL(page.url()).searchParams.get('text')).toBe('bob');
@@ -195,9 +195,11 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const { page } = watched;
     await page.getByText('The first difference is at entry').waitFor();
     const row = page.locator('.aligned-row.is-first');
-    expect(await row.innerText()).toMatch(/approved[\s\S]*rejected/);
+    await expect.poll(() => row.innerText()).toMatch(/approved[\s\S]*rejected/);
     await page.getByText(`fork of`).first().waitFor();
-    expect(await page.getByRole('row', { name: /^Turns/ }).innerText()).toMatch(/Turns\s+3\s+3\s+none/);
+    await expect
+      .poll(() => page.getByRole('row', { name: /^Turns/ }).innerText())
+      .toMatch(/Turns\s+3\s+3\s+none/);
     const names = await page.getByRole('rowheader').allInnerTexts();
     expect(names).toContain('At work');
     expect(names, 'the model has no price').not.toContain('Cost');
@@ -235,7 +237,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.goto(`${api.url}/compare/${one}..${other}`);
     const second = seqOf(await demo.store.read(one), 'turn.completed', 2);
     await page.getByText(`The first difference is at entry ${second}.`).waitFor();
-    expect(await page.locator('.aligned-row.is-changed').count()).toBe(1);
+    await expect.poll(() => page.locator('.aligned-row.is-changed').count()).toBe(1);
   });
 
   inAll('every view says that the server is lost, and no longer once it is back', async () => {
@@ -274,7 +276,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await offline.goto(`file://${file}`);
     await offline.getByRole('slider', { name: 'Entry' }).waitFor();
     await offline.getByText('lookup_order').first().waitFor();
-    expect(await offline.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+    await expect.poll(() => offline.getByRole('button', { name: 'Approve' }).count()).toBe(0);
     await offline.context().close();
     expect(watched.problems).toEqual([]);
   });
@@ -285,7 +287,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.getByRole('link', { name: 'refunds' }).click();
     const card = page.getByRole('listitem').filter({ hasText: 'Pays money back.' });
     await card.getByText('must not run twice').waitFor();
-    expect(await card.innerText()).toContain('approval depends on the call');
+    await expect.poll(() => card.innerText()).toContain('approval depends on the call');
     await card.getByText('Input schema').click();
     await card.getByText('"orderId"').waitFor();
     expect(watched.problems).toEqual([]);
@@ -298,7 +300,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
       const watched = await visit(path, { width: 390 });
       await watched.page.getByText('<img src=').first().waitFor();
       expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
-      expect(await watched.page.locator('img').count()).toBe(0);
+      await expect.poll(() => watched.page.locator('img').count()).toBe(0);
       expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
       expect(watched.problems).toEqual([]);
       await watched.close();

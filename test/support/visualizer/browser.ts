@@ -84,6 +84,9 @@ async function returnPage(browser: Browser, page: Page): Promise<void> {
   }
 }
 
+/** Resolves once what was rendered before has been laid out and painted. */
+const PAINTED = 'new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))';
+
 /** Decides as a person does: a press that asks, and Enter. */
 export async function decideWith(button: Locator): Promise<void> {
   await button.click();
@@ -138,6 +141,7 @@ export class WatchedPage {
    */
   async findBarriers(only?: string): Promise<string[]> {
     await this.page.evaluate(`globalThis.axe ?? (() => { ${AXE} })()`);
+    await this.page.evaluate(PAINTED);
     const rules = only === undefined ? { rules: { 'target-size': { enabled: true } } } : { runOnly: [only] };
     const options = { resultTypes: ['violations'], preload: false, ...rules };
     const found: { violations: { id: string; impact: string; nodes: { html: string }[] }[] } =
