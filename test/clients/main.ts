@@ -1,8 +1,3 @@
-/**
- * `npm run test:clients`: coding agents, unmodified, against the gateway and a scripted upstream, and the conformance
- * suite of MCP. `--only NAME` plays what has that in its name, `--list` names all, `--keep` keeps the folders. Exits
- * with 1 if one fails.
- */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -12,14 +7,31 @@ import { installClients } from './install.ts';
 import { SCENARIOS } from './scenarios/all.ts';
 import { checkOf } from './scenarios/scenario.ts';
 
+const HELP = `Plays coding agents, unmodified, against the gateway and a scripted upstream, and the conformance suite of MCP.
+
+  npm run test:clients -- [--only TEXT] [--keep]
+  npm run test:clients -- --list
+
+  --only TEXT  plays what has TEXT in its name
+  --keep       keeps the folders
+  --list       prints all names
+
+Exits with 1 if one fails.`;
+
 const { values } = parseArgs({
-  options: { only: { type: 'string' }, list: { type: 'boolean' }, keep: { type: 'boolean' } },
+  options: {
+    only: { type: 'string' },
+    list: { type: 'boolean' },
+    keep: { type: 'boolean' },
+    help: { type: 'boolean' },
+  },
 });
 const all: readonly Check[] = [...SCENARIOS.map(checkOf), ...CONFORMANCE];
 const chosen = all.filter(({ name }) => name.includes(values.only ?? ''));
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-if (values.list === true) for (const { name } of chosen) console.log(name);
+if (values.help === true) console.log(HELP);
+else if (values.list === true) for (const { name } of chosen) console.log(name);
 else await playAll();
 
 async function playAll(): Promise<void> {

@@ -8,8 +8,14 @@ import { join } from 'node:path';
 import { Lab } from './lab.ts';
 import { SCENARIOS } from './scenarios.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'agentchart-restate-'));
 const chosen = process.argv.slice(2);
+const unknown = chosen.filter(name => !(name in SCENARIOS));
+if (unknown.length > 0)
+  throw new Error(
+    `There is no scenario ${unknown.join(', ')}. There are: ${Object.keys(SCENARIOS).join(', ')}.`,
+  );
+
+const folder = mkdtempSync(join(tmpdir(), 'agentchart-restate-'));
 const lab = await Lab.open(folder);
 try {
   for (const [name, play] of Object.entries(SCENARIOS)) {
