@@ -18,7 +18,8 @@ const BODILESS: readonly number[] = [204, 205, 304];
 
 /**
  * The part of `fetch` that adapters use, over Node's own HTTP client and streams, at a third of its cost. Connections
- * and proxies (`NODE_USE_ENV_PROXY=1`) are those of Node's global agents.
+ * and proxies (`NODE_USE_ENV_PROXY=1`) are those of Node's global agents. Lost connections have the errors of `fetch`, by
+ * which adapters know them.
  */
 export const providerFetch: ProviderFetch = (address, { method, headers, body, signal }) =>
   new Promise((resolve, reject) => {
@@ -30,7 +31,9 @@ export const providerFetch: ProviderFetch = (address, { method, headers, body, s
       headers: { ...HEADERS, ...headers, 'content-length': bytes },
       signal,
     });
-    sent.on('error', reject);
+    sent.on('error', error => reject(new TypeError('fetch failed', { cause: error })));
+    // Also without an error, if the server switches to another protocol.
+    sent.on('close', () => reject(new TypeError('fetch failed: the connection closed before an answer')));
     sent.on('response', incoming => resolve(responseOf(incoming)));
     // Node writes a long text four times as fast in this encoding, which for ASCII is the same.
     sent.end(body, bytes === body.length ? 'latin1' : 'utf8');
@@ -70,7 +73,7 @@ class Body implements BodyReader {
   constructor(source: Readable) {
     this.#source = source;
     source.on('error', error => {
-      this.#error = error;
+      this.#error = new TypeError('terminated', { cause: error });
       this.#wake();
     });
     for (const event of ['readable', 'end', 'close']) source.on(event, () => this.#wake());

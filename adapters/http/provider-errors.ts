@@ -288,9 +288,10 @@ export function causesOf(thrown: unknown): unknown[] {
   return chain;
 }
 
+/** Of a failed connection: Node's `ERR_INVALID_…` are about what was to be sent, such as a character in a key. */
 function codeOf(error: unknown): string {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return '';
-  return /^(?:E[A-Z_]+|UND_ERR_\w+)$/.test(error.code) ? error.code : '';
+  return /^(?:E(?!RR_INVALID_)[A-Z_]+|UND_ERR_\w+)$/.test(error.code) ? error.code : '';
 }
 
 function isTimeout(error: unknown): boolean {

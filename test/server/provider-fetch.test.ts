@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createRawServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { anthropic } from '../../adapters/anthropic.ts';
@@ -49,6 +49,20 @@ async function listen(answer: RequestListener): Promise<{ url: string; server: S
   };
 }
 
+/** A server that answers each connection with this text. */
+async function listenRaw(text: string): Promise<{ url: string } & AsyncDisposable> {
+  const server = createRawServer(socket => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(text));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    [Symbol.asyncDispose]: () => new Promise(resolve => server.close(() => resolve())),
+  };
+}
+
 function ask(url: string, request: Partial<Parameters<typeof providerFetch>[1]> = {}) {
   const { signal } = new AbortController();
   return providerFetch(url, {
@@ -74,6 +88,13 @@ const chatAt = (baseURL: string) => openaiChat({ ...MODEL, baseURL, apiKey: 'k' 
 const FIRST = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n';
 
 describe('a request', () => {
+  test('whose key no header can have is an error of the caller', async () => {
+    const adapter = openaiChat({ ...MODEL, baseURL: 'http://127.0.0.1:9/v1', apiKey: 'sk-…' });
+    const error = await rejection(adapter.generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'unknown', retryable: false });
+    expect(String(error)).toContain('Invalid character in header content');
+  });
+
   test('has its headers beside those of fetch', async () => {
     const seen = Promise.withResolvers<object>();
     await using provider = await listen((asked, answer) => {
@@ -148,6 +169,28 @@ describe('an answer', () => {
     });
     expect(await textOf(await ask(provider.url))).toBe('told');
   });
+
+  test('that is not what its encoding says is a lost connection', async () => {
+    await using provider = await listen((_, answer) => {
+      answer.writeHead(200, { 'content-encoding': 'gzip' }).end('plain');
+    });
+    const error = await rejection(chatAt(provider.url).generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'network', retryable: true });
+  });
+
+  test('that is not HTTP is a lost connection', async () => {
+    await using provider = await listenRaw('garbage\r\n\r\n');
+    const error = await rejection(chatAt(provider.url).generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'network', retryable: true });
+  });
+
+  test('that switches to another protocol is a lost connection', async () => {
+    await using provider = await listenRaw(
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+    );
+    const error = await rejection(chatAt(provider.url).generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'network', retryable: true });
+  }, 5_000);
 
   test.each(['identity', 'gzip'])('that is aborted before its body is read (%s) fails', async encoding => {
     await using provider = await listen((_, answer) => {
