@@ -1,13 +1,16 @@
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { pipeline, type Readable, type Transform } from 'node:stream';
-import { createBrotliDecompress, createUnzip } from 'node:zlib';
+import { constants, createBrotliDecompress, createUnzip } from 'node:zlib';
 import type { BodyReader, ProviderFetch, ProviderResponse } from '../adapters/http/transport.ts';
 
+/** As in `fetch`, a compressed body may be empty or end without its checksum. */
+const unzip = () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH });
+
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map([
-  ['gzip', createUnzip],
-  ['deflate', createUnzip],
-  ['br', createBrotliDecompress],
+  ['gzip', unzip],
+  ['deflate', unzip],
+  ['br', () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH })],
 ]);
 
 /** What `fetch` sends. */

@@ -170,6 +170,21 @@ describe('an answer', () => {
     expect(await textOf(await ask(provider.url))).toBe('told');
   });
 
+  test.each(['gzip', 'deflate', 'br'])('that is compressed as %s may be empty', async encoding => {
+    await using provider = await listen((_, answer) => {
+      answer.writeHead(401, { 'content-encoding': encoding }).end();
+    });
+    const error = await rejection(chatAt(provider.url).generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'authentication', status: 401, retryable: false });
+  });
+
+  test('that is compressed may end without its checksum', async () => {
+    await using provider = await listen((_, answer) => {
+      answer.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('told').subarray(0, -8));
+    });
+    expect(await textOf(await ask(provider.url))).toBe('told');
+  });
+
   test('that is not what its encoding says is a lost connection', async () => {
     await using provider = await listen((_, answer) => {
       answer.writeHead(200, { 'content-encoding': 'gzip' }).end('plain');
