@@ -102,7 +102,7 @@ export class Regressions {
     return note;
   }
 
-  /** `undefined` if there is none, or none of this run: notes and journals may be damaged. */
+  /** `undefined` if there is none, or none of this run: notes and journals may be damaged, and runs deleted meanwhile. */
   async #readNote({ runId, seq, labels }: RunRecord): Promise<PlayedNote | undefined> {
     let note: PlayedNote | undefined;
     try {
@@ -115,7 +115,8 @@ export class Regressions {
         if (note !== undefined) break;
       }
     } catch (error) {
-      if (!(error instanceof EngineError) || error.code !== 'journal-damaged') throw error;
+      const isGone = error instanceof EngineError && ['journal-damaged', 'run-unknown'].includes(error.code);
+      if (!isGone) throw error;
     }
     return note;
   }

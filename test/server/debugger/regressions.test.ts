@@ -123,6 +123,21 @@ test('only the end of a journal is read, once, and a note is found behind what w
   expect((await read(app)).regressions).toHaveLength(1);
 });
 
+test('a played run that is deleted while the list is made is left out', async () => {
+  const store = memory();
+  const desk = makeDesk(store);
+  const kept = await playRun(desk, 'go', makeNote('run_a'));
+  const deleted = await playRun(desk, 'go', makeNote('run_b'));
+  const app = makeApp({ store });
+  const list = store.list.bind(store);
+  store.list = async filter => {
+    const page = await list(filter);
+    if (page.runs.some(({ runId }) => runId === deleted)) await store.delete(deleted);
+    return page;
+  };
+  expect((await read(app)).regressions).toMatchObject([{ candidate: kept }]);
+});
+
 test('a journal that is damaged is left out, and a store that fails is an error', async () => {
   const store = memory();
   const desk = makeDesk(store);
