@@ -13,8 +13,8 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map([
   ['br', () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH })],
 ]);
 
-/** What `fetch` sends. */
-const HEADERS = { accept: '*/*', 'accept-encoding': [...DECODERS.keys()].join(', '), 'user-agent': 'node' };
+/** What `fetch` sends, but for `deflate`: some servers send it without the header that tells what it is. */
+const HEADERS = { accept: '*/*', 'accept-encoding': 'gzip, br', 'user-agent': 'node' };
 
 /** Whose responses have no body. */
 const BODILESS: readonly number[] = [204, 205, 304];

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createRawServer } from 'node:net';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { anthropic } from '../../adapters/anthropic.ts';
 import { adapterChecks } from '../../adapters/conformance.ts';
@@ -109,7 +109,7 @@ describe('a request', () => {
         'x-key': 'u',
         'user-agent': 'mine',
         'content-length': '2',
-        'accept-encoding': 'gzip, deflate, br',
+        'accept-encoding': 'gzip, br',
       },
     });
   });
@@ -176,6 +176,15 @@ describe('an answer', () => {
     });
     const error = await rejection(chatAt(provider.url).generate(request('hi'), calling()));
     expect(error).toMatchObject({ code: 'authentication', status: 401, retryable: false });
+  });
+
+  test('of a server whose deflate has no header is not asked for as such', async () => {
+    await using provider = await listen((asked, answer) => {
+      const isOffered = asked.headers['accept-encoding']?.includes('deflate') === true;
+      answer.writeHead(200, isOffered ? { 'content-encoding': 'deflate' } : {});
+      answer.end(isOffered ? deflateRawSync('told') : 'told');
+    });
+    expect(await textOf(await ask(provider.url))).toBe('told');
   });
 
   test('that is compressed may end without its checksum', async () => {
