@@ -70,14 +70,15 @@ export async function sumRegressions(
   { label = [], ...filter }: z.output<typeof sumsQuery>,
   regressions: Regressions,
 ): Promise<Response> {
-  const labels = withLabelsOf(c.get('caller'), parseLabels(label));
+  const given = parseLabels(label);
   const read = async (side: string): Promise<Played[]> => {
+    const labels = withLabelsOf(c.get('caller'), { ...given, [REGRESS]: side });
     const found: Played[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < MOST_PAGES; page += 1) {
       const { played, next } = await regressions.list({
         limit: PAGE,
-        labels: { ...labels, [REGRESS]: side },
+        labels,
         ...omitUndefined({ cursor }),
       });
       found.push(...played);

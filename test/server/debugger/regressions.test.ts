@@ -293,6 +293,16 @@ test('a caller with labels gets the sums of the played runs that have them', asy
   expect(await status('', 'client')).toBe(403);
 });
 
+test('a caller whose label is a side gets no sums of the other side', async () => {
+  const store = memory();
+  const desk = makeDesk(store);
+  const token = 'a'.repeat(32);
+  const app = makeApp({ store, tokens: { a: { token, role: 'viewer', labels: { regress: 'baseline' } } } });
+  await playRun(desk, 'go', makeNote('run_a'));
+  const answer = await app.send('GET', '/regressions/sums', undefined, { authorization: `Bearer ${token}` });
+  expect(answer.status).toBe(403);
+});
+
 test('browsers get the page at its address, and programs the JSON', async () => {
   const assets = { html: '<!doctype html><title>page</title>', find: () => undefined };
   const app = makeApp({ assets });
