@@ -16,8 +16,8 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map([
 /** What `fetch` sends, but for `deflate`: some servers send it without the header that tells what it is. */
 const HEADERS = { accept: '*/*', 'accept-encoding': 'gzip, br', 'user-agent': 'node' };
 
-/** Whose responses have no body. */
-const BODILESS: readonly number[] = [204, 205, 304];
+/** Whose responses have no body, whatever the server sends. */
+const BODILESS: readonly number[] = [204, 304];
 
 /**
  * The part of `fetch` that adapters use, over Node's own HTTP client and streams, at a third of its cost. Connections

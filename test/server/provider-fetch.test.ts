@@ -153,6 +153,23 @@ describe('an answer', () => {
     expect([answer.status, answer.body]).toEqual([204, null]);
   });
 
+  test('of status 205 with a body without end is cut off', async () => {
+    const closed = Promise.withResolvers<void>();
+    await using provider = await listen((asked, answer) => {
+      asked.socket.on('close', () => closed.resolve());
+      answer.writeHead(205);
+      const more = () => {
+        while (!answer.destroyed && answer.write('x'.repeat(1_000)));
+      };
+      answer.on('drain', more);
+      more();
+    });
+    const adapter = openaiChat({ ...MODEL, baseURL: provider.url, apiKey: 'k', maxResponseBytes: 10_000 });
+    const error = await rejection(adapter.generate(request('hi'), calling()));
+    expect(error).toMatchObject({ code: 'response-too-large' });
+    await closed.promise;
+  }, 5_000);
+
   test('with a header twice has both values', async () => {
     await using provider = await listen((_, answer) => void answer.writeHead(200, { via: ['a', 'b'] }).end());
     const answer = await ask(provider.url);
