@@ -15,10 +15,9 @@ import { useDesk } from './desk.ts';
 const ROW = 28;
 
 export function WaterfallPane() {
-  const {
-    model,
-    timeLine: { value: line },
-  } = useDesk();
+  const desk = useDesk();
+  const { model } = desk;
+  const line = desk.timeLine.value;
   const { story } = model;
   const at = model.at.value;
   const now = story.activities.at(-1)?.at ?? 0;
@@ -44,7 +43,7 @@ export function WaterfallPane() {
               type="button"
               class={`fall ${isBreak ? 'broken' : ''} ${index === current ? 'chosen' : ''} ${seq > at ? 'later' : ''}`}
               aria-current={index === current ? 'true' : undefined}
-              onClick={() => model.choose(seq)}
+              onClick={() => desk.goTo(seq)}
             >
               <span class="name mono">{name}</span>
               <span class="what" title={what}>
@@ -58,7 +57,7 @@ export function WaterfallPane() {
       <p class="legend">
         {ACTIVITY_NAMES.filter(([kind]) => used.has(kind)).map(([kind, name]) => (
           <span key={kind}>
-            <i class={`activity ${kind}`} /> {name}
+            <i class={`activity tone-${kind}`} /> {name}
           </span>
         ))}
         <span class="muted">rests are collapsed</span>
@@ -133,12 +132,12 @@ function Bars({ line, spans, label }: { line: TimeLine; spans: readonly Span[]; 
         return (
           <i
             key={`${kind} ${from}`}
-            class={`activity ${kind}`}
+            class={`activity tone-${kind}`}
             style={{ '--from': String(start), '--width': String(width) }}
           />
         );
       })}
-      <span class={`took ${end > 0.8 ? 'inside' : ''}`} style={{ '--from': String(end) }}>
+      <span class="took" style={{ '--from': String(end) }}>
         {label}
       </span>
     </span>

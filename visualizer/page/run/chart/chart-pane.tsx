@@ -5,6 +5,7 @@ import { edgeId, stateId } from '../../../chart-graph.ts';
 import { explorationOf } from '../../ahead/explorer.tsx';
 import { later } from '../../app/later.tsx';
 import { runPath } from '../../data/request.ts';
+import { kindOf } from '../../model/time-line.ts';
 import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
@@ -79,24 +80,10 @@ function Why({ why, path }: { why: NextAction | null; path: string }) {
   );
 }
 
-function toneOf(id: string): string {
-  if (id.startsWith('turn')) return 'model';
-  return TONES[id] ?? 'rest';
-}
+/** What happens in a state has the colour that it has on the strip. */
+const toneOf = (id: string): string => ENDS[id] ?? kindOf(id);
 
-const TONES: Readonly<Record<string, string>> = {
-  executingTools: 'tool',
-  finishing: 'tool',
-  'resting.awaitingApproval': 'person',
-  'resting.awaitingReview': 'person',
-  'resting.awaitingAnswers': 'person',
-  'resting.awaitingSignIn': 'person',
-  'resting.awaitingResults': 'person',
-  'resting.inDoubt': 'doubt',
-  failed: 'failed',
-  cancelled: 'failed',
-  finished: 'done',
-};
+const ENDS: Readonly<Record<string, string>> = { failed: 'failed', cancelled: 'failed', finished: 'done' };
 
 /** The chart in landscape format, at a fold. The list of breakpoints does by keyboard what a click does. */
 function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
@@ -169,7 +156,7 @@ function Arrow({ arrow: { x, from, to, hub = 'deciding', states, back }, latest,
 function Line({ x, from, to, look }: { x: number; from: number; to: number; look: string }) {
   const foot = to - Math.sign(to - from) * HEAD;
   return (
-    <g class={`arrow ${look}`}>
+    <g class={look}>
       <path class="line" d={`M${x} ${from}V${foot}`} pathLength="1" />
       <path class="head" d={`M${x} ${to}L${x - 4.5} ${foot}H${x + 4.5}Z`} />
     </g>
