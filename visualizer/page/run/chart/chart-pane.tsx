@@ -1,10 +1,12 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
+import type { Context } from '../../../../machines/context.ts';
 import type { NextAction } from '../../../../protocol/effect.ts';
 import { edgeId, stateId } from '../../../chart-graph.ts';
 import { explorationOf } from '../../ahead/explorer.tsx';
 import { later } from '../../app/later.tsx';
 import { runPath } from '../../data/request.ts';
+import { reasonOf } from '../../model/journal-fold.ts';
 import { kindOf } from '../../model/time-line.ts';
 import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
@@ -51,7 +53,7 @@ export function ChartPane() {
         />
       </h2>
       <CompactChart {...drawn} />
-      <Why why={why} path={path} />
+      <Why why={why} path={path} context={folded.context} />
       <Breakpoints />
       {folded.problem !== null && <p class="problem">{folded.problem}</p>}
       <dialog ref={full} class="full-chart" aria-label="Full chart" onClose={() => (isFull.value = false)}>
@@ -71,11 +73,13 @@ function useMoves(at: number): boolean {
   return now.current.moves;
 }
 
-function Why({ why, path }: { why: NextAction | null; path: string }) {
+type WhyProps = { why: NextAction | null; path: string; context: Context | null };
+
+function Why({ why, path, context }: WhyProps) {
   if (why === null) return <p class="where muted">{path === '' ? 'Nothing has happened yet.' : path}</p>;
   return (
     <p class={`where tone-${toneOf(path)}`}>
-      <strong class="mono">{why.type}</strong> <Safe text={why.why} class="why" />
+      <strong class="mono">{why.type}</strong> <Safe text={reasonOf(why, context)} class="why" />
     </p>
   );
 }
