@@ -110,10 +110,9 @@ function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
       {Object.entries(SKETCH_BOXES).map(([id, box]) => {
         const current = path === id || path.startsWith(`${id}.`);
         const count = folded.count(id);
-        const [x, y] = box.frame
-          ? [box.x + 12, box.y + 20]
-          : [id.includes('.') ? box.x + 14 : box.x + box.width / 2, box.y + box.height / 2 + 4.5];
-        const anchor = box.frame || id.includes('.') ? 'start' : 'middle';
+        const isHub = id === 'deciding' || id === 'executingTools';
+        const x = isHub ? box.x + box.width / 2 : box.x + 8;
+        const y = box.frame ? box.y + 17 : box.y + box.height / 2 + 4.5;
         return (
           <g
             key={id}
@@ -122,11 +121,11 @@ function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
             class={`state ${breaks.has(id) ? 'breaks' : ''} tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''} ${ahead.includes(id) ? 'ahead' : ''}`}
           >
             <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={7} />
-            <text x={x} y={y} text-anchor={anchor}>
+            <text x={x} y={y} text-anchor={isHub ? 'middle' : 'start'}>
               {id.split('.').at(-1)}
             </text>
             {breaks.has(id) && <circle class="break" cx={box.x + 8} cy={box.y + 8} r={4.5} />}
-            <text class="count" x={box.x + box.width - 7} y={box.y + 12} text-anchor="end">
+            <text class="count" x={box.x + box.width - 4} y={box.y + 11} text-anchor="end">
               {count > 0 && `×${count}`}
             </text>
           </g>
