@@ -86,12 +86,22 @@ async function bundle(output: OutputOptions): Promise<OutputChunk[]> {
       target: 'es2023',
       jsx: { runtime: 'classic', pragma: 'createElement', pragmaFrag: 'Fragment' },
       inject: { createElement: ['preact', 'createElement'], Fragment: ['preact', 'Fragment'] },
-      define: { 'process.env.NODE_ENV': '"production"' },
+      define: {
+        'process.env.NODE_ENV': '"production"',
+        'typeof requestAnimationFrame': '"function"',
+        'typeof window': '"object"',
+        'window.__PREACT_SIGNALS_DEVTOOLS__': 'false',
+      },
     },
     treeshake: { moduleSideEffects: id => id.endsWith('main.tsx'), propertyReadSideEffects: false },
     logLevel: 'silent',
   });
-  const options = { minify: true, comments: false, entryFileNames: '[name].js' } as const;
+  const options = {
+    minify: true,
+    comments: false,
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name]-[hash:6].js',
+  } as const;
   const { output: files } = await built.generate({ ...options, ...output });
   await built.close();
   return files.filter(file => file.type === 'chunk');

@@ -2,11 +2,10 @@ import { drawSvg } from './draw-svg.ts';
 
 /** The chart as a self-contained SVG document, light and dark. Its element ids are those of `stateId` and `edgeId`. */
 export function chartToSvg(): string {
-  return drawSvg().replace('>', `>\n<style>\n${CHART_STYLE}</style>`);
+  return drawSvg().replace('>', `>\n<style>\n${COLORS}${CHART_STYLE}</style>`);
 }
 
-/** The style sheet of the drawing, light and dark, for pages that embed it; they may override its variables. */
-export const CHART_STYLE = `.chart {
+const COLORS = `.chart {
   --chart-ink: #1c2128;
   --chart-muted: #57606a;
   --chart-line: #8c959f;
@@ -25,7 +24,10 @@ export const CHART_STYLE = `.chart {
     --chart-frame: #141920;
   }
 }
-.chart .face { fill: var(--chart-face); stroke: var(--chart-edge); stroke-width: 1; }
+`;
+
+/** The style sheet of the drawing, for pages that embed it and set its variables. */
+export const CHART_STYLE = `.chart .face { fill: var(--chart-face); stroke: var(--chart-edge); stroke-width: 1; }
 .chart .frame > .face { fill: var(--chart-frame); }
 .chart .inset { fill: none; stroke: var(--chart-edge); stroke-width: 1; }
 .chart .anywhere .face { fill: none; stroke-dasharray: 3 3; }

@@ -110,6 +110,15 @@ describe.skipIf(CHROMIUM === undefined)('the chart of a run', () => {
     expect(watched.problems).toEqual([]);
   });
 
+  test('the labels of the chart beside the conversation are at least 11 px high', async () => {
+    const { page } = await visit();
+    const height = await page.evaluate(`(() => {
+      const label = document.querySelector('.sketch text');
+      return label.getScreenCTM().a * parseFloat(getComputedStyle(label).fontSize);
+    })()`);
+    expect(height).toBeGreaterThanOrEqual(11);
+  });
+
   test('two fingers scale the chart on a phone', async () => {
     const { page } = await visit({ width: 360, height: 740 });
     await openFull(page);

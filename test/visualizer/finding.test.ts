@@ -144,11 +144,11 @@ describe.skipIf(CHROMIUM === undefined)('in a run', () => {
     expect(await cursorOf(page)).toBe(errors[0]);
   });
 
-  test('the block of an error forks before it and exports the run as a test', async () => {
+  test('the block of an error forks before it, and the header exports the run as a test', async () => {
     const page = await visit(`/runs/${runId}`);
     const block = page.locator('.error-block', { hasText: 'charge failed' });
     await block.getByText('The model reads this error.').waitFor();
-    const file = await block.getByRole('link', { name: 'Export as a test' }).getAttribute('href');
+    const file = await page.getByRole('link', { name: 'Export as test' }).getAttribute('href');
     expect(file).toBe(`/runs/${runId}/export?as=test`);
     await block.getByRole('button', { name: 'Fork before this' }).click();
     const before = await cursorOf(page);

@@ -315,6 +315,9 @@ test('rests are collapsed on the time line, and each entry has a place of its ow
   expect((person?.to ?? 1) - (person?.from ?? 0)).toBeLessThan(0.12);
   for (const { seq } of activities) expect(line.entryAt(line.placeOf(seq))).toBe(seq);
   expect(line.placeOfTime(500)).toBeCloseTo(line.placeOf(2) / 2);
+  expect(line.workMs).toBe(2_000);
+  expect(line.placeOfWork(500)).toBe(line.placeOfTime(500));
+  expect(line.placeOfWork(1_500)).toBe(line.placeOfTime(3_601_500));
   expect([...timesAt(activities, 3)]).toEqual([
     ['turn.planning', 1_000],
     ['turn', 1_000],

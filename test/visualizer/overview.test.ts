@@ -65,4 +65,22 @@ describe.skipIf(CHROMIUM === undefined)('the overview', () => {
     await page.getByRole('link', { name: 'Inbox 2', exact: true }).waitFor();
     expect(watched.problems).toEqual([]);
   });
+
+  test('the bars have their times and the largest value; a pointer and the keys read each of them', async () => {
+    await startAtRest('refunds', 'Pay Ada back.');
+    const { page } = await visit('/');
+    const runs = page.locator('[aria-label="Runs"] .over-time');
+    await expect.poll(() => runs.innerText()).toMatch(/^1\s+\d\d-\d\d \d\d:\d\d\s+now$/);
+    const range = page.getByRole('slider', { name: 'Runs over time' });
+    await range.focus();
+    await expect.poll(() => range.getAttribute('aria-valuetext')).toMatch(/: 1$/);
+    await range.press('ArrowLeft');
+    await expect.poll(() => range.getAttribute('aria-valuetext')).toMatch(/: 0$/);
+    await expect.poll(() => page.locator('.over-time .shown').count()).toBe(5);
+    const { width = 0 } = (await runs.boundingBox()) ?? {};
+    await runs.hover({ position: { x: width - 2, y: 30 } });
+    await expect.poll(() => runs.locator('strong').innerText()).toBe('1');
+    await page.mouse.move(0, 0);
+    await expect.poll(() => runs.innerText()).toContain('now');
+  });
 });

@@ -251,6 +251,23 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect([...retried.problems, ...broken.problems]).toEqual([]);
   });
 
+  test('the message of a failure is where it happened; the chart and the inspector name its code', async () => {
+    const { page } = await visit(await startAtRest('broken'));
+    await page.locator('.error-block').getByText('The key is not valid.').waitFor();
+    await expect.poll(() => page.locator('.where').innerText()).toBe('fail authentication');
+    const inspector = page.getByRole('complementary', { name: 'Inspector' });
+    await expect.poll(() => inspector.locator('.decided').innerText()).toBe('→ fail authentication');
+    await expect.poll(() => inspector.getByText('The key is not valid.').count()).toBe(1);
+  });
+
+  test('the buttons of a decision are beside what they decide, however wide the window is', async () => {
+    const { page } = await visit(await startAtRest('refunds'), { width: 1920, height: 900 });
+    const box = await page.locator('.decision-bar .seen-box').boundingBox();
+    const approve = await page.getByRole('button', { name: 'Approve', exact: true }).boundingBox();
+    expect((approve?.x ?? 0) - (box?.x ?? 0) - (box?.width ?? 0)).toBeCloseTo(16, 0);
+    expect(box?.width).toBeLessThanOrEqual(560);
+  });
+
   inAll('a run is paused, stepped and cancelled after one confirmation', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;

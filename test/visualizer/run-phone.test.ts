@@ -80,6 +80,15 @@ describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
     },
   );
 
+  test('the facts of the run are in one line each, and none of them is out of reach', async () => {
+    const { page } = await visit(ended, { width: 360, height: 740 });
+    const line = page.locator('.lineage');
+    expect((await line.boundingBox())?.height).toBeLessThan(40);
+    await line.getByRole('button', { name: 'PNG' }).focus();
+    const { x = 0, width = 0 } = (await line.getByRole('button', { name: 'PNG' }).boundingBox()) ?? {};
+    expect(x + width).toBeLessThanOrEqual(360);
+  });
+
   test.each(sampled(SIZES, 1))(
     'the bar of decisions stays in view, leaves room to read, and decides, %i by %i px',
     async (width, height) => {

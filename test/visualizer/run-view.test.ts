@@ -233,6 +233,9 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     const inspector = page.getByRole('complementary', { name: 'Inspector' });
     await inspector.getByText('They looked twice.').waitFor();
     await inspector.getByText('3,400 tokens').waitFor();
+    const ticks = page.locator('.axis .tick');
+    await expect.poll(() => ticks.first().innerText()).toBe('0');
+    await expect.poll(() => ticks.last().innerText()).toMatch(/^[\d.,]+ m?s$/);
     const names = (await page.locator('.fall').allInnerTexts()).map(text => text.split('\n')[0]);
     expect(names).toEqual(['turn 1', 'look', 'turn 2', 'look', 'compact', 'prefix', 'turn 3']);
   });

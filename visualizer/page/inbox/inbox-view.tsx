@@ -120,7 +120,7 @@ export function InboxView({ source, shown, query }: InboxProps) {
   const marked = order.filter(({ key, isGone }) => selected.value.has(key) && !isGone);
   const hasList = !isNarrow || isSelecting.value;
   return (
-    <main class={`inbox ${isAlone ? 'is-alone' : ''}`}>
+    <main class="inbox">
       <div ref={list} class="inbox-list" hidden={isAlone}>
         <header>
           <h1 tabIndex={-1}>Inbox</h1>

@@ -125,6 +125,11 @@ export class Folded {
   }
 }
 
+/** Why the chart took an action. Of a failed turn it is the code: the turn itself has the message. */
+export function reasonOf(next: NextAction, context: Context | null): string {
+  return next.type === 'fail' && context?.failure ? next.code : next.why;
+}
+
 function walk(from: string, decisions: readonly NextAction[], end: string) {
   const way: Pick<Taken, 'edges' | 'entered'> = { edges: [], entered: [] };
   let at = from;

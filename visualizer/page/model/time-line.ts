@@ -63,8 +63,11 @@ const RESTS: ReadonlySet<ActivityKind> = new Set(['wait', 'person', 'doubt', 'pa
 export class TimeLine {
   readonly #activities: readonly Moment[];
   readonly #places: Float64Array;
+  /** The time at work before each entry, in ms. */
+  readonly #works: Float64Array;
   readonly spans: Span[] = [];
   readonly restMs: number;
+  readonly workMs: number;
 
   /** Entries up to `copied` are those of the run that this is a fork of. */
   constructor(activities: readonly Moment[], copied = 0) {
@@ -79,6 +82,7 @@ export class TimeLine {
       return length;
     });
     this.restMs = rest;
+    this.workMs = active;
     const least = Math.max(active, 1) / Math.max(1, activities.length) / 4;
     const weights = activities.map(({ kind }, index) => {
       if (index < copies) return 0;
@@ -91,9 +95,12 @@ export class TimeLine {
     weights.fill((own * COPIED) / copies, 0, Math.max(0, copies));
     const whole = weights.reduce((sum, weight) => sum + weight, 0) || 1;
     this.#places = new Float64Array(activities.length);
-    let place = 0;
+    this.#works = new Float64Array(activities.length);
+    let [place, work] = [0, 0];
     activities.forEach(({ kind }, index) => {
       this.#places[index] = place / whole;
+      this.#works[index] = work;
+      if (!RESTS.has(kind)) work += lengths[index] ?? 0;
       place += weights[index] ?? 0;
       this.#addSpan({
         kind: index < copies ? 'copied' : kind,
@@ -117,11 +124,20 @@ export class TimeLine {
 
   /** Returns the position of a time, 0 to 1. `at` in ms since the epoch. */
   placeOfTime(at: number): number {
-    const index = Math.max(0, this.#countUntil(seq => (this.#activities[seq]?.at ?? 0) > at) - 1);
-    const [activity, next] = [this.#activities[index], this.#activities[index + 1]];
+    return this.#placeIn(index => this.#activities[index]?.at ?? 0, at);
+  }
+
+  /** Returns the position of a time at work, 0 to 1. `ms` is without rests and what a fork copied. */
+  placeOfWork(ms: number): number {
+    return this.#placeIn(index => this.#works[index] ?? 0, ms);
+  }
+
+  #placeIn(valueAt: (index: number) => number, value: number): number {
+    const index = Math.max(0, this.#countUntil(other => valueAt(other) > value) - 1);
+    const [from, to] = [valueAt(index), valueAt(index + 1)];
     const place = this.#places[index] ?? 0;
-    if (activity === undefined || next === undefined || next.at <= activity.at) return place;
-    const part = Math.max(0, Math.min(1, (at - activity.at) / (next.at - activity.at)));
+    if (to <= from) return place;
+    const part = Math.max(0, (value - from) / (to - from));
     return place + part * ((this.#places[index + 1] ?? place) - place);
   }
 

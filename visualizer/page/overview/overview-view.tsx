@@ -63,8 +63,8 @@ function Welcome() {
       <p>Start a run with New run, or on the command line:</p>
       <pre>agentchart run --agent agent.ts "Refund order A-1001."</pre>
       <p>
-        What waits for a person, and what the runs use, is here then. <a href="/agents">The agents</a> of this
-        server say what they can do; the guide is in the package, in <code>docs/guide</code>.
+        <a href="/agents">The agents</a> of this server say what they can do; the guide is in the package, in{' '}
+        <code>docs/guide</code>.
       </p>
     </section>
   );

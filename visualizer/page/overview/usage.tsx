@@ -1,3 +1,4 @@
+import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { formatNumber } from '../../../protocol/listing/format-number.ts';
@@ -25,6 +26,8 @@ export const RANGES: readonly [Range, ...Range[]] = [
   { name: 'week', title: 'Last week', hours: 168, stepMs: 6 * HOUR_MS },
   { name: 'month', title: 'Last month', hours: 720, stepMs: 24 * HOUR_MS },
 ];
+
+type Step = { at: number; used: Used };
 
 /** A row of totals with the errors among its runs. */
 type Used = Sums & { errors: number };
@@ -73,6 +76,7 @@ type UsageProps = { source: PageSource; range: Range; query: URLSearchParams };
 /** What the runs of a time did and used, over time and by agent, model or label. */
 export function UsageSection({ source, range, query }: UsageProps) {
   const by = query.get('by') ?? 'agent';
+  const shown = useSignal<number | null>(null);
   const { answer, problem, again } = useRead(() => readUsage(range, by), [range.name, by]);
   useNews(source, ['ready', 'summary', 'removed'], again, AGAIN_MS);
   if (answer === null || answer.by !== by || answer.range !== range) return <ProblemText text={problem} />;
@@ -88,7 +92,7 @@ export function UsageSection({ source, range, query }: UsageProps) {
             <p class="figure">
               <a href={runsSince(range.hours, figure.list)}>{figure.show(all)}</a>
             </p>
-            <Bars values={steps.map(({ used }) => figure.of(used))} />
+            <Bars figure={figure} steps={steps} shown={shown} />
           </section>
         ))}
       </section>
@@ -219,29 +223,70 @@ function addUsed(all: readonly Used[]): Used {
 const HEIGHT = 32;
 const STEP = 10;
 
-/** Values over time as bars, the largest of them as high as the picture. A table beside it says the same. */
-function Bars({ values }: { values: readonly number[] }) {
-  const most = Math.max(...values, Number.MIN_VALUE);
+type BarsProps = { figure: Figure; steps: readonly Step[]; shown: Signal<number | null> };
+
+/** A figure over time as bars, the largest of them as high as the picture. All pictures show the values of the same step. */
+function Bars({ figure: { title, of, show }, steps, shown }: BarsProps) {
+  const top = steps.reduce((one, other) => (of(other.used) > of(one.used) ? other : one));
+  const last = steps.length - 1;
+  const place = Math.min(shown.value ?? last, last);
+  const isAtRest = shown.value === null;
+  const { at, used } = steps[place] ?? top;
+  const value = show(used);
+  const leave = (): void => {
+    shown.value = null;
+  };
   return (
-    <svg
-      class="bars"
-      viewBox={`0 0 ${values.length * STEP} ${HEIGHT}`}
-      preserveAspectRatio="none"
-      aria-hidden="true"
+    // biome-ignore lint/a11y/noStaticElementInteractions: the range in it does the same by keyboard.
+    <div
+      class="over-time"
+      onMouseMove={({ currentTarget, clientX }) => {
+        const { left, width } = currentTarget.getBoundingClientRect();
+        shown.value = Math.floor(((clientX - left) / width) * steps.length);
+      }}
+      onMouseLeave={leave}
     >
-      {values.map((value, place) => {
-        const height = value === 0 ? 1 : Math.max(2, (HEIGHT * value) / most);
-        return (
-          <rect
-            key={place}
-            class={value === 0 ? 'none' : ''}
-            x={place * STEP + 1}
-            y={HEIGHT - height}
-            width={STEP - 2}
-            height={height}
-          />
-        );
-      })}
-    </svg>
+      <input
+        type="range"
+        class="spoken"
+        aria-label={`${title} over time`}
+        aria-valuetext={`${formatHour(at)}: ${value}`}
+        max={last}
+        value={place}
+        onInput={({ currentTarget }) => (shown.value = Number(currentTarget.value))}
+        onFocus={() => (shown.value ??= last)}
+        onBlur={leave}
+      />
+      <p>{show(top.used)}</p>
+      <svg
+        class="bars"
+        viewBox={`0 0 ${steps.length * STEP} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        aria-hidden="true"
+      >
+        {steps.map(({ used }, index) => {
+          const value = of(used);
+          const height = value === 0 ? 1 : Math.max(2, (HEIGHT * value) / of(top.used));
+          const look = value === 0 ? 'none' : '';
+          return (
+            <rect
+              key={index}
+              class={index === shown.value ? 'shown' : look}
+              x={index * STEP + 1}
+              y={HEIGHT - height}
+              width={STEP - 2}
+              height={height}
+            />
+          );
+        })}
+      </svg>
+      <p>
+        <time>{formatHour((isAtRest && steps[0]?.at) || at)}</time>
+        {isAtRest ? 'now' : <strong>{value}</strong>}
+      </p>
+    </div>
   );
 }
+
+/** `12-01 14:00` */
+const formatHour = (at: number): string => formatDay(at).slice(5, 16);

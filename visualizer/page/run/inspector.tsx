@@ -12,13 +12,13 @@ import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
 import { runPath, type StreamedEvent } from '../data/request.ts';
+import { reasonOf } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { tellSummary } from '../model/run-story.ts';
 import {
   formatCount,
   formatJson,
   formatLength,
-  formatLine,
   formatPreview,
   formatReply,
   formatTimeOfDay,
@@ -38,15 +38,15 @@ export function Inspector() {
   const at = model.at.value;
   const event = model.entry(at);
   if (event === undefined) return <aside class="pane inspector" aria-label="Inspector" />;
-  const { taken } = model.shown.value;
+  const { taken, context } = model.shown.value;
   return (
     <aside class="pane inspector" aria-label="Inspector">
       <h2>
         Entry {at} · <span class="mono">{event.type}</span> · <time>{formatTimeOfDay(event.at)}</time>
       </h2>
-      {taken.decisions.map(({ type, why }) => (
-        <p key={`${type} ${why}`} class="decided">
-          → <strong class="mono">{type}</strong> <Safe text={why} />
+      {taken.decisions.map(next => (
+        <p key={next.why} class="decided">
+          → <strong class="mono">{next.type}</strong> <Safe text={reasonOf(next, context)} />
         </p>
       ))}
       <Facts of={listFacts(event, model)} />
@@ -215,7 +215,6 @@ function listRequestFacts(
   return [
     completed && ['model', `${completed.provider}:${completed.model}`],
     error && ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
-    error && ['message', formatLine(error.message, SHORT)],
     ...(compacted ? compactionFacts(compacted) : []),
     ['took', formatDuration(event.at - event.startedAt)],
     tokens > 0 && ['before', `${formatNumber(tokens)} tokens`],

@@ -14,7 +14,8 @@ const ROW = 30;
 const ERRORS = 'errors';
 
 export function JournalPane() {
-  const { model, source } = useDesk();
+  const desk = useDesk();
+  const { model, source } = desk;
   const chosenType = useSignal(address.peek().searchParams.get('type') ?? '');
   const { story } = model;
   const at = model.at.value;
@@ -49,13 +50,12 @@ export function JournalPane() {
           const seq = shown?.[index] ?? index + 1;
           const event = model.entry(seq);
           if (event === undefined) return <p class="entry muted">{seq} …</p>;
-          const [group = ''] = event.type.split('.');
           return (
             <button
               type="button"
-              class={`entry of-${group} ${seq === at ? 'chosen' : ''} ${seq > at ? 'later' : ''}`}
+              class={`entry ${seq === at ? 'chosen' : ''} ${seq > at ? 'later' : ''}`}
               aria-current={seq === at ? 'true' : undefined}
-              onClick={() => model.choose(seq === model.last.peek() ? null : seq)}
+              onClick={() => desk.goTo(seq)}
             >
               <span class="seq">{seq}</span>
               <span class="type">

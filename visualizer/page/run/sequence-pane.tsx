@@ -15,7 +15,8 @@ const STEP = 500;
 
 /** Who asked whom, in a run and its sub-agents: a lane for each, and an arrow for each message, in the order of time. */
 export function SequencePane() {
-  const { model, source } = useDesk();
+  const desk = useDesk();
+  const { model, source } = desk;
   const { below, left } = useRunsBelow();
   const last = model.last.value;
   const isFinished = model.view.value?.status === 'finished';
@@ -37,7 +38,7 @@ export function SequencePane() {
     <div class="sequence" style={{ '--lanes': String(lanes.length) }}>
       <ol class="lanes" aria-hidden="true">
         {lanes.map((lane, index) => (
-          <li key={index} class={`of-${lane.kind}`}>
+          <li key={index} class={`tone-${lane.kind}`}>
             <bdi>{formatLine(lane.name, 40)}</bdi>
           </li>
         ))}
@@ -54,7 +55,7 @@ export function SequencePane() {
           const [from, to] = [lanes.indexOf(arrow.from), lanes.indexOf(arrow.to)];
           const isCurrent = index === current - start;
           const look = [
-            `sent of-${arrow.failed ? 'failure' : kindOf(arrow)}`,
+            `sent tone-${arrow.failed ? 'failed' : kindOf(arrow)}`,
             from > to && 'leftward',
             from + to >= lanes.length && 'late-label',
             arrow.to.kind === 'model' && 'pair',
@@ -69,11 +70,10 @@ export function SequencePane() {
           };
           if (!isOwn(arrow))
             return <a href={`${runPath(arrow.runId)}?at=${arrow.seq}&tab=sequence`} {...shared} />;
-          const choose = (): void => model.choose(arrow.seq === model.last.peek() ? null : arrow.seq);
-          return <button type="button" onClick={choose} {...shared} />;
+          return <button type="button" onClick={() => desk.goTo(arrow.seq)} {...shared} />;
         }}
       />
-      <p class="legend muted">
+      <p class="legend">
         {shown.length < arrows.length &&
           `Arrows ${formatNumber(start + 1)} to ${formatNumber(start + shown.length)} of ${formatNumber(arrows.length)}. `}
         {left > 0 && `${formatCount(left, 'more run')} of sub-agents not shown. `}

@@ -14,7 +14,7 @@ export function StatePane() {
   const [before, after] = [model.before.value.context, model.shown.value.context];
   const { changes, changed, keys } = diffStates(before, after);
   return (
-    <section class="pane state-pane">
+    <section class="pane">
       <h2>
         {all.value ? `State at entry ${model.at.value}` : `What entry ${model.at.value} changed`}
         <span class="muted">{all.value ? `${keys} keys` : `${changed} of ${keys} keys`}</span>

@@ -187,7 +187,7 @@ function drawBars(line: TimeLine, story: RunStory) {
     <>
       <Drawing class="bars">
         {[...paths].map(([kind, d]) => (
-          <path key={kind} class={`activity ${kind}`} d={d} />
+          <path key={kind} class={`activity tone-${kind}`} d={d} />
         ))}
         <Ticks class="ticks" line={line} seqs={entries} shape="27v7" />
         <Ticks class="ticks errors" line={line} seqs={story.errors} shape="25v11" />

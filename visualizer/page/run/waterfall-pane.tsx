@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { formatCost } from '../../../protocol/listing/cost.ts';
 import { formatDuration } from '../../../protocol/listing/format-duration.ts';
 import { formatNumber } from '../../../protocol/listing/format-number.ts';
@@ -15,18 +16,21 @@ import { useDesk } from './desk.ts';
 const ROW = 28;
 
 export function WaterfallPane() {
-  const {
-    model,
-    timeLine: { value: line },
-  } = useDesk();
+  const desk = useDesk();
+  const { model } = desk;
+  const line = desk.timeLine.value;
   const { story } = model;
   const at = model.at.value;
   const now = story.activities.at(-1)?.at ?? 0;
   const { rows } = story;
   const current = rows.findLastIndex(({ seq }) => seq <= at);
   const used = new Set(line.spans.map(({ kind }) => kind));
+  const ticks = ticksOf(line);
   return (
     <>
+      <p class="axis" aria-hidden="true">
+        <span class="bar-track">{drawTicks(ticks, true)}</span>
+      </p>
       <VirtualList
         class="waterfall"
         label="Waterfall"
@@ -44,13 +48,13 @@ export function WaterfallPane() {
               type="button"
               class={`fall ${isBreak ? 'broken' : ''} ${index === current ? 'chosen' : ''} ${seq > at ? 'later' : ''}`}
               aria-current={index === current ? 'true' : undefined}
-              onClick={() => model.choose(seq)}
+              onClick={() => desk.goTo(seq)}
             >
               <span class="name mono">{name}</span>
               <span class="what" title={what}>
                 {what}
               </span>
-              {!isBreak && <Bars line={line} spans={spans} label={label} />}
+              {!isBreak && <Bars line={line} ticks={ticks} spans={spans} label={label} />}
             </button>
           );
         }}
@@ -58,10 +62,10 @@ export function WaterfallPane() {
       <p class="legend">
         {ACTIVITY_NAMES.filter(([kind]) => used.has(kind)).map(([kind, name]) => (
           <span key={kind}>
-            <i class={`activity ${kind}`} /> {name}
+            <i class={`activity tone-${kind}`} /> {name}
           </span>
         ))}
-        <span class="muted">rests are collapsed</span>
+        <span>The axis is the time at work; rests are collapsed.</span>
       </p>
     </>
   );
@@ -123,24 +127,56 @@ function describeCall(model: RunModel, record: CallRecord, now: number): Row {
 /** `from` and `to` in ms since the epoch. */
 type Span = { kind: ActivityKind | 'failed'; from: number; to: number };
 
-function Bars({ line, spans, label }: { line: TimeLine; spans: readonly Span[]; label: string }) {
+type BarsProps = { line: TimeLine; ticks: readonly Tick[]; spans: readonly Span[]; label: string };
+
+function Bars({ line, ticks, spans, label }: BarsProps) {
   const end = spans.length === 0 ? 0 : Math.max(...spans.map(({ to }) => line.placeOfTime(to)));
   return (
     <span class="bar-track">
+      {drawTicks(ticks)}
       {spans.map(({ kind, from, to }) => {
         const start = line.placeOfTime(from);
         const width = Math.max(0.003, line.placeOfTime(to) - start);
         return (
           <i
             key={`${kind} ${from}`}
-            class={`activity ${kind}`}
+            class={`activity tone-${kind}`}
             style={{ '--from': String(start), '--width': String(width) }}
           />
         );
       })}
-      <span class={`took ${end > 0.8 ? 'inside' : ''}`} style={{ '--from': String(end) }}>
+      <span class="took" style={{ '--from': String(end) }}>
         {label}
       </span>
     </span>
   );
+}
+
+type Tick = { place: number; label: string };
+
+const UNITS = [
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1_000, 's'],
+  [1, 'ms'],
+] as const;
+
+/** Two to six round times at work, the first of them 0. */
+function ticksOf(line: TimeLine): Tick[] {
+  const [unit, name] = UNITS.find(([unit]) => line.workMs >= 2 * unit) ?? UNITS[3];
+  const count = Math.max(1, line.workMs / unit);
+  const power = 10 ** Math.floor(Math.log10(count / 5));
+  const step = power * ([1, 2, 5].find(times => count <= 5 * times * power) ?? 10);
+  return Array.from({ length: Math.floor(count / step) + 1 }, (_, index) => ({
+    place: line.placeOfWork(index * step * unit),
+    label: index === 0 ? '0' : `${formatNumber(index * step)} ${name}`,
+  }));
+}
+
+function drawTicks(ticks: readonly Tick[], isAxis = false): ComponentChildren {
+  return ticks.map(({ place, label }) => (
+    <i key={label} class="tick" style={{ '--from': String(place) }}>
+      {isAxis && label}
+    </i>
+  ));
 }

@@ -202,7 +202,7 @@ function Message({ item }: { item: MessageItem }) {
 function Folded({ summary, text, kind }: { summary: string; text: string; kind: 'prose' | 'mono' }) {
   if (text === '') return null;
   return (
-    <div class="block aside">
+    <div class="block">
       <FoldedText summary={showSafe(summary)} text={text} kind={kind} />
     </div>
   );

@@ -43,7 +43,7 @@ export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]
 /** `false`: there is no such fact. */
 export type Fact = readonly [name: string, value: string] | false | null;
 
-type LongTextProps = { text: string; kind: 'prose' | 'mono' | 'discarded' };
+type LongTextProps = { text: string; kind: 'prose' | 'mono' };
 
 /** A long text from outside, by pages: only those that a person asked for are in the document. */
 export function LongText({ text, kind }: LongTextProps) {

@@ -66,7 +66,7 @@ function Composite({ value, path, depth, isWhole }: CompositeProps) {
   const asTree = useSignal(isWhole);
   const rows = isTable(value) ? value : null;
   return (
-    <div class="composite">
+    <div>
       {(rows !== null || depth === 0) && (
         <div class="value-head">
           <span class="muted">{describe(value)}</span>

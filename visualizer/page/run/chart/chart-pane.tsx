@@ -1,10 +1,13 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
+import type { Context } from '../../../../machines/context.ts';
 import type { NextAction } from '../../../../protocol/effect.ts';
 import { edgeId, stateId } from '../../../chart-graph.ts';
 import { explorationOf } from '../../ahead/explorer.tsx';
 import { later } from '../../app/later.tsx';
 import { runPath } from '../../data/request.ts';
+import { reasonOf } from '../../model/journal-fold.ts';
+import { kindOf } from '../../model/time-line.ts';
 import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
@@ -50,7 +53,7 @@ export function ChartPane() {
         />
       </h2>
       <CompactChart {...drawn} />
-      <Why why={why} path={path} />
+      <Why why={why} path={path} context={folded.context} />
       <Breakpoints />
       {folded.problem !== null && <p class="problem">{folded.problem}</p>}
       <dialog ref={full} class="full-chart" aria-label="Full chart" onClose={() => (isFull.value = false)}>
@@ -70,33 +73,21 @@ function useMoves(at: number): boolean {
   return now.current.moves;
 }
 
-function Why({ why, path }: { why: NextAction | null; path: string }) {
+type WhyProps = { why: NextAction | null; path: string; context: Context | null };
+
+function Why({ why, path, context }: WhyProps) {
   if (why === null) return <p class="where muted">{path === '' ? 'Nothing has happened yet.' : path}</p>;
   return (
     <p class={`where tone-${toneOf(path)}`}>
-      <strong class="mono">{why.type}</strong> <Safe text={why.why} class="why" />
+      <strong class="mono">{why.type}</strong> <Safe text={reasonOf(why, context)} class="why" />
     </p>
   );
 }
 
-function toneOf(id: string): string {
-  if (id.startsWith('turn')) return 'model';
-  return TONES[id] ?? 'rest';
-}
+/** What happens in a state has the colour that it has on the strip. */
+const toneOf = (id: string): string => ENDS[id] ?? kindOf(id);
 
-const TONES: Readonly<Record<string, string>> = {
-  executingTools: 'tool',
-  finishing: 'tool',
-  'resting.awaitingApproval': 'person',
-  'resting.awaitingReview': 'person',
-  'resting.awaitingAnswers': 'person',
-  'resting.awaitingSignIn': 'person',
-  'resting.awaitingResults': 'person',
-  'resting.inDoubt': 'doubt',
-  failed: 'failed',
-  cancelled: 'failed',
-  finished: 'done',
-};
+const ENDS: Readonly<Record<string, string>> = { failed: 'failed', cancelled: 'failed', finished: 'done' };
 
 /** The chart in landscape format, at a fold. The list of breakpoints does by keyboard what a click does. */
 function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
@@ -119,10 +110,9 @@ function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
       {Object.entries(SKETCH_BOXES).map(([id, box]) => {
         const current = path === id || path.startsWith(`${id}.`);
         const count = folded.count(id);
-        const [x, y] = box.frame
-          ? [box.x + 12, box.y + 20]
-          : [id.includes('.') ? box.x + 14 : box.x + box.width / 2, box.y + box.height / 2 + 4.5];
-        const anchor = box.frame || id.includes('.') ? 'start' : 'middle';
+        const isHub = id === 'deciding' || id === 'executingTools';
+        const x = isHub ? box.x + box.width / 2 : box.x + 8;
+        const y = box.frame ? box.y + 17 : box.y + box.height / 2 + 4.5;
         return (
           <g
             key={id}
@@ -131,11 +121,11 @@ function CompactChart({ folded, path, breaks, moves, onClick }: ChartProps) {
             class={`state ${breaks.has(id) ? 'breaks' : ''} tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''} ${ahead.includes(id) ? 'ahead' : ''}`}
           >
             <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={7} />
-            <text x={x} y={y} text-anchor={anchor}>
+            <text x={x} y={y} text-anchor={isHub ? 'middle' : 'start'}>
               {id.split('.').at(-1)}
             </text>
             {breaks.has(id) && <circle class="break" cx={box.x + 8} cy={box.y + 8} r={4.5} />}
-            <text class="count" x={box.x + box.width - 7} y={box.y + 12} text-anchor="end">
+            <text class="count" x={box.x + box.width - 4} y={box.y + 11} text-anchor="end">
               {count > 0 && `×${count}`}
             </text>
           </g>
@@ -169,7 +159,7 @@ function Arrow({ arrow: { x, from, to, hub = 'deciding', states, back }, latest,
 function Line({ x, from, to, look }: { x: number; from: number; to: number; look: string }) {
   const foot = to - Math.sign(to - from) * HEAD;
   return (
-    <g class={`arrow ${look}`}>
+    <g class={look}>
       <path class="line" d={`M${x} ${from}V${foot}`} pathLength="1" />
       <path class="head" d={`M${x} ${to}L${x - 4.5} ${foot}H${x + 4.5}Z`} />
     </g>

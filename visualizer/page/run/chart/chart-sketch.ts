@@ -10,41 +10,40 @@ export type SketchArrow = {
   back: boolean;
 };
 
-export const SKETCH_SIZE = { width: 552, height: 392 };
+export const SKETCH_SIZE = { width: 440, height: 334 };
+
+const [ROW, HEIGHT] = [32, 24];
+
+function stack(x: number, y: number, width: number, ids: readonly string[]): Record<string, SketchBox> {
+  return Object.fromEntries(ids.map((id, place) => [id, { x, y: y + place * ROW, width, height: HEIGHT }]));
+}
+
+const TURN = ['turn.planning', 'turn.finalStreaming'];
+const BETWEEN = ['backingOff', 'compacting', 'finishing'];
+const OPEN = ['awaitingApproval', 'awaitingReview', 'inDoubt', 'paused'].map(name => `resting.${name}`);
+const AWAITED = ['awaitingResults', 'awaitingAnswers', 'awaitingSignIn'].map(name => `resting.${name}`);
 
 /** The chart in landscape format: the box of each state, by id. A test compares the ids with the machine. */
 export const SKETCH_BOXES: Readonly<Record<string, SketchBox>> = {
-  turn: { x: 2, y: 2, width: 164, height: 106, frame: true },
-  'turn.planning': { x: 12, y: 32, width: 144, height: 30 },
-  'turn.finalStreaming': { x: 12, y: 69, width: 144, height: 30 },
-  executingTools: { x: 174, y: 2, width: 116, height: 106 },
-  backingOff: { x: 298, y: 2, width: 82, height: 106 },
-  compacting: { x: 388, y: 2, width: 80, height: 106 },
-  finishing: { x: 476, y: 2, width: 74, height: 106 },
-  deciding: { x: 2, y: 142, width: 548, height: 36 },
-  resting: { x: 2, y: 212, width: 404, height: 178, frame: true },
-  'resting.awaitingApproval': { x: 12, y: 241, width: 187, height: 30 },
-  'resting.awaitingResults': { x: 209, y: 241, width: 187, height: 30 },
-  'resting.awaitingReview': { x: 12, y: 278, width: 187, height: 30 },
-  'resting.awaitingAnswers': { x: 209, y: 278, width: 187, height: 30 },
-  'resting.inDoubt': { x: 12, y: 315, width: 187, height: 30 },
-  'resting.awaitingSignIn': { x: 209, y: 315, width: 187, height: 30 },
-  'resting.paused': { x: 12, y: 352, width: 187, height: 30 },
-  finished: { x: 420, y: 212, width: 130, height: 30 },
-  failed: { x: 420, y: 249, width: 130, height: 30 },
-  cancelled: { x: 420, y: 286, width: 130, height: 30 },
+  turn: { x: 2, y: 2, width: 160, height: 88, frame: true },
+  ...stack(10, 26, 144, TURN),
+  executingTools: { x: 168, y: 2, width: 128, height: 88 },
+  ...stack(304, 2, 134, BETWEEN),
+  deciding: { x: 2, y: 120, width: 436, height: 30 },
+  resting: { x: 2, y: 180, width: 332, height: 152, frame: true },
+  ...stack(10, 204, 155, OPEN),
+  ...stack(171, 204, 155, AWAITED),
+  ...stack(342, 180, 96, ['finished', 'failed', 'cancelled']),
 };
 
-const ABOVE = { from: 142, to: 108 };
-const BELOW = { from: 178, to: 212 };
+const ABOVE = { from: 120, to: 90 };
+const BELOW = { from: 150, to: 180 };
 
 export const SKETCH_ARROWS: readonly SketchArrow[] = [
-  { x: 140, from: 62, to: 69, hub: 'turn.planning', states: ['turn.finalStreaming'], back: true },
-  { x: 84, ...ABOVE, states: ['turn', 'turn.planning', 'turn.finalStreaming'], back: true },
+  { x: 120, from: 50, to: 58, hub: 'turn.planning', states: ['turn.finalStreaming'], back: true },
+  { x: 82, ...ABOVE, states: ['turn', ...TURN], back: true },
   { x: 232, ...ABOVE, states: ['executingTools'], back: true },
-  { x: 339, ...ABOVE, states: ['backingOff'], back: true },
-  { x: 428, ...ABOVE, states: ['compacting'], back: true },
-  { x: 513, ...ABOVE, states: ['finishing'], back: true },
-  { x: 204, ...BELOW, states: Object.keys(SKETCH_BOXES).filter(id => id.startsWith('resting')), back: true },
-  { x: 485, ...BELOW, states: ['finished', 'failed'], back: false },
+  { x: 371, ...ABOVE, states: BETWEEN, back: true },
+  { x: 168, ...BELOW, states: ['resting', ...OPEN, ...AWAITED], back: true },
+  { x: 390, ...BELOW, states: ['finished', 'failed'], back: false },
 ];

@@ -83,7 +83,7 @@ export function CallCard({ record }: { record: CallRecord }) {
           <Safe key={line} in="p" text={line} />
         ))}
         {open && <WhoMayDecide call={open} />}
-        {open && <Safe in="p" class="barred" text={barOf(open) ?? ''} />}
+        {open && <Safe in="p" text={barOf(open) ?? ''} />}
         {call.childRunId !== null && (
           <p>
             {call.background ? 'The work is in the background' : 'A sub-agent runs this call'}:{' '}
@@ -148,7 +148,7 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
               {() => <StoredResult at={stored} bytes={result.blob?.bytes ?? 0} />}
             </Details>
           )}
-          <p class="whole">
+          <p>
             <a
               href={`${stored}/download`}
               download=""

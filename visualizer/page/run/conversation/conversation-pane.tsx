@@ -156,14 +156,14 @@ function BlockView({ block }: { block: Block }) {
       );
     case 'edit':
       return (
-        <div class="block aside">
+        <div class="block">
           <Details open summary={showSafe(block.title)}>
             {() => <Diff before={block.before} after={block.after} />}
           </Details>
         </div>
       );
     case 'reasoning':
-      return <Aside kind="reasoning" title="Reasoning" text={block.text} />;
+      return <Aside kind="prose" title="Reasoning" text={block.text} />;
     case 'aside':
       if (block.isError)
         return (
@@ -171,7 +171,7 @@ function BlockView({ block }: { block: Block }) {
             <LongText text={block.text} kind="prose" />
           </ErrorBlock>
         );
-      return <Aside kind="aside" title={block.title + laterOf(block, model.at.value)} text={block.text} />;
+      return <Aside title={block.title + laterOf(block, model.at.value)} text={block.text} />;
     case 'call':
       return <CallCard record={block.record} />;
     case 'failure':
@@ -206,18 +206,9 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
       )}
       {attempts
         .filter(({ hadText }) => hadText)
-        .map(({ key, seq }) => {
-          const text = model.streamed.get(key) ?? '';
-          if (text === '')
-            return (
-              <p key={seq} class="muted">
-                The streamed text was discarded.
-              </p>
-            );
-          return (
-            <FoldedText key={seq} summary="The streamed text was discarded" text={text} kind="discarded" />
-          );
-        })}
+        .map(({ key, seq }) => (
+          <Aside key={seq} title="The streamed text was discarded" text={model.streamed.get(key) ?? ''} />
+        ))}
     </ErrorBlock>
   );
 }
@@ -276,17 +267,16 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
   );
 }
 
-type AsideProps = { kind: 'reasoning' | 'aside'; title: string; text: string; isLive?: true };
+type AsideProps = { kind?: 'prose' | 'mono'; title: string; text: string; isLive?: true };
 
-function Aside({ kind, title, text, isLive }: AsideProps) {
+function Aside({ kind = 'mono', title, text, isLive }: AsideProps) {
   const summary = showSafe(title);
-  const looks = kind === 'reasoning' ? 'prose' : 'mono';
   return (
-    <div class={`block ${kind}`}>
+    <div class="block">
       {text === '' && !isLive ? (
         <p class="muted">{summary}</p>
       ) : (
-        <FoldedText summary={summary} open={isLive === true} text={text} kind={looks} />
+        <FoldedText summary={summary} open={isLive === true} text={text} kind={kind} />
       )}
     </div>
   );
@@ -301,9 +291,9 @@ function LiveBlocks() {
   const mark = `${model.path.value === 'turn.planning' ? 'before tool calls, ' : ''}writing…`;
   return Array.from(live.parts, ([place, { kind, name, text }]) => {
     const isCall = kind === 'call';
-    if (isCall) return <Aside key={place} kind="aside" title={`Call of ${name}…`} text={text} isLive />;
+    if (isCall) return <Aside key={place} title={`Call of ${name}…`} text={text} isLive />;
     if (text === '') return null;
-    if (kind === 'reasoning') return <Aside key={place} kind={kind} title="Reasoning…" text={text} isLive />;
+    if (kind === 'reasoning') return <Aside key={place} kind="prose" title="Reasoning…" text={text} isLive />;
     return <Reply key={place} mark={mark} text={text} />;
   });
 }

@@ -45,7 +45,7 @@ const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${w
  */
 export function DecisionForms(props: FormsProps) {
   const bar = barOf(props.call);
-  if (bar !== null) return bar === '' ? null : <Safe in="p" class="muted barred" text={bar} />;
+  if (bar !== null) return bar === '' ? null : <Safe in="p" class="muted" text={bar} />;
   const { call, ...how } = props;
   switch (call.kind) {
     case 'approval':

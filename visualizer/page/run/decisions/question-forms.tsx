@@ -56,9 +56,7 @@ function AnswerForm({ call }: { call: OpenQuestion }) {
     <>
       {all.map(
         ({ asked, bar }) =>
-          bar !== null && (
-            <Safe key={asked.key} in="p" class="muted barred" text={`${asked.message} ${bar}`} />
-          ),
+          bar !== null && <Safe key={asked.key} in="p" class="muted" text={`${asked.message} ${bar}`} />,
       )}
       <BothWays
         label="Answers"

@@ -58,7 +58,7 @@ export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
       place.current?.querySelector<HTMLElement>(':is(input, textarea, select)')?.focus();
   }, [isReady]);
   return (
-    <div ref={place} class="schema-editor" aria-busy={!isReady}>
+    <div ref={place} aria-busy={!isReady}>
       {answer !== null && (
         <BothWays {...editor} schema={isJsonObject(input) ? answer.schema : null} draft={draft} />
       )}
@@ -142,7 +142,7 @@ export function BothWays({
 
 function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
   return (
-    <div class="changes" aria-live="polite">
+    <div aria-live="polite">
       {'problem' in now ? (
         <p class="problem">{showSafe(now.problem)}</p>
       ) : (

@@ -25,7 +25,7 @@ export function SignInBar({ open }: { open: readonly OpenSignIn[] }) {
     }
   };
   return (
-    <section class="decision sign-ins" aria-label="Sign-ins">
+    <section class="decision" aria-label="Sign-ins">
       {open.map(one => (
         <p key={one.id}>
           <Safe text={one.reason} />{' '}

@@ -79,7 +79,7 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
         <div class="edit-fields">
           <TextField label="Text of the reply" rows={3} value={text} onText={now => change({ text: now })} />
           {rows.map((row, place) => (
-            <fieldset key={place} class={`edited-call ${row.isDropped === true ? 'dropped' : ''}`}>
+            <fieldset key={place} class="edited-call">
               <legend>{row.callId === undefined ? 'New call' : `Call ${place + 1}`}</legend>
               {row.isDropped === true ? (
                 <p>{`The call of ${showSafe(row.name)} is dropped.`}</p>
@@ -124,7 +124,7 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
             <p class="hint">Without calls, this text is the answer, and the run may finish with it.</p>
           )}
         </div>
-        <div class="changes" aria-live="polite">
+        <div aria-live="polite">
           <Diff
             before={formatReply(reply.text, draftOf(reply).rows)}
             after={formatReply(text, kept.map(tidy))}

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
 import { mayOperate } from '../../data/caller.ts';
-import { runPath } from '../../data/request.ts';
 import { formatTimeOfDay } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
@@ -21,11 +20,9 @@ type ErrorBlockProps = {
 /** An error of a run, a turn or a call: what happened, and what a person can do now. */
 export function ErrorBlock({ title, at, advice = '', seq, children }: ErrorBlockProps) {
   const desk = useDesk();
-  const { model, source, forking } = desk;
-  const { runId } = model;
   const fork = (): void => {
     desk.goTo(seq - 1);
-    forking.value = true;
+    desk.forking.value = true;
   };
   return (
     <section class="error-block">
@@ -35,14 +32,7 @@ export function ErrorBlock({ title, at, advice = '', seq, children }: ErrorBlock
       </p>
       {children}
       {advice !== '' && <Safe in="p" text={advice} />}
-      {source.live && (
-        <p class="buttons">
-          {mayOperate() && seq > 1 && <Button label="Fork before this" onClick={fork} />}
-          <a href={`${runPath(runId)}/export?as=test`} download={`${runId}.test.ts`}>
-            Export as a test
-          </a>
-        </p>
-      )}
+      {desk.source.live && mayOperate() && seq > 1 && <Button label="Fork before this" onClick={fork} />}
     </section>
   );
 }
