@@ -65,7 +65,7 @@ export function WaterfallPane() {
             <i class={`activity tone-${kind}`} /> {name}
           </span>
         ))}
-        <span>The axis is the time at work; rests are collapsed.</span>
+        <span>The axis leaves rests out.</span>
       </p>
     </>
   );
