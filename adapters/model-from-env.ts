@@ -77,7 +77,7 @@ export function modelFromEnv(
   if (open && model !== '') return open({ ...options, model });
   const problem = open
     ? 'names a provider but no model. Expected provider:model, such as'
-    : `names the unknown provider "${provider}". Expected provider:model with one of ${providerNames().join(', ')}; for example`;
+    : `${colon === -1 ? 'names no provider' : `names the unknown provider "${provider}"`}. Expected provider:model with one of ${providerNames().join(', ')}; for example`;
   const details = { code: 'model-unknown', provider, model } as const;
   throw new ProviderError(`The model "${text}" ${problem} ${EXAMPLES}.`, details);
 }

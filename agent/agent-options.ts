@@ -470,7 +470,7 @@ function checkParts(tools: AgentOptions['tools'] & object, store: unknown, model
     typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === 'function';
   for (const model of models)
     check(
-      hasMethod(model, 'stream'),
+      hasMethod(model, 'stream') && Boolean((model as ModelAdapter).model),
       `expected an adapter as model, such as openaiResponses({ model: 'gpt-5-mini' }), got ${describe(model)}. For a text, use modelFromEnv('openai:gpt-5-mini').`,
     );
   check(Array.isArray(tools), `expected a list of tools, such as tools: [refund], got ${describe(tools)}.`);

@@ -88,7 +88,8 @@ export function describeCoded({ code, message }: { code: string; message: string
 export function pointTo(code: string, site?: string): string {
   if (code === 'input-invalid' || !isErrorCode(code)) return '';
   const [command, found] = [`agentchart docs ${code}`, docsOf(code, site)];
-  return `More: ${command}${found === command ? '' : ` or ${found}`}`;
+  const program = process.env.npm_command === 'exec' ? 'npx ' : '';
+  return `More: ${program}${command}${found === command ? '' : ` or ${found}`}`;
 }
 
 function describeStack(error: unknown): string {

@@ -1,3 +1,5 @@
+#!/usr/bin/env node
+
 /** `npm create agentchart [DIR] -- [--store sqlite|postgres] [--yes] [--force]`: writes a project. */
 import {
   cpSync,

@@ -128,9 +128,12 @@ const BARS: Readonly<Record<Bar, (name: string) => string>> = {
   group: name => `${name} is in none of the groups`,
   starter: name => `${name} started the run`,
   sender: name => `${name} wrote in the run`,
-  'nameless-starter': () => 'it is not known who started the run, so it may be the same person',
-  'nameless-sender': () => 'it is not known who wrote in the run, so it may be the same person',
+  'nameless-starter': () => describeNameless('started'),
+  'nameless-sender': () => describeNameless('wrote in'),
 };
+
+const describeNameless = (did: string) =>
+  `it is not known who ${did} the run, so it may be the same person: start another with \`by\``;
 
 /** A sub-agent's run has no starter of its own. */
 export function peopleIn({ by, parent, people }: Pick<RunStarted, 'by' | 'parent' | 'people'>): People {

@@ -106,6 +106,7 @@ export function readRules(given: unknown): readonly Rule[] {
 }
 
 function readRule(given: unknown): Rule {
+  if (Object(given) !== given) return rule(given as RuleOptions);
   const { isShadow, ...options } = Object(given) as Rule & RuleOptions;
   return rule(isShadow === undefined ? options : { ...options, mode: isShadow ? 'shadow' : 'enforce' });
 }

@@ -16,17 +16,28 @@ export function plainName(name: string): string {
   return name.slice(0, 64).replace(/[^\w.-]/g, '_');
 }
 
+/** The agents by their names. Throws `agent-invalid` if two have the same. */
+export function byName(agents: Iterable<Agent>): ReadonlyMap<string, Agent> {
+  return nameAgents(agents, name => name);
+}
+
 /** The agents by the names that clients use. Throws `agent-invalid` if two have the same. */
 export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent> {
+  return nameAgents(agents, plainName);
+}
+
+function nameAgents(agents: Iterable<Agent>, nameFor: (name: string) => string): ReadonlyMap<string, Agent> {
   const named = new Map<string, Agent>();
   for (const agent of agents) {
-    const name = plainName(agent.name);
+    const name = nameFor(agent.name);
     const other = named.get(name);
-    if (other !== undefined)
-      throw new EngineError(
-        'agent-invalid',
-        `The agents "${other.name}" and "${agent.name}" would both be named "${name}". Rename one of them.`,
-      );
+    if (other !== undefined) {
+      const problem =
+        other.name === agent.name
+          ? `Two agents are named "${name}". Runs find their agent by name:`
+          : `The agents "${other.name}" and "${agent.name}" would both be named "${name}":`;
+      throw new EngineError('agent-invalid', `${problem} rename one of them.`);
+    }
     named.set(name, agent);
   }
   return named;

@@ -5,7 +5,7 @@ import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import { drivesRuns } from '../stores/non-driving-store.ts';
-import { type Agents, listAgents } from './agent-names.ts';
+import { type Agents, byName, listAgents } from './agent-names.ts';
 import { createChatCompletionsApi } from './chat-completions/chat-api.ts';
 import { addConversationRoutes, Conversations } from './conversations/conversations.ts';
 import { EMPTY_GATEWAY, type GatewayConfig } from './gateway/config/gateway-config.ts';
@@ -123,7 +123,7 @@ export function createResponsesHandler(agents: Agents, options: ResponsesHandler
   const { gateway: config, log = warn } = options;
   const all = listAgents(agents);
   const opened = { store: all[0].store, log, ...omitUndefined({ config }) };
-  const gateway = createGateway(opened, new Map(all.map(agent => [agent.name, agent])));
+  const gateway = createGateway(opened, byName(all));
   const { service, responses, messages, chat } = gateway;
   const { bodyBytes } = service.admission.limits;
   const handler = handlerOf([responses, messages, chat], { bodyBytes, ...options }, { log });

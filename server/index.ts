@@ -13,6 +13,7 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { Store } from '../protocol/store.ts';
 import { Admission } from './access/admission.ts';
 import type { AccessRecord } from './access/request-record.ts';
+import { byName } from './agent-names.ts';
 import { type Gateway, type GatewayOptions, gatewayOf, recoverRequests } from './gateway.ts';
 import { appOf, type Handler } from './handler.ts';
 import type { MountedApi } from './mounted-api.ts';
@@ -78,7 +79,8 @@ const GATEWAY_NAMES: NamesOf<GatewayOptions & AccessOptions> = {
 
 /**
  * The runs API: `/runs`, `/agents`, `/threads`, `/inbox`, `/notes`, `/regressions`, `/events`, `/me` and `/openapi.json`. Drives runs in
- * this process, and resumes those whose process is gone. Throws a `TypeError` without an agent and without a store.
+ * this process, and resumes those whose process is gone. Throws a `TypeError` without an agent and without a store, and
+ * `agent-invalid` for two agents of one name.
  *
  * @example
  * const app = new Hono().route('/', runsApp({ agents: [agent], authorize }));
@@ -95,7 +97,7 @@ export function runsApp(options: RunsOptions): ServerApp {
     store,
     log,
     admission,
-    agents: new Map(agents.map(agent => [agent.name, agent])),
+    agents: byName(agents),
     hasToken: authorize !== undefined,
     ...omitUndefined({ agentsByRun: gateway && gatewayOf(gateway).agentsByRun }),
   });

@@ -4,7 +4,7 @@ import { omitUndefined } from '../protocol/json.ts';
 import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { YieldOptions } from '../protocol/run-command.ts';
 import { drivesRuns } from '../stores/non-driving-store.ts';
-import { type Agents, listAgents } from './agent-names.ts';
+import { type Agents, byName, listAgents } from './agent-names.ts';
 import { startWorker } from './runs/run-worker.ts';
 
 /** Options of `worker`. */
@@ -59,8 +59,7 @@ export function worker(agents: Agents, options: WorkerOptions = {}): RunningWork
       'agent-invalid',
       'A worker drives runs, but its agents have a store of nonDrivingStore. Give them the store itself.',
     );
-  const named = new Map(all.map(agent => [agent.name, agent]));
-  const parts = { store, agents: named, host: systemHost, log, ...omitUndefined({ slots }) };
+  const parts = { store, agents: byName(all), host: systemHost, log, ...omitUndefined({ slots }) };
   const { busy, stop } = startWorker(parts);
   return {
     get busy() {

@@ -11,12 +11,16 @@ import { bold, cyan, dim, Output } from '../render/output.ts';
 /** `topic`: its path in docs/, without the extension, such as `guide/approvals`. */
 type Page = { section: string; topic: string; title: string; text: string };
 
-/** Prints a page of the package's own docs, or lists them. */
-export const docs: Action<'docs'> = ({ topic: words, json }) => {
+/** Prints a page of the package's own docs, or lists them, or those of a section. */
+export const docs: Action<'docs'> = ({ topic, json }) => {
   const output = new Output({ json });
   const pages = readPages();
-  if (words.length === 0) list(pages, output);
-  else print(findPage(words.join(' '), pages), output);
+  const words = topic.join(' ');
+  const part = pages.filter(({ section }) => section.toLowerCase() === words.trim().toLowerCase());
+  const isPage = pages.some(page => isNamed(page, wordOf(words)));
+  if (topic.length === 0) list(pages, output);
+  else if (part.length > 0 && !isPage) list(part, output);
+  else print(findPage(words, pages), output);
   return EXIT.done;
 };
 
@@ -59,11 +63,9 @@ function dropBetween(text: string, begin: string, end: string): string {
 
 /** The page of this name or title, or the only one that is near. Throws `input-invalid`, which names others. */
 function findPage(words: string, pages: readonly Page[]): Page {
-  const word = words.trim().toLowerCase().replaceAll(/\s+/g, '-').replace(/\.md$/, '');
-  const nameOf = ({ topic }: Page) => topic.replace(/^.*\//, '').toLowerCase();
-  const slugOf = ({ title }: Page) => title.toLowerCase().replaceAll(/\s+/g, '-');
+  const word = wordOf(words);
   const named = pages.find(page => page.topic.toLowerCase() === word);
-  const titled = named ?? pages.find(page => nameOf(page) === word || slugOf(page) === word);
+  const titled = named ?? pages.find(page => isNamed(page, word));
   if (titled !== undefined) return titled;
   const near = pages.filter(page => nameOf(page).includes(word) || slugOf(page).includes(word));
   const [only, ...others] = near;
@@ -78,6 +80,15 @@ function findPage(words: string, pages: readonly Page[]): Page {
   throw invalidInput(
     `No page is named "${words}", and none has it in its text. \`agentchart docs\` lists all.`,
   );
+}
+
+const slugOf = ({ title }: Page) => wordOf(title);
+const nameOf = ({ topic }: Page) => topic.replace(/^.*\//, '').toLowerCase();
+const wordOf = (words: string) => words.trim().toLowerCase().replaceAll(/\s+/g, '-').replace(/\.md$/, '');
+
+/** Whether this is the page's topic, the last part of it, or its title. */
+function isNamed(page: Page, word: string): boolean {
+  return page.topic.toLowerCase() === word || nameOf(page) === word || slugOf(page) === word;
 }
 
 const nameAll = (pages: readonly Page[]) => pages.map(({ topic }) => topic).join(', ');

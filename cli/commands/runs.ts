@@ -9,7 +9,7 @@ import { storeFile } from '../options.ts';
 import { formatDistance, formatStore, showSafely } from '../render/format.ts';
 import { dim, Output } from '../render/output.ts';
 import { STATUS_STYLES } from '../render/show-open.ts';
-import { hasStore, withStore } from '../store.ts';
+import { hasStore, missingStore, withStore } from '../store.ts';
 
 /** Reports records that cannot be read and lists the others. */
 export const runs: Action<'runs'> = async options => {
@@ -27,6 +27,7 @@ export const runs: Action<'runs'> = async options => {
   const page = hasStore(file) ? await withStore(file, store => store.list(listed)) : none;
   if (output.json) for (const record of page.runs) output.data(record);
   else if (page.runs.length > 0) showTable(output, page.runs, wide);
+  else if (!hasStore(file)) output.line(missingStore(file).message);
   else if (damaged.length === 0)
     output.line(`No runs in ${formatStore(file)}${Object.keys(filter).length === 0 ? '' : ' match'}.`);
   if (options.totals === true && hasStore(file))

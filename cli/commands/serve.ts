@@ -1,4 +1,5 @@
 import type { Caller } from '../../access/caller.ts';
+import type { Agent } from '../../agent/agent.ts';
 import { AgentListeners } from '../../agent/listening/agent-listeners.ts';
 import { webhook } from '../../agent/listening/webhook.ts';
 import { systemHost } from '../../engine/host/host.ts';
@@ -107,7 +108,7 @@ export const serve: Action<'serve'> = async options => {
     if (serving === null) return EXIT.failed;
     const ended = untilStopped(log);
     const webhooks = sendWebhooks(work.store, gateway.webhooks);
-    announce(log, { serving, file, agents: [...agents.keys()], callers, drives });
+    announce(log, { serving, file, agents: [...agents.values()], callers, drives });
     if (drives)
       app.pickUp().then(
         picked => picked.length > 0 && log.notice(`resuming ${picked.join(', ')}`),
@@ -133,7 +134,7 @@ async function findPage(log: ServerLog): Promise<PageAssets | undefined> {
 type Announced = {
   serving: Serving;
   file: string;
-  agents: readonly string[];
+  agents: readonly Agent[];
   callers: readonly Caller[];
   drives: boolean;
 };
@@ -142,9 +143,12 @@ function announce(log: ServerLog, { serving, file, agents, callers, drives }: An
   const lines = [`listening on ${serving.url}`, `runs     ${formatStore(file)}`];
   lines.push(
     agents.length > 0
-      ? `agents   ${agents.join(', ')}`
+      ? `agents   ${nameAll(agents)}`
       : 'agents   none: only requests to /v1 start and drive runs. For runs of agents, give --agent MODULE or set AGENTCHART_MODEL.',
   );
+  const idle = agents.filter(({ options }) => options.model === undefined);
+  if (idle.length > 0)
+    lines.push(`         No model, so no new runs: ${nameAll(idle)}. Set AGENTCHART_MODEL.`);
   if (!drives) lines.push('         Runs are not driven here: start `agentchart worker` on the same runs.');
   const named = callers.map(({ name, role }) => (name === role ? name : `${name} (${role})`));
   if (named.length > 0) lines.push(`tokens   required: ${named.join(', ')}`);
@@ -152,6 +156,8 @@ function announce(log: ServerLog, { serving, file, agents, callers, drives }: An
     lines.push('         No token has the role operator: runs cannot be started, steered or deleted here.');
   log.notice([...lines, 'Press Ctrl-C to stop; runs can be resumed.'].join('\n'));
 }
+
+const nameAll = (agents: readonly Agent[]) => agents.map(({ name }) => name).join(', ');
 
 type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches' | 'admission'>> & {
   file: string;

@@ -317,7 +317,8 @@ function describeItem(item: Item): string {
   }
 }
 
-function showSituation(output: Output, { record, state, settled, commands, late }: ShownRun): void {
+function showSituation(output: Output, shown: ShownRun): void {
+  const { record, state, settled, launch, commands, late } = shown;
   const { runId } = record;
   if (settled === null) {
     const { usage, turns } = state.context;
@@ -333,6 +334,9 @@ function showSituation(output: Output, { record, state, settled, commands, late 
     );
   }
   showWaiting(output, settled, commands, state.context, systemHost.now());
+  const isOfProgram = launch.module === undefined && launch.request === undefined;
+  if (isOfProgram && record.agent !== 'assistant')
+    output.line(dim('A program started this run: add --agent MODULE, with its agent, to the command.'));
   const doubted = new Set(settled.doubts.map(({ callId }) => callId));
   const telling = late.filter(({ callId, contradicts }) => doubted.has(callId) || contradicts !== undefined);
   showLate(telling, state, output);

@@ -8,7 +8,7 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
-import { type Agents, listAgents } from '../../server/agent-names.ts';
+import { type Agents, byName, listAgents } from '../../server/agent-names.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { type BeginRun, beginWithin } from '../../server/runs/begin-run.ts';
 import { findRecord, type Hold, type RunRegistry } from '../../server/runs/run-registry.ts';
@@ -98,8 +98,7 @@ export class ServedRuns {
 /** The runs of a front that is served by itself; resumes those whose process is gone. */
 export function serveRunsOf(agents: Agents, log: (line: string) => void): ServedRuns {
   const all = listAgents(agents);
-  const byName = new Map(all.map(agent => [agent.name, agent]));
-  const runs = new ServedRuns({ store: all[0].store, agents: byName, log });
+  const runs = new ServedRuns({ store: all[0].store, agents: byName(all), log });
   runs.pickUp().catch(error => log(`Cannot resume runs: ${messageOf(error)}`));
   return runs;
 }

@@ -76,7 +76,7 @@ export function unknownFields(shape: object) {
  */
 const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   approval: 'needsApproval requireApproval',
-  continues: 'configurable conversationId previousResponseId session sessionId threadId',
+  continues: 'previousResponseId',
   description: 'handoffDescription toolDescription',
   guardrails: 'inputGuardrails onFinish outputGuardrails toolInputGuardrails toolOutputGuardrails',
   instructions: 'prompt system systemMessage systemPrompt',
@@ -93,6 +93,7 @@ const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   signal: 'abortSignal',
   sticky: 'alwaysApprove alwaysReject',
   store: 'checkpointer',
+  thread: 'configurable conversationId session sessionId threadId',
   timeoutMs: 'timeout',
   title: 'runName',
   toolConcurrency: 'maxConcurrency',

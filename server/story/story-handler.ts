@@ -1,6 +1,6 @@
 import { warn } from '../../engine/host/host.ts';
 import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import { type Agents, listAgents } from '../agent-names.ts';
+import { type Agents, byName, listAgents } from '../agent-names.ts';
 import { BODY_BYTES, HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from '../handler.ts';
 import { createRunsApi } from '../runs/runs-api.ts';
 import { STORY_ROUTES } from './story-table.ts';
@@ -18,8 +18,7 @@ export function createStoryHandler(agents: Agents, options: HandlerOptions = {})
   refuseUnknownOptions('createStoryHandler', options, HANDLER_NAMES);
   const { bodyBytes: maxBytes = BODY_BYTES, log = warn } = options;
   const all = listAgents(agents);
-  const byName = new Map(all.map(agent => [agent.name, agent]));
-  const runs = createRunsApi({ store: all[0].store, agents: byName, bodyLimits: { maxBytes }, log });
+  const runs = createRunsApi({ store: all[0].store, agents: byName(all), bodyLimits: { maxBytes }, log });
   runs.recover();
   const api = { ...runs, paths: ['/story'], routes: STORY_ROUTES, add: runs.addStories };
   return handlerOf([api], options, { log });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { pointTo } from '../../cli/exit-codes.ts';
 import { Desk } from '../support/cli/desk.ts';
 
@@ -32,6 +32,14 @@ test.each([['guide/approvals'], ['approvals'], ['Approvals'], ['approvals.md'], 
     expect(stdout).toBe(page('guide/approvals'));
   },
 );
+
+test('docs lists the pages of a section, unless a page has its name', async () => {
+  const { code, stdout } = await desk.run(['docs', 'migrate']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Migrate\n {2}migrate\/ai-sdk +From the AI SDK\n/);
+  expect(stdout).not.toContain('guide/');
+  expect((await desk.run(['docs', 'why'])).stdout).toBe(page('why'));
+});
 
 test('docs finds a page by several words of its title, in JSON too', async () => {
   const { stdout } = await desk.run(['docs', 'finding', 'runs', '--json']);
@@ -68,6 +76,9 @@ test('an error names the page of its code, which bad usage does not', async () =
   expect(unknown.stderr).toMatch(/\nMore: agentchart docs [a-z]+-[a-z-]+\n$/);
   const usage = await desk.run(['runs', '--since', 'yesterday']);
   expect(usage.stderr).not.toContain('More:');
+  vi.stubEnv('npm_command', 'exec');
+  expect(pointTo('run-unknown')).toBe('More: npx agentchart docs run-unknown');
+  vi.stubEnv('npm_command', undefined);
   expect(pointTo('run-unknown', 'https://docs.example/agentchart')).toBe(
     'More: agentchart docs run-unknown or https://docs.example/agentchart/errors/run-unknown.html',
   );

@@ -65,9 +65,13 @@ describe('a call of which two people in a group decide, and not who started the 
     const run = await createAgent({ ...payout.options, model, store }).start('go');
     expect(await run.settled()).toMatchObject({ open: [{ excluded: [null] }] });
     await store.close();
-    expect((await desk.run(['show', run.id])).stdout).toContain(
-      'no one may decide: it is not known who started the run, so it may be the same person',
-    );
+    const why = 'it is not known who started the run, so it may be the same person: start another with `by`';
+    const shown = (await desk.run(['show', run.id])).stdout;
+    expect(shown).toContain(`no one may decide: ${why}`);
+    expect(shown).toContain('A program started this run: add --agent MODULE');
+    const mia = ['--by', 'mia', '--group', 'finance'];
+    const refused = await desk.run(['approve', run.id, 'call_0_0', '--agent', PAYOUT, ...mia], desk.model);
+    expect(refused.stderr).toContain(`not for mia to decide: ${why}`);
   });
 
   test('is decided by the commands that run and show print, once NAME is a person', async () => {
@@ -83,6 +87,7 @@ describe('a call of which two people in a group decide, and not who started the 
     const decide = (line: string, name: string) => desk.run(line.replace('NAME', name).split(' '));
     expect((await decide(asked, 'anna')).code).toBe(3);
     const shown = await desk.run(['show', runId]);
+    expect(shown.stdout).not.toContain('A program');
     expect((await decide(printed(shown.stdout, 'approve'), 'ben')).code).toBe(3);
     const again = await desk.run(['show', runId]);
     expect((await decide(printed(again.stdout, 'reject'), 'anna')).code).toBe(0);

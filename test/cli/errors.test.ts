@@ -283,7 +283,10 @@ describe.concurrent('a missing store', () => {
   test('has no runs, and reading does not create it', async () => {
     const desk = new Desk([]);
     const listed = await desk.run(['runs', '--db', 'none/runs.db']);
-    expect(listed).toMatchObject({ code: 0, stdout: 'No runs in none/runs.db.\n' });
+    expect(listed).toMatchObject({
+      code: 0,
+      stdout: 'No runs: none/runs.db does not exist. Give the file with --db or AGENTCHART_DB.\n',
+    });
     const again = await desk.run(['show', 'run_1', '--db', 'none/runs.db']);
     expect(again.code).toBe(2);
     expect(again.stderr).toContain('does not exist');

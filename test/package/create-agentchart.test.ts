@@ -89,6 +89,10 @@ describe('the project', () => {
     },
   );
 
+  test('is written by a program that a shell starts with Node', () => {
+    expect(readFileSync(PROGRAM, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+  });
+
   test('is written into an empty folder, or one with nothing but .git', () => {
     const folder = join(makeTemporaryFolder('create'), 'desk');
     mkdirSync(join(folder, '.git'), { recursive: true });
@@ -239,14 +243,14 @@ describe.runIf(TAKES_ALL)('from the tarballs', () => {
     tarballs.agentchart = join(home, await packCheckout(checkout, home));
     tarballs['create-agentchart'] = join(home, await packCreate(checkout, home));
     const installed = join(home, 'installed');
-    mkdirSync(installed);
-    await run('tar', ['-xzf', tarballs['create-agentchart'], '-C', installed]);
-    program = join(installed, 'package/dist/main.js');
+    const args = ['--prefix', installed, '--prefer-offline', '--no-audit', '--no-fund', '--silent'];
+    await run('npm', ['install', ...args, tarballs['create-agentchart']], { cwd: home, env });
+    program = join(installed, 'node_modules/.bin/create-agentchart');
   });
 
   /** Creates a project, and installs it with the packed `agentchart`. */
   async function install(store: string): Promise<string> {
-    await run(process.execPath, [program, `${store}-desk`, '--store', store], { cwd: home, env });
+    await run(program, [`${store}-desk`, '--store', store], { cwd: home, env });
     const project = join(home, `${store}-desk`);
     const file = join(project, 'package.json');
     const manifest = JSON.parse(readFileSync(file, 'utf8'));

@@ -58,7 +58,7 @@ const checkout = join(home, 'checkout');
 const project = join(home, 'project');
 const installed = join(project, 'node_modules/agentchart');
 const path = [dirname(process.execPath), process.env.PATH].join(delimiter);
-const env = { ...process.env, PATH: path, NO_COLOR: '1' };
+const env = { ...process.env, PATH: path, NO_COLOR: '1', npm_command: undefined };
 
 async function inProject(command: string, args: string[], extra: Record<string, string> = {}) {
   return await run(command, args, { cwd: project, env: { ...env, ...extra } });

@@ -99,7 +99,7 @@ describe('modelFromEnv', () => {
   test.each([
     ['openai', 'openai', '', 'names a provider but no model'],
     ['openai:', 'openai', '', 'names a provider but no model'],
-    ['gpt-5', 'gpt-5', '', 'openai-responses'],
+    ['gpt-5', 'gpt-5', '', 'names no provider. Expected provider:model with one of openai, openai-responses'],
     ['acme:m', 'acme', 'm', 'names the unknown provider "acme"'],
   ])('%j is a provider error with advice', (value, provider, model, advice) => {
     expect(() => modelFromEnv(value)).toThrow(

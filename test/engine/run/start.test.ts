@@ -39,6 +39,10 @@ describe('start', () => {
   });
 
   test.each([
+    [
+      { model: { provider: 'acme', stream: () => {} } },
+      /such as openaiResponses\({ model: .* got an object with provider, stream/,
+    ],
     [{ model: 'openai:gpt-5' }, /expected an adapter as model.* got "openai:gpt-5"\. .*modelFromEnv/],
     [{ tools: { read: makeTool('read') } }, /expected a list of tools.* got an object with read/],
     [{ tools: [{ name: 'read', run: () => 1 }] }, /tools\[0\].* got an object with name, run\. /],

@@ -377,6 +377,7 @@ test('an approval function gets the history of its call', async () => {
 test('rules are checked when the agent is made', () => {
   const make = (rules: unknown) => () => createAgent({ name: 'desk', rules: rules as [] });
   expect(make('none')).toThrow('rules: expected a list of rules');
+  expect(make(['never pay'])).toThrow('expected the options of rule to be an object, got a string');
   expect(make([{}])).toThrow('expected a name');
   expect(make([NO_LEAKS, NO_LEAKS])).toThrow('is there twice');
   expect(() => rule({ name: 'x', when: NO_LEAKS, then: Object('no') })).toThrow("expected 'block', 'ask'");

@@ -2,10 +2,20 @@ import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
-import { createAgent, tool } from '../../../agent/index.ts';
+import { type Agent, createAgent, tool } from '../../../agent/index.ts';
+import { createChatHandler } from '../../../fronts/ai-sdk-ui/index.ts';
+import { createMcpHandler } from '../../../fronts/mcp/index.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { gatewayConfigSchema } from '../../../server/gateway/config/gateway-config.ts';
-import { chatApp, type GatewayOptions, responsesApp, runsApp } from '../../../server/index.ts';
+import {
+  chatApp,
+  createResponsesHandler,
+  createStoryHandler,
+  type GatewayOptions,
+  responsesApp,
+  runsApp,
+  worker,
+} from '../../../server/index.ts';
 import { memory } from '../../../stores/memory.ts';
 import { Folder } from '../../support/responses/gateway.ts';
 import { errorOf, until } from '../../support/server/runs-app.ts';
@@ -55,6 +65,18 @@ site.get('/api/hello', c => c.text('hello'));
 
 afterAll(() => {
   for (const part of parts) part.close();
+});
+
+it.each([
+  ['runsApp', agents => runsApp({ agents })],
+  ['createStoryHandler', agents => createStoryHandler(agents)],
+  ['createResponsesHandler', agents => createResponsesHandler(agents)],
+  ['worker', agents => worker(agents)],
+  ['createChatHandler', agents => createChatHandler(agents)],
+  ['createMcpHandler', agents => createMcpHandler(agents)],
+] as [string, (agents: Agent[]) => unknown][])('%s refuses two agents of one name', (_, make) => {
+  const twin = createAgent({ name: 'desk', model: scripted([]), store });
+  expect(() => make([agent, twin])).toThrow('Two agents are named "desk". Runs find their agent by name');
 });
 
 async function send(name: Name, method: string, path: string, body?: object): Promise<Response> {

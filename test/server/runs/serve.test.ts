@@ -50,6 +50,12 @@ describe.concurrent('agentchart serve', () => {
     expect((await served.stop()).stderr).toContain('agents   none');
   });
 
+  test('says which agents have no model', async () => {
+    const served = await ServedDesk.start(new Desk([done]), { args: ['--agent', AGENT] }, {});
+    expect((await served.post('/runs', { input: 'go' })).status).toBe(503);
+    expect((await served.stop()).stderr).toContain('No model, so no new runs: desk. Set AGENTCHART_MODEL.');
+  });
+
   inAll('on a port in use exits 1 and says what to do', async () => {
     const desk = new Desk([done]);
     const served = await ServedDesk.start(desk);

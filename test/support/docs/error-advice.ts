@@ -75,7 +75,7 @@ export const ERROR_ADVICE: Table = {
   'not-allowed': {
     causes:
       'The call names groups that may decide it, and the person is in none; or the person started the run or has already decided, and another one is needed.',
-    todo: 'Let a person decide who may: the message says who. Groups come from the token, from the app, or from `--group`.',
+    todo: 'Let a person decide who may: the message says who. Groups come from the token, from the app, or from `--group`. If it is not known who started the run, no one may decide: start another with `by`, a token, or `authorize`.',
     see: 'guide/approvals.md',
   },
   'wrong-digest': {
