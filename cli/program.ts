@@ -100,6 +100,8 @@ function declare(program: Command, name: CommandName): Command {
   const [word = '', parent = ''] = name.split(' ').reverse();
   const above = program.commands.find(each => each.name() === parent)?.enablePositionalOptions() ?? program;
   const command = above.command(word).summary(summary).description(description);
+  if ('<call>' in parameters)
+    command.showHelpAfterError('(agentchart show RUN lists its open calls; use --help for usage)');
   for (const [form, declared] of Object.entries<string | DeclaredOption>(parameters)) {
     const {
       help,

@@ -16,6 +16,7 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     [['fork', 'run_1', '--at', '1', '--replay-tool'], 'Did you mean --replay-tools?'],
     [['breakk'], 'Did you mean break?'],
     [['show'], "missing required argument 'run'"],
+    [['approve', 'run_1'], 'agentchart show RUN lists its open calls'],
     [['answer', 'run_1', 'call_1'], 'exactly one of --output, --answers'],
     [['answer', 'run_1', 'call_1', '--output', 'yes'], '--output must be valid JSON'],
     [['runs', '--status', 'sleeping'], '--status must be one of running'],
