@@ -169,7 +169,7 @@ async function play(place: Place, store: Store, { holds, search }: Searched): Pr
   expect(textsOf(await load(one, '7'))).toEqual(textsOf(reloaded));
 
   // The server dies in the middle of a run: the worker of the other one finishes it, and nobody loads the page meanwhile.
-  const fourth = `fourth ${seven}`;
+  const fourth = `fourth, slowly, ${seven}`;
   void say(await load(one, '7'), fourth);
   await studied(place, one, fourth);
   await kill(one);
@@ -180,7 +180,7 @@ async function play(place: Place, store: Store, { holds, search }: Searched): Pr
 
   // All data of the user is deleted while its next message is being worked on.
   expect(await search(seven)).toEqual(expect.arrayContaining([...holds]));
-  const fifth = `fifth ${seven}`;
+  const fifth = `fifth, slowly, ${seven}`;
   const last = await load(other, '7');
   void say(last, fifth);
   await studied(place, other, fifth);

@@ -18,9 +18,10 @@ import { notes } from '../../../tools/notes/index.ts';
 /**
  * A server of a chat that also works as a worker. `node chat-fixture.ts FOLDER STUDY_MS [DATABASE]`. Prints its port.
  *
- * The user is the header `x-user`. For each message the agent notes it and calls `study`, which takes STUDY_MS and returns a
- * result too large for the journal; then it answers with all messages of the user. Files in FOLDER: `runs.db`, unless
- * DATABASE is the address of a PostgreSQL database; `studied`, a line `PROCESS MESSAGE` for each call of `study`.
+ * The user is the header `x-user`. For each message the agent notes it and calls `study`, which takes STUDY_MS, or five
+ * times as long for a message with `slowly`, and returns a result too large for the journal; then it answers with all
+ * messages of the user. Files in FOLDER: `runs.db`, unless DATABASE is the address of a PostgreSQL database; `studied`, a
+ * line `PROCESS MESSAGE` for each call of `study`.
  */
 
 const [folder = '', studyMs = '', database] = process.argv.slice(2);
@@ -54,7 +55,7 @@ const study = tool({
   maxResultBytes: 2_048,
   run: async ({ text }, { signal }) => {
     appendFileSync(join(folder, 'studied'), `${process.pid} ${text}\n`);
-    await delay(Number(studyMs), undefined, { signal });
+    await delay(Number(studyMs) * (text.includes('slowly') ? 5 : 1), undefined, { signal });
     return Array.from({ length: 100 }, (_, page) => `Page ${page} of ${text}.`).join('\n');
   },
 });
