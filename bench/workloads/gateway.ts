@@ -11,8 +11,6 @@ const REQUESTS = 1_000;
 const LANES = 16;
 const STREAMS = 100;
 const ROUNDS = 3;
-/** What is not measured: the JIT compiler settles, as on a server. */
-const WARM_UP = { requests: 5_000, rounds: 20 };
 const CHUNKS = 100;
 const SHORT = 10;
 /** The model whose streams wait in the middle. */
@@ -41,14 +39,14 @@ export const gateway: Workload = {
       const text = await readAll(await post(server, body));
       if (!text.includes(streamedText(SHORT))) throw new Error(`the answer is wrong: ${text}`);
     };
-    await inParallel(WARM_UP.requests, LANES, ask);
+    await inParallel(REQUESTS / 2, LANES, ask);
     const before = await server.measure();
     const startedAt = performance.now();
     await inParallel(REQUESTS, LANES, ask);
     const wallMs = performance.now() - startedAt;
     const after = await server.measure();
     const streams = { ...askFor(HELD, contender), stream: true };
-    for (let round = 0; round < WARM_UP.rounds; round += 1) await streamAtOnce(server, upstream, streams);
+    for (let round = 0; round < ROUNDS; round += 1) await streamAtOnce(server, upstream, streams);
     const idle = await server.measure();
     for (let round = 0; round < ROUNDS; round += 1) await streamAtOnce(server, upstream, streams);
     const end = await server.measure();
