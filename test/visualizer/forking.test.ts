@@ -151,6 +151,26 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(new URL(page.url()).pathname).toBe(`/runs/${run.id}`);
   });
 
+  test('from a form whose fields come late, and leave the focus where the person types', async () => {
+    const { page } = await visitAt(11);
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    await page.route('**/agents/shop', async route => {
+      asked.resolve();
+      await answered.promise;
+      await route.continue();
+    });
+    await page.getByRole('button', { name: /Fork here/ }).click();
+    await page.getByRole('button', { name: 'Change a call…' }).click();
+    await asked.promise;
+    const result = page.getByLabel('Another result, as JSON');
+    await result.focus();
+    answered.resolve();
+    await page.getByLabel('cents', { exact: true }).waitFor();
+    await page.keyboard.type('5');
+    await expect.poll(() => result.inputValue()).toBe('5');
+  });
+
   inAll('with another result of a call that has run, and executes nothing', async () => {
     const before = refunded.length;
     const page = await visit('Change a call…');

@@ -25,8 +25,9 @@ export function Panels({ panels, open, alone, children, after }: PanelsProps) {
   const shown = panels.find(({ label }) => label === open.value);
   useEffect(() => {
     const panel = place.current?.querySelector('.panel');
-    if (shown !== undefined && panel?.contains(document.activeElement) !== true)
-      panel?.querySelector<HTMLElement>(':is(textarea, input)')?.focus();
+    // Fields that are still to come take the focus themselves.
+    if (shown !== undefined && panel?.querySelector(':focus, [aria-busy="true"]') === null)
+      panel.querySelector<HTMLElement>('textarea, input')?.focus();
   }, [shown?.label]);
   const discard = (): void => {
     if (shown === undefined) return;

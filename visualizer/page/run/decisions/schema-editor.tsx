@@ -43,6 +43,8 @@ type EditorProps = {
   send(input: JsonValue): Promise<string | null>;
 };
 
+const FIELDS = 'input, textarea, select';
+
 type SchemaEditorProps = EditorProps & { runId: string; tool: string };
 
 /** Edits an input in fields from its tool's schema, or as JSON; as JSON alone if the schema is not known. */
@@ -53,9 +55,9 @@ export function SchemaEditor({ runId, tool, ...editor }: SchemaEditorProps) {
   const draft = useDraft(draftKey, editableJson(input));
   const isReady = answer !== null;
   useEffect(() => {
-    const { activeElement } = document;
-    if (isReady && !place.current?.contains(activeElement))
-      place.current?.querySelector<HTMLElement>(':is(input, textarea, select)')?.focus();
+    // Not from a person who types elsewhere meanwhile.
+    if (isReady && !document.activeElement?.matches(FIELDS))
+      place.current?.querySelector<HTMLElement>(FIELDS)?.focus();
   }, [isReady]);
   return (
     <div ref={place} aria-busy={!isReady}>
