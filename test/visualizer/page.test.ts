@@ -303,9 +303,11 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await api.close();
     api = await ServedRuns.listen(demo.agents, { token: 'token-of-the-link' });
     const path = await startAtRest('refunds');
-    const { page } = await visit(`${path}#token=token-of-the-link`);
+    const { page, problems } = await visit(`${path}#token=token-of-the-link`);
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
     expect(page.url()).toBe(`${api.url}${path}`);
+    // It asks who it is before it signs in, and nothing else.
+    expect(problems.filter(problem => !problem.endsWith('/me'))).toEqual([]);
     const other = await visit(`${path}#token=wrong`);
     await other.page.getByText('Wrong token').waitFor();
     expect(other.page.url()).toBe(`${api.url}${path}`);

@@ -10,7 +10,7 @@ import { signal } from '@preact/signals';
 import { render } from 'preact';
 import { watchKeys } from './app/keyboard.ts';
 import { route, watchLinks } from './app/router.ts';
-import { Shell, SignIn } from './app/shell.tsx';
+import { linkedToken, Shell, SignIn } from './app/shell.tsx';
 import { drawView } from './app/views.tsx';
 import { readCaller } from './data/caller.ts';
 import { embeddedSource } from './data/embedded-source.ts';
@@ -22,13 +22,15 @@ const locked = signal(false);
 onUnauthorized(() => (locked.value = true));
 const embedded = embeddedSource();
 const start = route.peek();
-const source = embedded ?? (start.view === 'run' ? httpSource(start.runId) : httpSource());
+// With the token of a link, the page first asks who it is, and signs in with the token unless it is somebody.
+const isLinked = embedded === null && linkedToken !== '';
+const source = embedded ?? httpSource(start.view === 'run' && !isLinked ? start.runId : undefined);
 watchKeys();
 if (embedded === null) {
   watchLinks();
   watchServer();
   // What the view asks for goes first.
-  setTimeout(() => void readCaller());
+  if (!isLinked) setTimeout(() => void readCaller());
 }
 
 function Page() {
@@ -44,5 +46,6 @@ function draw(): void {
 }
 
 // The browser paints the navigation of the HTML first, unless the tab is hidden.
-if (embedded !== null || document.hidden) draw();
+if (isLinked) void readCaller().then(draw);
+else if (embedded !== null || document.hidden) draw();
 else requestAnimationFrame(() => setTimeout(draw));

@@ -137,7 +137,7 @@ function takeLinkedToken(): string {
   return token;
 }
 
-const linkedToken = takeLinkedToken();
+export const linkedToken = takeLinkedToken();
 
 export function SignIn() {
   const field = useRef<HTMLInputElement>(null);
