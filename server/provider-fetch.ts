@@ -3,6 +3,7 @@ import { request as requestHttps } from 'node:https';
 import { pipeline, type Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createUnzip } from 'node:zlib';
 import type { BodyReader, ProviderFetch, ProviderResponse } from '../adapters/http/transport.ts';
+import { codeOf } from '../protocol/error.ts';
 
 /** As in `fetch`, a compressed body may be empty or end without its checksum. */
 const unzip = () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH });
@@ -29,18 +30,32 @@ export const providerFetch: ProviderFetch = (address, { method, headers, body, s
     const bytes = Buffer.byteLength(body);
     const url = new URL(address);
     const request = url.protocol === 'https:' ? requestHttps : requestHttp;
-    const sent = request(url, {
-      method,
-      headers: { ...HEADERS, ...headers, 'content-length': bytes },
-      signal,
-    });
-    sent.on('error', error => reject(new TypeError('fetch failed', { cause: error })));
-    // Also without an error, if the server switches to another protocol.
-    sent.on('close', () => reject(new TypeError('fetch failed: the connection closed before an answer')));
-    sent.on('response', incoming => resolve(responseOf(incoming)));
-    // Node writes a long text four times as fast in this encoding, which for ASCII is the same.
-    sent.end(body, bytes === body.length ? 'latin1' : 'utf8');
+    const options = { method, headers: { ...HEADERS, ...headers, 'content-length': bytes }, signal };
+    const send = (mayRepeat: boolean) => {
+      const sent = request(url, options);
+      let cause: Error | undefined;
+      let isAnswered = false;
+      sent.on('error', error => {
+        cause = error;
+      });
+      sent.on('response', incoming => {
+        isAnswered = true;
+        resolve(responseOf(incoming));
+      });
+      // Also without an error, if the server switches to another protocol.
+      sent.on('close', () => {
+        // The server has closed a connection that was kept open, most likely before it read the request.
+        const isStale = sent.reusedSocket && codeOf(cause) === 'ECONNRESET';
+        if (mayRepeat && isStale && !isAnswered) return send(false);
+        reject(new TypeError(cause ? 'fetch failed' : CLOSED, { cause }));
+      });
+      // Node writes a long text four times as fast in this encoding, which for ASCII is the same.
+      sent.end(body, bytes === body.length ? 'latin1' : 'utf8');
+    };
+    send(true);
   });
+
+const CLOSED = 'fetch failed: the connection closed before an answer';
 
 function responseOf(incoming: IncomingMessage): ProviderResponse {
   const { statusCode: status = 0, headers } = incoming;

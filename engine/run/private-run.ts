@@ -30,9 +30,6 @@ export type PrivateRunOptions = {
   showText(text: string): string;
 };
 
-/** How much waits for the reader before pieces of one text are joined. */
-const MOST_WAITING = 1_024;
-
 /** Shared by all aborts: its stack trace is of no use. */
 const MOVED_ON = new Stopped('The run has moved on.');
 
@@ -47,6 +44,7 @@ type Running = { stop: Stop; done: Promise<void> };
  *
  * P1 The chart owns its loop, as that of every run: each event passes the chart, and each effect comes from it.
  * P2 Each entry is told once, in order, with the state that it led to: after what its effects publish, as by a driver.
+ *    Pieces of one text that wait together are told as one.
  * P3 It ends with its process. A defect ends it for its callers, but it can still be cancelled.
  */
 export class PrivateRun {
@@ -133,13 +131,7 @@ export class PrivateRun {
   readonly #tell = (happening: PrivateHappening): void => {
     if (this.#isUnread) return;
     const last = this.#told.at(-1);
-    if (
-      this.#told.length >= MOST_WAITING &&
-      isTextOf(happening) &&
-      last !== undefined &&
-      isTextOf(last) &&
-      isSamePart(last, happening)
-    ) {
+    if (isTextOf(happening) && last !== undefined && isTextOf(last) && isSamePart(last, happening)) {
       this.#told[this.#told.length - 1] = { ...last, text: last.text + happening.text };
       return;
     }

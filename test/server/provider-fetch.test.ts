@@ -114,6 +114,28 @@ describe('a request', () => {
     });
   });
 
+  test('on a connection that the server has just closed is sent on another one', async () => {
+    const seen = new Map<unknown, number>();
+    await using provider = await listen((asked, answer) => {
+      const requests = (seen.get(asked.socket) ?? 0) + 1;
+      seen.set(asked.socket, requests);
+      if (requests > 1) asked.socket.resetAndDestroy();
+      else answer.end('{}');
+    });
+    for (let asked = 0; asked < 3; asked += 1) expect(await textOf(await ask(provider.url))).toBe('{}');
+    expect([...seen.values()]).toEqual([2, 2, 1]);
+  });
+
+  test('on a new connection that the server closes is not sent again', async () => {
+    let requests = 0;
+    await using provider = await listen(asked => {
+      requests += 1;
+      asked.socket.resetAndDestroy();
+    });
+    await expect(ask(provider.url)).rejects.toMatchObject({ cause: { code: 'ECONNRESET' } });
+    expect(requests).toBe(1);
+  });
+
   test('that is aborted before the answer closes its connection', async () => {
     const [arrived, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     await using provider = await listen(asked => {
