@@ -312,7 +312,7 @@ const EXACT: readonly Rule[] = [
   {
     code: 'quota',
     codes:
-      'insufficient_quota billing_hard_limit_reached billing_not_active insufficient_balance payment_required'.split(
+      'insufficient_quota billing_hard_limit_reached billing_not_active billing_error insufficient_balance payment_required'.split(
         ' ',
       ),
     message:
@@ -327,7 +327,7 @@ const EXACT: readonly Rule[] = [
     code: 'context-too-long',
     codes: ['context_length_exceeded', 'context_window_exceeded', 'request_too_large'],
     message:
-      /prompt is too long|maximum context length|context (?:window|length).{0,40}exceed|exceeds? (?:the |this |your )?(?:model's )?(?:maximum )?(?:context|number of (?:input )?tokens)|input token count.{0,40}exceeds/i,
+      /prompt is too long|maximum (?:context|prompt) length|context (?:window|length).{0,40}exceed|context length is only|exceeds? (?:the |this |your )?(?:model's )?(?:maximum |available )?(?:context|number of (?:input )?tokens)|input token count.{0,40}exceeds/i,
   },
   {
     code: 'content-filter',
@@ -336,9 +336,11 @@ const EXACT: readonly Rule[] = [
       'content_policy_violation',
       'responsibleaipolicyviolation',
       'invalid_prompt',
+      ...['bio_policy', 'misalignment_policy_violation', 'image_content_policy_violation'],
       ...BLOCKED,
     ],
-    message: /content management policy|content policy|safety system|violat\w{1,10} .{0,40}usage polic/i,
+    message:
+      /content (?:management |filtering )?policy|content exists risk|input was flagged|safety system|violat\w{1,10} .{0,40}usage (?:polic|guideline)/i,
   },
   { code: 'not-found', codes: ['model_not_found', 'deploymentnotfound'] },
   {
@@ -350,7 +352,10 @@ const EXACT: readonly Rule[] = [
   },
   {
     code: 'overloaded',
-    codes: 'overloaded_error overloaded slow_down engine_overloaded insufficient_system_resource'.split(' '),
+    codes:
+      'overloaded_error overloaded slow_down engine_overloaded server_is_overloaded insufficient_system_resource'.split(
+        ' ',
+      ),
   },
 ];
 
@@ -363,6 +368,7 @@ const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
   [409, 'server'],
   [413, 'context-too-long'],
   [429, 'rate-limit'],
+  [498, 'overloaded'],
   [503, 'overloaded'],
   [504, 'timeout'],
   [529, 'overloaded'],
@@ -465,7 +471,7 @@ function messageIn(body: JsonObject, inner: JsonObject): string {
   const upstream = nonEmpty(objectOf(inner.metadata).raw);
   if (upstream) return message === '' ? upstream : `${message}: ${upstream}`;
   if (message !== '') return message;
-  return [...arrayOf(body.detail), ...arrayOf(inner.message)]
+  return [...arrayOf(body.detail), ...arrayOf(objectOf(inner.message).detail), ...arrayOf(inner.message)]
     .map(entry => nonEmpty(objectOf(entry).msg) ?? nonEmpty(entry) ?? '')
     .filter(text => text !== '')
     .join('; ');
@@ -485,8 +491,8 @@ function codesIn(body: JsonObject, inner: JsonObject): string[] {
   return [...new Set(candidates.flatMap(code => nonEmpty(code)?.toLowerCase() ?? []))];
 }
 
-function statusIn({ status_code, code, status }: JsonObject): number | null {
-  const named = [status_code, code, status].map(
+function statusIn({ status_code, raw_status_code, code, status }: JsonObject): number | null {
+  const named = [status_code, raw_status_code, code, status].map(
     value => integerIn(value) ?? Number(nonEmpty(value) ?? Number.NaN),
   );
   return named.find(value => value >= 400 && value < 600) ?? null;

@@ -142,6 +142,25 @@ describe('an error response', () => {
       'context-too-long',
       false,
     ],
+    ...(
+      [
+        ['xAI', "This model's maximum prompt length is 131072 but the request contains 136973 tokens."],
+        [
+          'vLLM',
+          "You passed 4097 input tokens and requested 32 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 4064 tokens.",
+        ],
+        [
+          'llama.cpp',
+          'request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it',
+        ],
+      ] as const
+    ).map(([provider, message]): (typeof rows)[number] => [
+      `${provider} context`,
+      400,
+      { error: message },
+      'context-too-long',
+      false,
+    ]),
     ['a body that is too large', 413, '', 'context-too-long', false],
     [
       'Azure content filter',
@@ -150,6 +169,47 @@ describe('an error response', () => {
       'content-filter',
       false,
     ],
+    [
+      'Anthropic content filter',
+      400,
+      {
+        type: 'error',
+        error: { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' },
+      },
+      'content-filter',
+      false,
+    ],
+    [
+      'DeepSeek content filter',
+      400,
+      { error: { message: 'Content Exists Risk', type: 'invalid_request_error' } },
+      'content-filter',
+      false,
+    ],
+    [
+      'xAI content filter',
+      403,
+      {
+        code: 'The caller does not have permission to execute the specified operation',
+        error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO',
+      },
+      'content-filter',
+      false,
+    ],
+    [
+      'OpenRouter moderation',
+      403,
+      {
+        error: {
+          code: 403,
+          message:
+            'anthropic/claude-3-opus requires moderation on Anthropic. Your input was flagged for "violence".',
+        },
+      },
+      'content-filter',
+      false,
+    ],
+    ['Groq flex capacity', 498, { error: { type: 'capacity_exceeded' } }, 'overloaded', true],
     ['any other error', 400, { error: { message: 'bad temperature' } }, 'invalid-request', false],
   ];
 
@@ -179,6 +239,14 @@ describe('an error response', () => {
 
   test('a rejected key names the variable to set', () => {
     expect(fromHttp(401, {}).message).toContain('Set OPENAI_API_KEY');
+  });
+
+  test("Mistral's complaints about members of the request are in the message", () => {
+    const detail = [
+      { type: 'extra_forbidden', loc: ['body', 'store'], msg: 'Extra inputs are not permitted' },
+    ];
+    const error = fromHttp(422, { object: 'error', message: { detail }, type: 'invalid_request_error' });
+    expect(error.message).toContain('Extra inputs are not permitted');
   });
 
   test('the request id is in the message', () => {
@@ -252,6 +320,30 @@ describe('an error in a 200', () => {
       { error: { code: 'tool_use_failed', status_code: 400, message: 'bad' } },
       'invalid-request',
       false,
+    ],
+    ...['bio_policy', 'misalignment_policy_violation', 'image_content_policy_violation'].map(
+      (code): [string, JsonValue, string, boolean] => [
+        `OpenAI ${code}`,
+        { status: 'failed', error: { code, message: 'no' } },
+        'content-filter',
+        false,
+      ],
+    ),
+    [
+      'OpenAI overload',
+      {
+        status: 'failed',
+        error: { code: 'server_is_overloaded', message: 'Selected model is at capacity.' },
+      },
+      'overloaded',
+      true,
+    ],
+    ['Anthropic billing', { type: 'error', error: { type: 'billing_error', message: 'no' } }, 'quota', false],
+    [
+      'Mistral',
+      { object: 'error', type: 'unreachable_backend', message: 'Service unavailable.', raw_status_code: 503 },
+      'overloaded',
+      true,
     ],
     ['Ollama', { error: 'something odd' }, 'unknown', false],
   ])('%s maps to its code', (_, body, code, retryable) => {
