@@ -327,7 +327,7 @@ const EXACT: readonly Rule[] = [
     code: 'context-too-long',
     codes: ['context_length_exceeded', 'context_window_exceeded', 'request_too_large'],
     message:
-      /prompt is too long|maximum (?:context|prompt) length|context (?:window|length).{0,40}exceed|context length is only|exceeds? (?:the |this |your )?(?:model's )?(?:maximum |available )?(?:context|number of (?:input )?tokens)|input token count.{0,40}exceeds/i,
+      /prompt (?:is )?too long|maximum (?:context|prompt) length|context (?:window|length).{0,40}exceed|context length is only|exceeds? (?:the |this |your )?(?:model's )?(?:maximum |available )?(?:context|number of (?:input )?tokens)|input token count.{0,40}exceeds/i,
   },
   {
     code: 'content-filter',
@@ -377,11 +377,15 @@ const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
 const BY_CODE: readonly Rule[] = [
   {
     code: 'rate-limit',
-    codes: 'rate_limit_error rate_limit_exceeded ratelimitreached resource_exhausted too_many_requests'.split(
-      ' ',
-    ),
+    codes: [
+      ...['rate_limit_error', 'rate_limit_exceeded', 'ratelimitreached', 'resource_exhausted'],
+      ...['too_many_requests', 'some resource has been exhausted'],
+    ],
   },
-  { code: 'overloaded', codes: ['unavailable', 'service_unavailable'] },
+  {
+    code: 'overloaded',
+    codes: ['unavailable', 'service_unavailable', 'the service is currently unavailable'],
+  },
   {
     code: 'timeout',
     codes: 'timeout timeout_error deadline_exceeded request_timeout gateway_timeout'.split(' '),

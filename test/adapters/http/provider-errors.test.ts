@@ -153,6 +153,7 @@ describe('an error response', () => {
           'llama.cpp',
           'request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it',
         ],
+        ['Ollama', 'prompt too long; exceeded max context length by 1119046 tokens (ref: 96164522)'],
       ] as const
     ).map(([provider, message]): (typeof rows)[number] => [
       `${provider} context`,
@@ -345,6 +346,13 @@ describe('an error in a 200', () => {
       'overloaded',
       true,
     ],
+    [
+      'xAI',
+      { code: 'The service is currently unavailable', error: 'Timed out waiting for first token' },
+      'overloaded',
+      true,
+    ],
+    ['xAI rate', { code: 'Some resource has been exhausted', error: 'wait' }, 'rate-limit', true],
     ['Ollama', { error: 'something odd' }, 'unknown', false],
   ])('%s maps to its code', (_, body, code, retryable) => {
     const error = errorFromBody(body, context);
