@@ -444,7 +444,7 @@ type ErrorBody = {
   codes: string[];
   /** The HTTP status that the body names, for errors sent with status 200. */
   status: number | null;
-  /** How long to wait before a retry, in ms. Gemini sends it only in the body. */
+  /** How long to wait before a retry, in ms. Gemini sends it only in the body, others in the message. */
   retryAfterMs: number | null;
 };
 
@@ -461,11 +461,12 @@ export function readErrorBody(body: JsonValue): ErrorBody {
     return { message, codes: [], status: null, retryAfterMs: null };
   }
   const inner = isJsonObject(body.error) ? body.error : body;
+  const message = messageIn(body, inner);
   return {
-    message: messageIn(body, inner),
+    message,
     codes: codesIn(body, inner),
     status: statusIn(inner) ?? statusIn(body),
-    retryAfterMs: retryDelayIn(inner),
+    retryAfterMs: retryDelayIn(inner) ?? waitIn(message),
   };
 }
 
@@ -508,6 +509,18 @@ function retryDelayIn(inner: JsonObject): number | null {
   );
   return seconds === undefined ? null : Math.round(Number(seconds) * 1_000);
 }
+
+/** The wait in ms that a message names, such as `try again in 7m54.5s`: an error in a stream has no headers. */
+function waitIn(message: string): number | null {
+  const [, ...counts] = WAIT.exec(message) ?? [];
+  if (counts.every(count => count === undefined)) return null;
+  return Math.round(counts.reduce((sum, count, at) => sum + Number(count ?? 0) * (UNITS_MS[at] ?? 0), 0));
+}
+
+const WAIT =
+  /(?:try again|retry) (?:in|after) (?:(\d{1,6})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,6}(?:\.\d{1,9})?) ?s)?(?:(\d{1,9}) ?ms)?/i;
+
+const UNITS_MS = [3_600_000, 60_000, 1_000, 1];
 
 /** The wait in ms that `retry-after-ms` asks for, or `retry-after` in seconds or as a date; else `null`. */
 function retryAfterMs(headers: Pick<Headers, 'get'>, now: number): number | null {

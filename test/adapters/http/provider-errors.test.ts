@@ -358,4 +358,18 @@ describe('an error in a 200', () => {
     const error = errorFromBody(body, context);
     expect([error.code, error.retryable]).toEqual([code, retryable]);
   });
+
+  test.each<[string, number | null]>([
+    ['Rate limit reached for gpt-5 on tokens per min (TPM). Please try again in 11.054s. Visit', 11_054],
+    ['Please try again in 20ms.', 20],
+    ['Please try again in 7m54.5s.', 474_500],
+    ['Please try again in 1h2m3s.', 3_723_000],
+    ['Please retry after 21 seconds.', 21_000],
+    ['Please try again in 5 minutes.', null],
+    ['Please try again later.', null],
+    ['Limit 2, used 3. Try again in a minute.', null],
+  ])('may say when to try again: %s', (message, expected) => {
+    const error = errorFromBody({ error: { code: 'rate_limit_exceeded', message } }, context);
+    expect(error.retryAfterMs).toBe(expected);
+  });
 });
