@@ -396,7 +396,7 @@ const BY_CODE: readonly Rule[] = [
     code: 'server',
     codes: [
       ...['server_error', 'api_error', 'internal', 'internal_error', 'internal_server_error'],
-      'missing_thought_signature',
+      ...['model_error', 'missing_thought_signature'],
     ],
   },
   {

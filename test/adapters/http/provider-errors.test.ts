@@ -315,6 +315,7 @@ describe('an error in a 200', () => {
       false,
     ],
     ['OpenAI rate', { error: { code: 'rate_limit_exceeded', message: 'wait' } }, 'rate-limit', true],
+    ['Open Responses', { type: 'error', error: { type: 'model_error', message: 'm' } }, 'server', true],
     ['OpenRouter', { error: { code: 502, message: 'upstream' }, choices: [] }, 'server', true],
     [
       'Groq',
