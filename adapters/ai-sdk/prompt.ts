@@ -198,11 +198,14 @@ function mediaTypeOf(part: Exclude<Part, { type: 'text' }>, inline: string | und
   return /\.pdf$/i.test(part.name ?? part.url) ? 'application/pdf' : 'application/octet-stream';
 }
 
-/** Converts content without a portable form to an item: the provider's own tools, sources, custom parts. @internal */
+/** Converts content without a portable form to an item: the provider's own tools, sources, summaries, custom parts. @internal */
 export function providerItem(provider: string, content: LanguageModelV4Content): ProviderItem {
-  const kind = content.type === 'custom' ? content.kind : content.type;
+  const kind = content.type === 'custom' ? content.kind : (KINDS[content.type] ?? content.type);
   return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(serializable(content)) } } };
 }
+
+/** A text that is not part of the answer is a summary. */
+const KINDS: Readonly<Record<string, string>> = { text: 'compaction' };
 
 /** Content that JSON can represent, without the id of a source, which the AI SDK generates again each time. */
 function serializable(content: LanguageModelV4Content): object {
@@ -234,6 +237,8 @@ function partOfProviderItem({ opaque }: ProviderItem): AssistantPart[] {
       ];
     case 'tool-result':
       return [{ type: 'tool-result', ...call, output: executedOutput(part), ...own }];
+    case 'text':
+      return [{ type: 'text', text: textIn(part.text), ...own }];
     case 'custom':
       return [{ type: 'custom', kind: textIn(part.kind) as `${string}.${string}`, ...own }];
     case 'reasoning-file':

@@ -46,6 +46,7 @@ function inputText(call: LanguageModelV4ToolCall): string {
 function addContent(turn: TurnBuilder, content: LanguageModelV4Content, provider: string): void {
   switch (content.type) {
     case 'text': {
+      if (isSummary(content)) break;
       const kept = keptWith(provider, content.text, content.providerMetadata);
       if (content.text !== '' || kept)
         turn.addText(content.text, kept, arrayOf(toJson(content.citations ?? [])));
@@ -76,7 +77,12 @@ function addContent(turn: TurnBuilder, content: LanguageModelV4Content, provider
   turn.items.push(providerItem(provider, content));
 }
 
-/** Before v3, the value is the unified reason alone. Anthropic's pause is only visible in the raw reason. */
+/** Anthropic's summary of the conversation so far is a text in the AI SDK. It is not part of the answer. */
+function isSummary({ providerMetadata }: { providerMetadata?: unknown }): boolean {
+  return objectOf(objectOf(toJson(providerMetadata ?? null)).anthropic).type === 'compaction';
+}
+
+/** Before v3, the value is the unified reason alone. Anthropic's pauses are only visible in the raw reason. */
 function finishReasonOf(
   value: unknown,
   { hasCalls, providerRan }: { hasCalls: boolean; providerRan: boolean },
@@ -99,7 +105,8 @@ function finishReasonOf(
       if (hasCalls) return 'tool_calls';
       return raw === 'pause_turn' ? 'pause' : 'stop';
     default:
-      return hasCalls ? 'tool_calls' : 'unknown';
+      if (hasCalls) return 'tool_calls';
+      return raw === 'compaction' ? 'pause' : 'unknown';
   }
 }
 
@@ -263,7 +270,7 @@ class StreamedContent {
     const deltas: TurnDelta[] = [];
     for (; this.#next[type] < this.#slots.length; this.#next[type] += 1) {
       const slot = this.#slots[this.#next[type]];
-      if (slot?.type !== type) continue;
+      if (slot?.type !== type || isSummary(slot.rest)) continue;
       const text = slot.pieces.slice(slot.shown).join('');
       slot.shown = slot.pieces.length;
       if (text !== '') deltas.push({ type, text });

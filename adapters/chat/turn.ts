@@ -287,6 +287,8 @@ export class ChatReader implements AnswerReader {
   /** The provider's finish reason, empty if it sent none. */
   #finish = '';
   #usage: Usage | null = null;
+  /** The last chunk that lists sources: each repeats them. */
+  #sources: JsonObject = {};
   #model: string;
 
   constructor(request: ModelRequest, dialect: ChatDialect, context: ProviderContext) {
@@ -350,7 +352,9 @@ export class ChatReader implements AnswerReader {
   /** Annotations, refusal and `extra` belong to the last text, `reasoning_details` to the first reasoning. */
   #addContent(turn: TurnBuilder): void {
     const { reasoning: form } = this.#dialect;
-    const { annotations, content, details, extra, reasoningMember, refusal } = this.#answer;
+    const { content, details, extra, reasoningMember, refusal } = this.#answer;
+    const annotations =
+      this.#answer.annotations.length > 0 ? this.#answer.annotations : sourcesIn(this.#sources);
     const { stretches } = content;
     const [firstText, firstReasoning] = (['text', 'reasoning'] as const).map(type =>
       stretches.findIndex(stretch => stretch.type === type),
@@ -394,6 +398,7 @@ export class ChatReader implements AnswerReader {
   #readEnding(source: JsonObject, choice: JsonObject | undefined): void {
     this.#finish = nonEmpty(choice?.finish_reason) ?? this.#finish;
     this.#usage = usageIn(source, choice) ?? this.#usage;
+    if (source.citations ?? source.search_results) this.#sources = source;
     this.#model = nonEmpty(source.model) ?? this.#model;
   }
 }
@@ -401,6 +406,18 @@ export class ChatReader implements AnswerReader {
 /** Only the first of several choices is read. */
 function firstChoice({ choices }: JsonObject): JsonObject | undefined {
   return objectsOf(choices).find(choice => (integerIn(choice.index) ?? 0) === 0);
+}
+
+/** The sources of the answer that xAI and Perplexity list beside the choices. */
+function sourcesIn({ citations, search_results: found }: JsonObject): JsonValue[] {
+  const titles = new Map<string, string>();
+  for (const url of arrayOf(citations)) titles.set(textIn(url), '');
+  for (const { url, title } of objectsOf(found)) titles.set(textIn(url), textIn(title));
+  titles.delete('');
+  return [...titles].map(([url, title]) => ({
+    type: 'url_citation',
+    url_citation: { url, ...(title !== '' && { title }) },
+  }));
 }
 
 /** Groq sends usage in `x_groq`, Moonshot in the choice. */

@@ -312,7 +312,7 @@ const EXACT: readonly Rule[] = [
   {
     code: 'quota',
     codes:
-      'insufficient_quota billing_hard_limit_reached billing_not_active insufficient_balance payment_required'.split(
+      'insufficient_quota billing_hard_limit_reached billing_not_active billing_error insufficient_balance payment_required'.split(
         ' ',
       ),
     message:
@@ -327,7 +327,7 @@ const EXACT: readonly Rule[] = [
     code: 'context-too-long',
     codes: ['context_length_exceeded', 'context_window_exceeded', 'request_too_large'],
     message:
-      /prompt is too long|maximum context length|context (?:window|length).{0,40}exceed|exceeds? (?:the |this |your )?(?:model's )?(?:maximum )?(?:context|number of (?:input )?tokens)|input token count.{0,40}exceeds/i,
+      /prompt (?:is )?too long|maximum (?:context|prompt) length|context (?:window|length).{0,40}exceed|context length is only|exceeds? (?:the |this |your )?(?:model's )?(?:maximum |available )?(?:context|number of (?:input )?tokens)|input token count.{0,40}exceeds/i,
   },
   {
     code: 'content-filter',
@@ -336,9 +336,11 @@ const EXACT: readonly Rule[] = [
       'content_policy_violation',
       'responsibleaipolicyviolation',
       'invalid_prompt',
+      ...['bio_policy', 'misalignment_policy_violation', 'image_content_policy_violation'],
       ...BLOCKED,
     ],
-    message: /content management policy|content policy|safety system|violat\w{1,10} .{0,40}usage polic/i,
+    message:
+      /content (?:management |filtering )?policy|content exists risk|input was flagged|safety system|violat\w{1,10} .{0,40}usage (?:polic|guideline)/i,
   },
   { code: 'not-found', codes: ['model_not_found', 'deploymentnotfound'] },
   {
@@ -350,7 +352,10 @@ const EXACT: readonly Rule[] = [
   },
   {
     code: 'overloaded',
-    codes: 'overloaded_error overloaded slow_down engine_overloaded insufficient_system_resource'.split(' '),
+    codes:
+      'overloaded_error overloaded slow_down engine_overloaded server_is_overloaded insufficient_system_resource'.split(
+        ' ',
+      ),
   },
 ];
 
@@ -363,6 +368,7 @@ const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
   [409, 'server'],
   [413, 'context-too-long'],
   [429, 'rate-limit'],
+  [498, 'overloaded'],
   [503, 'overloaded'],
   [504, 'timeout'],
   [529, 'overloaded'],
@@ -371,11 +377,15 @@ const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
 const BY_CODE: readonly Rule[] = [
   {
     code: 'rate-limit',
-    codes: 'rate_limit_error rate_limit_exceeded ratelimitreached resource_exhausted too_many_requests'.split(
-      ' ',
-    ),
+    codes: [
+      ...['rate_limit_error', 'rate_limit_exceeded', 'ratelimitreached', 'resource_exhausted'],
+      ...['too_many_requests', 'some resource has been exhausted'],
+    ],
   },
-  { code: 'overloaded', codes: ['unavailable', 'service_unavailable'] },
+  {
+    code: 'overloaded',
+    codes: ['unavailable', 'service_unavailable', 'the service is currently unavailable'],
+  },
   {
     code: 'timeout',
     codes: 'timeout timeout_error deadline_exceeded request_timeout gateway_timeout'.split(' '),
@@ -386,7 +396,7 @@ const BY_CODE: readonly Rule[] = [
     code: 'server',
     codes: [
       ...['server_error', 'api_error', 'internal', 'internal_error', 'internal_server_error'],
-      'missing_thought_signature',
+      ...['model_error', 'missing_thought_signature'],
     ],
   },
   {
@@ -434,7 +444,7 @@ type ErrorBody = {
   codes: string[];
   /** The HTTP status that the body names, for errors sent with status 200. */
   status: number | null;
-  /** How long to wait before a retry, in ms. Gemini sends it only in the body. */
+  /** How long to wait before a retry, in ms. Gemini sends it only in the body, others in the message. */
   retryAfterMs: number | null;
 };
 
@@ -451,11 +461,12 @@ export function readErrorBody(body: JsonValue): ErrorBody {
     return { message, codes: [], status: null, retryAfterMs: null };
   }
   const inner = isJsonObject(body.error) ? body.error : body;
+  const message = messageIn(body, inner);
   return {
-    message: messageIn(body, inner),
+    message,
     codes: codesIn(body, inner),
     status: statusIn(inner) ?? statusIn(body),
-    retryAfterMs: retryDelayIn(inner),
+    retryAfterMs: retryDelayIn(inner) ?? waitIn(message),
   };
 }
 
@@ -465,7 +476,7 @@ function messageIn(body: JsonObject, inner: JsonObject): string {
   const upstream = nonEmpty(objectOf(inner.metadata).raw);
   if (upstream) return message === '' ? upstream : `${message}: ${upstream}`;
   if (message !== '') return message;
-  return [...arrayOf(body.detail), ...arrayOf(inner.message)]
+  return [...arrayOf(body.detail), ...arrayOf(objectOf(inner.message).detail), ...arrayOf(inner.message)]
     .map(entry => nonEmpty(objectOf(entry).msg) ?? nonEmpty(entry) ?? '')
     .filter(text => text !== '')
     .join('; ');
@@ -485,8 +496,8 @@ function codesIn(body: JsonObject, inner: JsonObject): string[] {
   return [...new Set(candidates.flatMap(code => nonEmpty(code)?.toLowerCase() ?? []))];
 }
 
-function statusIn({ status_code, code, status }: JsonObject): number | null {
-  const named = [status_code, code, status].map(
+function statusIn({ status_code, raw_status_code, code, status }: JsonObject): number | null {
+  const named = [status_code, raw_status_code, code, status].map(
     value => integerIn(value) ?? Number(nonEmpty(value) ?? Number.NaN),
   );
   return named.find(value => value >= 400 && value < 600) ?? null;
@@ -498,6 +509,18 @@ function retryDelayIn(inner: JsonObject): number | null {
   );
   return seconds === undefined ? null : Math.round(Number(seconds) * 1_000);
 }
+
+/** The wait in ms that a message names, such as `try again in 7m54.5s`: an error in a stream has no headers. */
+function waitIn(message: string): number | null {
+  const [, ...counts] = WAIT.exec(message) ?? [];
+  if (counts.every(count => count === undefined)) return null;
+  return Math.round(counts.reduce((sum, count, at) => sum + Number(count ?? 0) * (UNITS_MS[at] ?? 0), 0));
+}
+
+const WAIT =
+  /(?:try again|retry) (?:in|after) (?:(\d{1,6})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,6}(?:\.\d{1,9})?) ?s)?(?:(\d{1,9}) ?ms)?/i;
+
+const UNITS_MS = [3_600_000, 60_000, 1_000, 1];
 
 /** The wait in ms that `retry-after-ms` asks for, or `retry-after` in seconds or as a date; else `null`. */
 function retryAfterMs(headers: Pick<Headers, 'get'>, now: number): number | null {

@@ -360,7 +360,9 @@ export class ResponseReader implements AnswerReader {
     if (slot.callIndex !== undefined || kind === undefined) return;
     slot.callIndex = this.#calls++;
     const name = kind.tool ?? nameOf(slot.item, this.#request);
-    yield callStarted(slot.callIndex, name, textIn(slot.item.call_id));
+    // A search has another id when it is finished.
+    const isKnown = slot.finished || slot.item.type !== 'tool_search_call';
+    yield callStarted(slot.callIndex, name, isKnown ? textIn(slot.item.call_id) : '');
   }
 
   /** Custom input becomes a JSON member of the arguments, so it can only be shown when it is complete. */

@@ -106,6 +106,37 @@ describe('a turn', () => {
     ]);
   });
 
+  test("has Anthropic's summary of the conversation apart from the answer, and sends it back", async () => {
+    const providerMetadata = { anthropic: { type: 'compaction', signature: 'c2ln' } };
+    const summary = { type: 'text' as const, text: 'The user asked for a plan.', providerMetadata };
+    const content = [summary, { type: 'text' as const, text: 'Here it is.' }];
+    const { deltas, turn } = await streamed([
+      { type: 'text-start', id: '0', providerMetadata },
+      { type: 'text-delta', id: '0', delta: summary.text },
+      { type: 'text-end', id: '0' },
+      { type: 'text-start', id: '1' },
+      { type: 'text-delta', id: '1', delta: 'Here it is.' },
+      { type: 'text-end', id: '1' },
+      finished(),
+    ]);
+    expect(deltas.slice(0, -1)).toEqual([{ type: 'text', text: 'Here it is.' }]);
+    expect(turn.text).toBe('Here it is.');
+    expect(turn.items[0]).toMatchObject({ type: 'provider_item', kind: 'compaction' });
+    expect((await generated({ content })).items).toEqual(turn.items);
+    const { model, calls } = scripted({});
+    await aiSdk(model).generate(
+      { ...request('hi'), transcript: [...turn.items, userMessage('Go on.')] },
+      calling(),
+    );
+    expect(calls[0]?.prompt[0]).toEqual({
+      role: 'assistant',
+      content: [
+        { type: 'text', text: summary.text, providerOptions: providerMetadata },
+        { type: 'text', text: 'Here it is.' },
+      ],
+    });
+  });
+
   test('with interleaved text blocks is streamed block by block', async () => {
     const { deltas, turn } = await streamed([
       { type: 'text-start', id: 'a' },
@@ -134,7 +165,8 @@ describe('a turn', () => {
     [{ unified: 'length', raw: 'max_tokens' }, 'length'],
     [{ unified: 'content-filter', raw: 'refusal' }, 'content_filter'],
     [{ unified: 'error', raw: 'MALFORMED_FUNCTION_CALL' }, 'error'],
-    [{ unified: 'other', raw: 'compaction' }, 'unknown'],
+    [{ unified: 'other', raw: 'compaction' }, 'pause'],
+    [{ unified: 'other', raw: 'new' }, 'unknown'],
     [{ unified: 'stop', raw: 'pause_turn' }, 'pause'],
   ])('that finishes with %o', async (finishReason, expected) => {
     expect((await generated({ finishReason })).finishReason).toBe(expected);

@@ -261,6 +261,24 @@ describe('the end of a response', () => {
     expect(await whole({ content: 'a', annotations })).toEqual(turn);
   });
 
+  test('sources beside the choices are annotations of the text, in their order', async () => {
+    const sources = {
+      citations: ['https://one.test', 'https://two.test'],
+      search_results: [{ url: 'https://two.test', title: 'Two', date: '2026-06-07' }],
+    };
+    const { turn } = await streamed(
+      { ...chunk({ content: 'a [1]' }), ...sources },
+      { ...chunk({ content: '[2]' }), ...sources },
+      { ...ended(), ...sources },
+    );
+    const annotations = [
+      { type: 'url_citation', url_citation: { url: 'https://one.test' } },
+      { type: 'url_citation', url_citation: { url: 'https://two.test', title: 'Two' } },
+    ];
+    expect(turn.items).toMatchObject([{ content: [{ type: 'text', text: 'a [1][2]', annotations }] }]);
+    expect(await whole({ content: 'a [1][2]' }, 'stop', sources)).toEqual(turn);
+  });
+
   test('a body without choices is malformed', async () => {
     const error = await rejection(generate(openaiChat, { id: 'c' }));
     expect(error).toMatchObject({ code: 'malformed-stream' });

@@ -142,6 +142,26 @@ describe('an error response', () => {
       'context-too-long',
       false,
     ],
+    ...(
+      [
+        ['xAI', "This model's maximum prompt length is 131072 but the request contains 136973 tokens."],
+        [
+          'vLLM',
+          "You passed 4097 input tokens and requested 32 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 4064 tokens.",
+        ],
+        [
+          'llama.cpp',
+          'request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it',
+        ],
+        ['Ollama', 'prompt too long; exceeded max context length by 1119046 tokens (ref: 96164522)'],
+      ] as const
+    ).map(([provider, message]): (typeof rows)[number] => [
+      `${provider} context`,
+      400,
+      { error: message },
+      'context-too-long',
+      false,
+    ]),
     ['a body that is too large', 413, '', 'context-too-long', false],
     [
       'Azure content filter',
@@ -150,6 +170,47 @@ describe('an error response', () => {
       'content-filter',
       false,
     ],
+    [
+      'Anthropic content filter',
+      400,
+      {
+        type: 'error',
+        error: { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' },
+      },
+      'content-filter',
+      false,
+    ],
+    [
+      'DeepSeek content filter',
+      400,
+      { error: { message: 'Content Exists Risk', type: 'invalid_request_error' } },
+      'content-filter',
+      false,
+    ],
+    [
+      'xAI content filter',
+      403,
+      {
+        code: 'The caller does not have permission to execute the specified operation',
+        error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO',
+      },
+      'content-filter',
+      false,
+    ],
+    [
+      'OpenRouter moderation',
+      403,
+      {
+        error: {
+          code: 403,
+          message:
+            'anthropic/claude-3-opus requires moderation on Anthropic. Your input was flagged for "violence".',
+        },
+      },
+      'content-filter',
+      false,
+    ],
+    ['Groq flex capacity', 498, { error: { type: 'capacity_exceeded' } }, 'overloaded', true],
     ['any other error', 400, { error: { message: 'bad temperature' } }, 'invalid-request', false],
   ];
 
@@ -179,6 +240,14 @@ describe('an error response', () => {
 
   test('a rejected key names the variable to set', () => {
     expect(fromHttp(401, {}).message).toContain('Set OPENAI_API_KEY');
+  });
+
+  test("Mistral's complaints about members of the request are in the message", () => {
+    const detail = [
+      { type: 'extra_forbidden', loc: ['body', 'store'], msg: 'Extra inputs are not permitted' },
+    ];
+    const error = fromHttp(422, { object: 'error', message: { detail }, type: 'invalid_request_error' });
+    expect(error.message).toContain('Extra inputs are not permitted');
   });
 
   test('the request id is in the message', () => {
@@ -246,6 +315,7 @@ describe('an error in a 200', () => {
       false,
     ],
     ['OpenAI rate', { error: { code: 'rate_limit_exceeded', message: 'wait' } }, 'rate-limit', true],
+    ['Open Responses', { type: 'error', error: { type: 'model_error', message: 'm' } }, 'server', true],
     ['OpenRouter', { error: { code: 502, message: 'upstream' }, choices: [] }, 'server', true],
     [
       'Groq',
@@ -253,9 +323,54 @@ describe('an error in a 200', () => {
       'invalid-request',
       false,
     ],
+    ...['bio_policy', 'misalignment_policy_violation', 'image_content_policy_violation'].map(
+      (code): [string, JsonValue, string, boolean] => [
+        `OpenAI ${code}`,
+        { status: 'failed', error: { code, message: 'no' } },
+        'content-filter',
+        false,
+      ],
+    ),
+    [
+      'OpenAI overload',
+      {
+        status: 'failed',
+        error: { code: 'server_is_overloaded', message: 'Selected model is at capacity.' },
+      },
+      'overloaded',
+      true,
+    ],
+    ['Anthropic billing', { type: 'error', error: { type: 'billing_error', message: 'no' } }, 'quota', false],
+    [
+      'Mistral',
+      { object: 'error', type: 'unreachable_backend', message: 'Service unavailable.', raw_status_code: 503 },
+      'overloaded',
+      true,
+    ],
+    [
+      'xAI',
+      { code: 'The service is currently unavailable', error: 'Timed out waiting for first token' },
+      'overloaded',
+      true,
+    ],
+    ['xAI rate', { code: 'Some resource has been exhausted', error: 'wait' }, 'rate-limit', true],
     ['Ollama', { error: 'something odd' }, 'unknown', false],
   ])('%s maps to its code', (_, body, code, retryable) => {
     const error = errorFromBody(body, context);
     expect([error.code, error.retryable]).toEqual([code, retryable]);
+  });
+
+  test.each<[string, number | null]>([
+    ['Rate limit reached for gpt-5 on tokens per min (TPM). Please try again in 11.054s. Visit', 11_054],
+    ['Please try again in 20ms.', 20],
+    ['Please try again in 7m54.5s.', 474_500],
+    ['Please try again in 1h2m3s.', 3_723_000],
+    ['Please retry after 21 seconds.', 21_000],
+    ['Please try again in 5 minutes.', null],
+    ['Please try again later.', null],
+    ['Limit 2, used 3. Try again in a minute.', null],
+  ])('may say when to try again: %s', (message, expected) => {
+    const error = errorFromBody({ error: { code: 'rate_limit_exceeded', message } }, context);
+    expect(error.retryAfterMs).toBe(expected);
   });
 });

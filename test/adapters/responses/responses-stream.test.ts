@@ -128,6 +128,24 @@ describe('a streamed response', () => {
     expect(turn).toMatchObject({ text: 'hello', finishReason: 'stop' });
   });
 
+  test('a call whose id changes when it is finished is announced without an id', async () => {
+    const search = (call_id: string, members: JsonObject = {}): JsonObject => ({
+      type: 'tool_search_call',
+      id: 'tsc_1',
+      call_id,
+      execution: 'client',
+      ...members,
+    });
+    const done = search('call_2', { arguments: { goal: 'pay' } });
+    const { turn, deltas } = await stream(
+      added(0, search('call_1', { arguments: {} })),
+      { type: 'response.output_item.done', output_index: 0, item: done },
+      completed({ output: [done] }),
+    );
+    expect(turn.toolCalls).toMatchObject([{ callId: 'call_2', input: { goal: 'pay' } }]);
+    expect(deltas[0]).toEqual({ type: 'call_started', index: 0, name: 'tool_search' });
+  });
+
   test('two calls with one call id get distinct ids', async () => {
     const twice = completed({ output: [functionCall('a', 'one'), { ...functionCall('a', 'two'), id: 'b' }] });
     const { turn } = await stream(twice);
