@@ -97,6 +97,12 @@ export function assertOneOf(options: Readonly<Record<string, unknown>>): void {
   throw invalidInput(`Give exactly one of ${names}; got ${found}.`);
 }
 
+/** Throws `input-invalid` for an empty name, such as that of a variable that is not set. */
+export function readName(text: string, option: string): string {
+  if (text.trim() === '') throw invalidInput(`${option} must not be empty.`);
+  return text;
+}
+
 /** Returns the `--token` option, else `AGENTCHART_TOKEN` unless empty. Throws `input-invalid` for an empty option. */
 export function readToken(option: string | undefined): string | undefined {
   if (option === '') throw invalidInput('--token must not be empty.');

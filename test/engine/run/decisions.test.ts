@@ -130,6 +130,7 @@ describe('E5: decisions are consumed once', () => {
     ],
     ['a misspelt member', { name: 'mia', group: ['managers'] }, 'did you mean "groups"?'],
     ['a name alone', 'mia', 'to be an object, got a string'],
+    ['an empty name', { name: '', groups: ['managers'] }, 'expected the name of a person, got ""'],
   ])('a decision as a person with %s is refused as input-invalid', async (_, as, message) => {
     const run = await makeRefunds().make().start('go');
     await run.settled();
