@@ -26,7 +26,7 @@ export function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    return process.env.USER ?? 'unknown';
+    return process.env.USER || 'unknown';
   }
 }
 
