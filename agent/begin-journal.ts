@@ -1,6 +1,7 @@
 import type { Host } from '../engine/host/host.ts';
 import { addItemIds, itemsOf } from '../engine/log/command.ts';
 import type { RequestRecord } from '../engine/log/request-ids.ts';
+import { refuseNoName } from '../engine/run/known-commands.ts';
 import type { Run } from '../engine/run/run.ts';
 import { type AgentDefinition, runConfigOf } from '../engine/services/definition.ts';
 import { chartIdentity } from '../machines/snapshot.ts';
@@ -105,7 +106,8 @@ export function knownInput(of: string, options: LoopStart): LoopStart {
 /** Every run begins here: without `limits` and `launch`, it only looks names up. */
 function checkStart(of: string, options: StartOptions, known: object): StartOptions {
   refuseUnknownOptions(of, options, known, 'input-invalid');
-  const { limits, launch } = options;
+  const { limits, launch, by } = options;
+  if (by !== undefined) refuseNoName(`\`by\` of ${of}`, by);
   if (limits !== undefined)
     refuseUnknownOptions(`limits of ${of}`, limits, limitsSchema.shape, 'input-invalid');
   if (launch !== undefined) refuseUnknownOptions(`launch of ${of}`, launch, LAUNCH_NAMES, 'input-invalid');

@@ -7,7 +7,15 @@ import { HELD_ACTIONS } from '../protocol/debugger/breakpoint.ts';
 import { parseLabels } from '../protocol/listing/label.ts';
 import { LIST_SORTS } from '../protocol/store.ts';
 import { readFailOn } from '../regress/fail-on.ts';
-import { type NumberRule, parseJson, readEntryNumber, readNumber, readOneOf, readTime } from './options.ts';
+import {
+  type NumberRule,
+  parseJson,
+  readEntryNumber,
+  readName,
+  readNumber,
+  readOneOf,
+  readTime,
+} from './options.ts';
 
 /** `read` makes the value that the command gets of the text; it throws `input-invalid`, which names the option. */
 export type DeclaredOption = {
@@ -76,7 +84,7 @@ const AGENT = 'module whose default export is the agent';
 const DB =
   'SQLite file that holds the runs, or postgres://… (default: $AGENTCHART_DB, or .agentchart/runs.db)';
 const FORK_MODEL = 'a further model for forks of runs, such as openai:gpt-5; repeatable';
-const BY = 'name to record as the author (default: the OS user)';
+const BY = read('name to record as the author (default: the OS user)', readName);
 
 const GROUP = 'group in whose name the author decides, recorded as asserted; repeatable';
 
@@ -575,8 +583,10 @@ export const COMMANDS = {
     '--label <name=value>': labels('instead of a run: all runs with this label; repeatable'),
     '--thread <id>':
       'instead of a run: the runs of this thread, with their forks and what continues them; --label names the one that is meant',
-    '--by <name>':
+    '--by <name>': read(
       'with --label or --thread: name to record as the author of cancellations (default: the OS user)',
+      readName,
+    ),
   },
   prune: {
     summary: 'delete runs that ended before a time',

@@ -26,7 +26,7 @@ export function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    return process.env.USER ?? 'unknown';
+    return process.env.USER || 'unknown';
   }
 }
 
@@ -95,6 +95,12 @@ export function assertOneOf(options: Readonly<Record<string, unknown>>): void {
   if (found === 1) return;
   const names = Object.keys(options).join(', ');
   throw invalidInput(`Give exactly one of ${names}; got ${found}.`);
+}
+
+/** Throws `input-invalid` for an empty name, such as that of a variable that is not set. */
+export function readName(text: string, option: string): string {
+  if (text.trim() === '') throw invalidInput(`${option} must not be empty.`);
+  return text;
 }
 
 /** Returns the `--token` option, else `AGENTCHART_TOKEN` unless empty. Throws `input-invalid` for an empty option. */

@@ -7,6 +7,7 @@
 import { Console } from 'node:console';
 import { once } from 'node:events';
 import { styleText } from 'node:util';
+import { EXIT } from '../exit-codes.ts';
 import { formatSafeJson, showSafely } from './format.ts';
 
 export type Style = 'bold' | 'dim' | 'inverse' | 'red' | 'green' | 'yellow' | 'cyan';
@@ -42,7 +43,7 @@ export class Output {
     this.isLive = !json && process.stdout.isTTY === true;
     this.canAsk = this.isLive && process.stdin.isTTY === true;
     this.#colors = hasColors(this.#people);
-    for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe);
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', reportLoss);
     this.#write = process.stdout.write.bind(process.stdout);
     if (json) divertStdout();
   }
@@ -76,9 +77,10 @@ export class Output {
     this.#write(`${formatSafeJson(value)}\n`);
   }
 
-  /** Writes to stdout as it is, also with `json`; resolves once there is room for more. */
+  /** Writes to stdout as it is, also with `json`; resolves once there is room for more, or no more is read. */
   async raw(text: string | Uint8Array): Promise<void> {
-    if (!this.#write(text)) await once(process.stdout, 'drain');
+    if (process.stdout.destroyed || this.#write(text)) return;
+    await once(process.stdout, 'drain').catch(reportLoss);
   }
 
   tell(value: object, ...segments: Segment[]): void {
@@ -114,7 +116,17 @@ function divertStdout(): void {
   process.stdout.write = process.stderr.write.bind(process.stderr);
 }
 
-/** Ignores EPIPE: a reader that stops reading, as in `| head`, must not end the run. */
-function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
+let isReported = false;
+
+/**
+ * A stream that cannot be written must not end the run. EPIPE is no failure: the reader stopped reading, as in `| head`.
+ * After any other error, such as of a full disk, what follows is lost, and the command fails in the end.
+ */
+function reportLoss(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE' || isReported) return;
+  isReported = true;
+  process.once('exit', code => {
+    if (code === EXIT.done) process.exitCode = EXIT.failed;
+  });
+  process.stderr.write(`Cannot write all of the output: ${error.message}\n`);
 }

@@ -31,7 +31,7 @@ import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../host/host.ts';
 import { maxResultBytesOf, type RunBlobs } from '../journal/run-blobs.ts';
-import { type Refusal, refuse, type SubmitResult } from './refusal.ts';
+import { type Refusal, refuse, refuseOther, type SubmitResult } from './refusal.ts';
 import { recordRequest } from './request-ids.ts';
 
 /* Turns the commands of people and clients into input events of the chart. */
@@ -97,6 +97,7 @@ export async function makeDecision(
           'not-allowed',
           `Call ${callId} does not wait for a result, and you may not decide it. It waits for someone who may.`,
         );
+      if (call?.status === 'waiting' && digest !== call.digest) return refuseOther(call);
       const read = await checkOutput(isError ? undefined : call, output, connectTools);
       if ('accepted' in read) return read;
       const { json } = read;

@@ -215,13 +215,7 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   const recorded = journal.flatMap(({ event }) => callsOf(event)).filter(found => found.callId === callId);
   if (call === undefined && recorded.length === 0)
     return refuseUnknown(`call ${JSON.stringify(callId)}`, state.context);
-  if (call !== undefined && isAboutOther(event, call))
-    return refuse(
-      'wrong-digest',
-      call.asked === undefined
-        ? `Call ${callId} is not the one that was reviewed: its digest is ${call.digest}. Review it and decide again.`
-        : `Call ${callId} asks something else now: its digest is ${call.asked.digest}. Read it and answer again.`,
-    );
+  if (call !== undefined && isAboutOther(event, call)) return refuseOther(call);
   // The decision came after the time, even if the timer had not fired yet.
   const hasExpired = recorded.some(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt <= event.at);
   if (event.type === 'approval.decided' && hasExpired)
@@ -310,6 +304,16 @@ function refuseGate(what: string, gate: Duties, people: People, decider: Decider
     'not-allowed',
     `${what} is not for ${decider.by ?? 'someone without a name'} to decide: ${why}. It needs ${describeDuties(gate)}.`,
     gate.by ?? [],
+  );
+}
+
+/** Refuses a command about another call than this one, or about other questions. */
+export function refuseOther({ callId, digest, asked }: Call): Refusal {
+  return refuse(
+    'wrong-digest',
+    asked === undefined
+      ? `Call ${callId} is not the one that was reviewed: its digest is ${digest}. Review it and decide again.`
+      : `Call ${callId} asks something else now: its digest is ${asked.digest}. Read it and answer again.`,
   );
 }
 

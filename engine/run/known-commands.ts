@@ -100,13 +100,21 @@ function refuseUnknownParams(params: unknown): void {
 
 function refuse(of: string, given: unknown, known: object): void {
   refuseUnknownOptions(of, given, known, 'input-invalid');
-  const { as } = given as { as?: unknown };
+  const { as, by } = given as { as?: unknown; by?: unknown };
+  if (by !== undefined) refuseNoName(`\`by\` of ${of}`, by);
   if (as !== undefined && 'as' in known) refusePerson(`\`as\` of ${of}`, as);
+}
+
+/** Who has no name is nobody: an empty one is no person who could count for or against a decision. */
+export function refuseNoName(of: string, name: unknown): void {
+  if (typeof name !== 'string' || name === '')
+    throw invalidInput(`${of}: expected the name of a person, got ${JSON.stringify(name)}.`);
 }
 
 function refusePerson(of: string, given: unknown): void {
   refuseUnknownOptions(of, given, PERSON, 'input-invalid');
-  const { groups = [] } = given as { groups?: unknown };
+  const { name, groups = [] } = given as { name?: unknown; groups?: unknown };
+  refuseNoName(of, name);
   if (!Array.isArray(groups))
     throw invalidInput(`${of}: expected \`groups\` to be a list of names, got a ${typeof groups}.`);
 }

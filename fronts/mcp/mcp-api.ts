@@ -23,6 +23,8 @@ import { stateKeyOf } from './state-key.ts';
 
 const MCP_PATH = '/mcp';
 
+/** Source: https://www.jsonrpc.org/specification#error_object */
+const UNREADABLE = -32700;
 const INVALID_REQUEST = -32600;
 
 type Answer = (request: Request, caller: Caller, parsedBody: unknown) => Promise<Response>;
@@ -58,10 +60,8 @@ export function createMcpApi(options: McpFrontOptions): MountedApi {
       const { status, envelope } = describeError(error);
       const { code, message } = envelope.error;
       if (code === 'internal') options.log(`MCP: ${error.message}`);
-      return c.json(
-        { jsonrpc: '2.0', id: null, error: { code: INVALID_REQUEST, message, data: { code } } },
-        status,
-      );
+      const number = code === 'input-invalid' ? UNREADABLE : INVALID_REQUEST;
+      return c.json({ jsonrpc: '2.0', id: null, error: { code: number, message, data: { code } } }, status);
     },
     close() {
       closing.abort();

@@ -65,7 +65,7 @@ export function unknownFields(shape: object) {
         ? keys
             .slice(0, MOST_NAMED)
             .map(key => describeUnknown('field', key, known))
-            .join(' ')
+            .reduce((before, next) => `${asSentence(before)} ${next}`)
         : undefined,
   };
 }

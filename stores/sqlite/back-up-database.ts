@@ -25,15 +25,23 @@ export async function backUpDatabase(
   const partial = `${copy}.partial-${process.pid}`;
   try {
     mkdirSync(dirname(copy), { recursive: true });
-    rmSync(partial, { force: true });
-    const runs = await copyTo(partial, source, performance.now() + busyTimeoutMs);
-    publish(partial, copy);
-    return { file: copy, bytes: statSync(copy).size, runs };
+    try {
+      rmSync(partial, { force: true });
+      const runs = await copyTo(partial, source, performance.now() + busyTimeoutMs);
+      publish(partial, copy);
+      return { file: copy, bytes: statSync(copy).size, runs };
+    } finally {
+      rmSync(partial, { force: true });
+    }
   } catch (error) {
-    throw translateError(source, error);
-  } finally {
-    rmSync(partial, { force: true });
+    throw translateError(isOfCopy(error) ? copy : source, error);
   }
+}
+
+/** The database is only read: what fails for want of space, or outside SQLite, is the writing of the copy. */
+function isOfCopy(error: unknown): boolean {
+  const isOutside = error instanceof Error && 'syscall' in error;
+  return isOutside || isFault(translateError('', error), 'store-full');
 }
 
 async function copyTo(partial: string, source: string, until: number): Promise<number> {

@@ -25,6 +25,7 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     [['show', 'run_1'], 'does not exist'],
     [['run'], 'No input. Give it as an argument'],
     [['send', 'run_1', ' '], 'The message must not be empty'],
+    [['approve', 'run_1', 'call_1', '--by', ''], '--by must not be empty'],
   ];
   test.each(lines)('%j', async (args, expected) => {
     const ended = await new Desk([done]).run(args);

@@ -52,6 +52,18 @@ test('show --result and export write to stdout with --json too', async () => {
   expect(JSON.parse(exported.stdout.split('\n', 1)[0] ?? '')).toMatchObject({ run: { runId } });
 });
 
+test('show --result and export end with 0 for a reader that stops reading', async () => {
+  const { desk, runId } = await finish();
+  for (const args of [
+    ['show', runId, '--result', 'call_0_0'],
+    ['export', runId],
+  ]) {
+    const started = desk.start(args);
+    started.child.stdout.destroy();
+    expect(await started.ended).toMatchObject({ code: 0, stderr: '' });
+  }
+});
+
 test('a test generated from a run replays its large result unchanged', async () => {
   const { desk, runId } = await finish();
   expect(await desk.run(['export', runId, '--test', '--out', 'run.test.ts'])).toMatchObject({

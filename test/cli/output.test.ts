@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/desk.ts';
+import { AGENT, calling, Desk, eventsOf, MAIN, REFUND, Started, typesOf } from '../support/cli/desk.ts';
 
 const done = { text: 'Done.', usage: { inputTokens: 12, outputTokens: 3 } };
 const ESCAPE = '\u001b';
@@ -130,6 +131,23 @@ describe.concurrent('--json', () => {
     expect(summary.approvals).toMatchObject([{ callId: 'call_0_0', name: 'refund', sideEffect: 'once' }]);
     expect(summary.approvals[0].digest).toMatch(/^\w+$/);
     expect(eventsOf(events.stdout)).toEqual(await desk.journal(runId));
+  });
+});
+
+describe.runIf(existsSync('/dev/full'))('stdout that cannot be written', () => {
+  test.each([[], ['--json']])('does not end the run, and is a failure in the end: %j', async (...json) => {
+    const desk = new Desk([done]);
+    const redirected = ['-c', 'exec "$0" "$@" > /dev/full', process.execPath, MAIN];
+    const run = ['run', '--agent', AGENT, ...json, 'go'];
+    const started = new Started('sh', [...redirected, ...run], desk.folder, {
+      ...process.env,
+      ...desk.model,
+    });
+    const { code, stderr } = await started.ended;
+    expect(stderr).toContain('Cannot write all of the output: ENOSPC');
+    expect(stderr).not.toContain('at ');
+    expect(code).toBe(1);
+    expect((await desk.run(['runs'])).stdout).toContain('finished');
   });
 });
 

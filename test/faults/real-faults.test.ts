@@ -85,6 +85,19 @@ describe('a full disk', () => {
     expect(lines.at(-1)).toEqual({ ended: 'finished' });
     expectEachPaidOnce(lines);
   });
+
+  test.skipIf(!canMount)('under a backup is named, and not that of the store', async () => {
+    const FILE = await makeJournal(20);
+    const fill = 'head -c 6250000 /dev/zero > "$DISK/ballast"';
+    const backup = '"$NODE" "$MAIN" backup "$DISK/copy.db" --db "$FILE"';
+    const ended = shell(`unshare -rm sh -c '${SMALL_DISK} && ${fill} && ${backup}'`, {
+      DISK: dirname(makeFile()),
+      MAIN: resolve('cli/main.ts'),
+      FILE,
+    });
+    expect(ended.stderr).toMatch(/^\S+\/copy\.db cannot grow/);
+    expect(ended.status).toBe(1);
+  });
 });
 
 describe('a lock that another process holds', () => {

@@ -13,6 +13,7 @@ describe('an unknown field of a request is refused with the one that was meant',
     ['/runs', { input: 'go', thread_id: 't' }, 'unknown field "thread_id"; did you mean "thread"?'],
     ['/runs', { input: 'go', max_turns: 1 }, 'unknown field "max_turns"; did you mean "limits: { turns }"?'],
     ['/runs', { input: 'go', zzz: 1 }, 'unknown field "zzz"; expected one of agent, input, continues,'],
+    ['/runs', { input: 'go', zzz: 1, lables: {} }, 'by, requestId. unknown field "lables"; did you mean'],
     ['/runs/RUN/approve', { callId: 'c', stiky: true }, 'unknown field "stiky"; did you mean "sticky"?'],
     [
       '/runs/RUN/resolve',

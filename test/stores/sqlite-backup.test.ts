@@ -70,4 +70,16 @@ describe('a backup of a database', () => {
     expect(existsSync(`${other}.copy`)).toBe(false);
     expect(readdirSync(dirname(other)).filter(name => name.includes('partial'))).toEqual([]);
   });
+
+  test('names the copy if that is what cannot be written', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    await store.create(begin('a'));
+    await store.close();
+    const target = `${file}/copy.db`;
+    await expect(backUpDatabase(file, target)).rejects.toMatchObject({
+      code: 'store-unavailable',
+      details: { file: target },
+    });
+  });
 });

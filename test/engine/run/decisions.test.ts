@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
+import { tool } from '../../../tools/tool.ts';
 import { calls, countEvents, makeTracedTool } from '../../support/engine/agents.ts';
 
 function makeRefunds() {
@@ -83,6 +85,20 @@ describe('E5: decisions are consumed once', () => {
     expect(keys).toHaveLength(1);
   });
 
+  test('a result for a call with another digest is refused, and the call stays open', async () => {
+    const look = tool({ name: 'look', description: 'Looks.', input: z.object({}) });
+    const model = scripted([calls(['look', {}]), { text: 'seen' }]);
+    const run = await createAgent({ name: 'desk', store: memory(), model, tools: [look] }).start('go');
+    await run.settled();
+    expect(await run.answer('call_0_0', { output: 1, digest: 'other' })).toMatchObject({
+      accepted: false,
+      code: 'wrong-digest',
+    });
+    expect((await run.settled()).status).toBe('waiting');
+    const digest = run.context.calls[0]?.digest ?? '';
+    expect(await run.answer('call_0_0', { output: 1, digest })).toEqual({ accepted: true });
+  });
+
   test('a decision on an unknown call is refused as call-unknown', async () => {
     const { make } = makeRefunds();
     const run = await make().start('go');
@@ -130,6 +146,7 @@ describe('E5: decisions are consumed once', () => {
     ],
     ['a misspelt member', { name: 'mia', group: ['managers'] }, 'did you mean "groups"?'],
     ['a name alone', 'mia', 'to be an object, got a string'],
+    ['an empty name', { name: '', groups: ['managers'] }, 'expected the name of a person, got ""'],
   ])('a decision as a person with %s is refused as input-invalid', async (_, as, message) => {
     const run = await makeRefunds().make().start('go');
     await run.settled();

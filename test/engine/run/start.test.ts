@@ -92,6 +92,14 @@ describe('start', () => {
     await expect(agent.start(bad)).rejects.toThrow(/Item 1\.role/);
   });
 
+  test('a starter with an empty name is refused', async () => {
+    const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
+    await expect(agent.start('go', { by: '' })).rejects.toMatchObject({
+      code: 'input-invalid',
+      message: '`by` of agent.start: expected the name of a person, got "".',
+    });
+  });
+
   test('a duplicate run id is refused', async () => {
     const agent = createAgent({ name: 'a', host: new ManualHost(), model: scripted([{ text: 'done' }]) });
     await agent.run('go', { runId: 'mine' });

@@ -104,14 +104,14 @@ describe('the server', () => {
         body,
       });
 
-    for (const [response, status] of [
-      [await post({ host: 'evil.example' }), 403],
-      [await post({ origin: 'https://evil.example' }), 403],
-      [await post({}, '{'), 400],
-      [await post({ 'content-type': 'text/plain' }), 415],
+    for (const [response, status, code] of [
+      [await post({ host: 'evil.example' }), 403, -32600],
+      [await post({ origin: 'https://evil.example' }), 403, -32600],
+      [await post({}, '{'), 400, -32700],
+      [await post({ 'content-type': 'text/plain' }), 415, -32600],
     ] as const) {
       expect(response.status).toBe(status);
-      expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32600 } });
+      expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code } });
     }
   });
 });
