@@ -168,6 +168,7 @@ export const RESPONSES_FIELDS = {
   top_logprobs: refused('log probabilities are not supported', [0]),
   prompt: refused("stored prompts are in OpenAI's dashboard; send the text as `instructions` and `input`"),
   moderation: refused("the answer would have OpenAI's judgement of it"),
+  background_options: hint('when OpenAI runs background work, and its price; here it begins at once'),
   access_programs: hint('what an organization may use at OpenAI'),
   image: hint('how OpenAI compresses images'),
   client_metadata: hint('what the client says about itself'),
