@@ -206,6 +206,8 @@ export async function editTurn(options: EditTurnOptions, run: EditedRun): Promis
       'refused',
       `Turn ${number} of run ${runId} cannot be edited: only the latest turn can, before a call of it starts.`,
     );
+  if (isInTurn(context))
+    return refuse('refused', `Turn ${number} of run ${runId} is not complete. Edit it once the run rests.`);
   const before = lastTurn.draft ? [] : transcript.slice(lastTurn.from);
   const named = calls === undefined ? context.calls : nameCalls(calls, before, context, host);
   if ('accepted' in named) return named;
@@ -224,6 +226,11 @@ export async function editTurn(options: EditTurnOptions, run: EditedRun): Promis
     calls: qualified,
     ...deciderOf(options),
   };
+}
+
+/** Whether the latest turn has no reply yet: `lastTurn` is then the one before. */
+function isInTurn({ next, failure }: Context): boolean {
+  return failure !== null || next?.type === 'callModel' || next?.type === 'streamFinal';
 }
 
 /** The input that replaces the input of a call. The call is qualified again: its approval predicate is asked again. */
