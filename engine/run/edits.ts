@@ -36,7 +36,9 @@ export async function editTranscript(
   if (fault !== null) return refuse('input-invalid', fault);
   const answered = answeredIds(repaired);
   const open = callsIn(repaired).filter(({ callId }) => !answered.has(callId));
-  const calls = await qualify(open, run);
+  const made = callsIn(context.transcript);
+  const left = open.filter(call => made.some(before => isSameCall(before, call)));
+  const calls = await qualify(open, run, { left });
   const recalled = open.flatMap(({ callId }) => known.get(callId) ?? []);
   const results = recalled.map(item => ({ callId: item.callId, ...resultOf(item) }));
   const recorded = omitUndefined({ results: results.length === 0 ? undefined : results });
@@ -131,17 +133,26 @@ function findRepeated(items: readonly Item[], { transcript }: Context): string |
   return null;
 }
 
-/** A call with a result must keep its name and arguments: its idempotency key stands for them. */
-function findReused(items: readonly Item[], { transcript }: Context): string | null {
+/** A call that has run must keep its name and arguments: its idempotency key stands for them. One that was left out stays out. */
+function findReused(items: readonly Item[], { transcript, calls, ledger }: Context): string | null {
   const known = knownResults({ transcript });
+  const answered = answeredIds(items);
   const made = new Map(callsIn(transcript).map(call => [call.callId, call]));
   for (const item of callsIn(items)) {
-    if (!known.has(item.callId)) continue;
-    const before = made.get(item.callId);
-    if (before === undefined || (before.name === item.name && before.arguments === item.arguments)) continue;
-    return `Call ${item.callId} was already run with other arguments. Give the changed call a different call id.`;
+    const { callId } = item;
+    const before = made.get(callId);
+    const wasDone = ledger.fresh.some(deed => deed.callId === callId);
+    if (before === undefined && wasDone && !answered.has(callId))
+      return `Call ${callId} was already run, and its result is no longer in the transcript. Give the call a different call id, or leave it out.`;
+    const hasRun = known.has(callId) || calls.some(call => call.callId === callId && call.attempt > 0);
+    if (before !== undefined && hasRun && !isSameCall(before, item))
+      return `Call ${callId} was already run with other arguments. Give the changed call a different call id.`;
   }
   return null;
+}
+
+function isSameCall(one: ToolCallItem, other: ToolCallItem): boolean {
+  return one.callId === other.callId && one.name === other.name && one.arguments === other.arguments;
 }
 
 function startOfLastTurn(items: readonly Item[]): number {
@@ -156,11 +167,14 @@ function isOfModel(item: Item | undefined): boolean {
   return OF_MODEL.has(item?.type) || (item !== undefined && isAnswer(item));
 }
 
-/** A known call stays as it was qualified, unless `isAlone`: then it is qualified again, beside the others. */
+/**
+ * A known call stays as it was qualified, unless `isAlone`: then it is qualified again, beside the others. `left`: those that
+ * an edit leaves as the model made them, although their input may have been edited since.
+ */
 async function qualify(
   open: readonly ToolCallItem[],
   { context, host, connectTools, rules, loadPast }: EditedRun,
-  { isAlone = false } = {},
+  { isAlone = false, left = [] }: { isAlone?: boolean; left?: readonly ToolCallItem[] } = {},
 ): Promise<QualifiedCall[]> {
   const { runId, runContext, calls } = context;
   const tools = toolsIn(await connectTools(), context);
@@ -175,7 +189,10 @@ async function qualify(
   });
   if (isAlone) return fresh;
   return fresh.map(call => {
-    const known = calls.find(({ callId, digest }) => callId === call.callId && digest === call.digest);
+    const isLeft = left.some(({ callId }) => callId === call.callId);
+    const known = calls.find(
+      ({ callId, digest }) => callId === call.callId && (isLeft || digest === call.digest),
+    );
     return known === undefined ? call : qualifiedOf(known);
   });
 }

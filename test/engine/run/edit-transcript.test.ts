@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { editTranscript } from '../../../engine/run/edits.ts';
 import { createContext } from '../../../machines/context.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
+import { calls, makeTool } from '../../support/engine/agents.ts';
 import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
 
 const ASK = { ...userMessage('pay'), id: 'ask' };
@@ -48,4 +51,53 @@ test('a result that an edit left out is put back after its turn', async () => {
 test('all calls of the last turn may be without a result, and run', async () => {
   const edited = await edit([ASK], [ASK, call('a'), call('b')]);
   expect(edited).toMatchObject({ type: 'transcript.edited', calls: [{ callId: 'a' }, { callId: 'b' }] });
+});
+
+/** A run whose call `pay` has run with the input that a person gave it, while another call waits. */
+async function payWhileAnotherWaits() {
+  const host = new ManualHost();
+  const paid: unknown[] = [];
+  const agent = createAgent({
+    ...{ name: 'a', host, model: scripted([calls(['pay', { cents: 1 }], 'send'), { text: 'done' }]) },
+    tools: [
+      makeTool('pay', { run: (input: unknown) => void paid.push(input) }),
+      makeTool('send', { approval: true }),
+    ],
+  });
+  const run = await agent.start('pay', { paused: true });
+  await host.settle(run.settled());
+  await run.step();
+  await host.settle(run.settled());
+  await run.editCall('call_0_0', { input: { cents: 2 } });
+  await run.unpause();
+  await host.settle(run.settled());
+  expect(paid).toEqual([{ cents: 2 }]);
+  return { host, run, paid };
+}
+
+test('a call that has run with an edited input, and is left as it was, does not run again', async () => {
+  const { host, run, paid } = await payWhileAnotherWaits();
+  expect(await run.editTranscript([...run.context.transcript, MORE])).toEqual({ accepted: true });
+  await run.approve('call_0_1');
+  await host.settle(run.settled());
+  expect(paid).toEqual([{ cents: 2 }]);
+});
+
+test('a call of an open round that has run keeps its arguments', async () => {
+  const { run } = await payWhileAnotherWaits();
+  const changed = run.context.transcript.map(item =>
+    item.type === 'tool_call' && item.name === 'pay' ? { ...item, arguments: '{"cents":3}' } : item,
+  );
+  expect(await run.editTranscript(changed)).toMatchObject({ code: 'input-invalid' });
+});
+
+test('a call that has run and was left out does not come back to run again', async () => {
+  const { run } = await payWhileAnotherWaits();
+  const { transcript } = run.context;
+  await run.pause();
+  expect(await run.editTranscript(transcript.slice(0, 1))).toEqual({ accepted: true });
+  expect(await run.editTranscript(transcript)).toMatchObject({
+    code: 'input-invalid',
+    message: expect.stringContaining('call_0_0 was already run'),
+  });
 });
