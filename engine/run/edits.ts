@@ -39,6 +39,8 @@ export async function editTranscript(
   const made = callsIn(context.transcript);
   const left = open.filter(call => made.some(before => isSameCall(before, call)));
   const calls = await qualify(open, run, { left });
+  const joined = findJoined(calls, context);
+  if (joined !== null) return refuse('input-invalid', joined);
   const recalled = open.flatMap(({ callId }) => known.get(callId) ?? []);
   const results = recalled.map(item => ({ callId: item.callId, ...resultOf(item) }));
   const recorded = omitUndefined({ results: results.length === 0 ? undefined : results });
@@ -208,6 +210,16 @@ function toolCallOf({ callId, name, arguments: text }: ToolCallItem): ToolCall {
   }
 }
 
+/** A call that hands the conversation over stays alone in its turn: the sub-agent sees no call without a result. */
+function findJoined(calls: readonly QualifiedCall[], context: Context): string | null {
+  const handOff = calls.find(({ callId, answers }) => {
+    const known = findCall(context, callId);
+    return answers !== undefined && known !== undefined && known.status !== 'settled';
+  });
+  if (handOff === undefined || calls.length === 1) return null;
+  return `Call ${handOff.callId} hands the conversation over, so it must be the only call of its turn. Leave it or the others out.`;
+}
+
 const MOST_CALLS = 1_000;
 
 type NamedCall = { callId: string; name: string; input: JsonValue };
@@ -235,6 +247,8 @@ export async function editTurn(options: EditTurnOptions, run: EditedRun): Promis
   );
   if (broken !== undefined)
     return refuse('input-invalid', `The edited call ${broken.callId} is not valid. ${broken.error}`);
+  const joined = findJoined(qualified, context);
+  if (joined !== null) return refuse('input-invalid', joined);
   return {
     type: 'turn.edited',
     turn: number,
