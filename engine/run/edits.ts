@@ -295,14 +295,14 @@ export async function requalify(call: NamedCall, run: EditedRun): Promise<Qualif
 function nameCalls(
   calls: NonNullable<EditTurnOptions['calls']>,
   before: readonly Item[],
-  { transcript }: Context,
+  { transcript, ledger }: Context,
   host: Host,
 ): NamedCall[] | Refusal {
   if (calls.length > MOST_CALLS)
     return refuse('input-invalid', `Expected at most ${MOST_CALLS} calls, got ${calls.length}.`);
   const own = new Set(callsIn(before).map(({ callId }) => callId));
   const others = callsIn(transcript).filter(({ callId }) => !own.has(callId));
-  const taken = new Set(others.map(({ callId }) => callId));
+  const taken = new Set([...others, ...ledger.fresh].map(({ callId }) => callId));
   const named: NamedCall[] = [];
   for (const { callId = host.newId('call'), name, input } of calls) {
     const read = readJson(input);

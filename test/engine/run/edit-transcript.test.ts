@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import { editTranscript } from '../../../engine/run/edits.ts';
-import { createContext } from '../../../machines/context.ts';
+import { editTranscript, editTurn } from '../../../engine/run/edits.ts';
+import { type Context, createContext } from '../../../machines/context.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -20,32 +20,32 @@ const call = (callId: string, change: { name?: string; arguments?: string } = {}
 });
 const result = (callId: string): Item => ({ type: 'tool_result', callId, output: 'paid', isError: false });
 
+const made = (context: Partial<Context>) => ({
+  context: { ...createContext(makeStarted(makeConfig())), ...context },
+  host: new ManualHost(),
+  connectTools: async () => new Map(),
+  rules: [],
+  loadPast: async () => [],
+});
+
 async function edit(transcript: Item[], items: Item[]) {
-  const context = { ...createContext(makeStarted(makeConfig())), transcript };
-  const run = {
-    context,
-    host: new ManualHost(),
-    connectTools: async () => new Map(),
-    rules: [],
-    loadPast: async () => [],
-  };
-  return await editTranscript(items, run, {});
+  return await editTranscript(items, made({ transcript }), {});
 }
 
 test('a call that has a result keeps its name and its arguments', async () => {
-  const made = [ASK, call('a'), result('a')];
-  expect(await edit(made, made)).toMatchObject({ type: 'transcript.edited' });
+  const transcript = [ASK, call('a'), result('a')];
+  expect(await edit(transcript, transcript)).toMatchObject({ type: 'transcript.edited' });
   for (const change of [{ name: 'refund' }, { arguments: '{"cents":1}' }])
-    expect(await edit(made, [ASK, call('a', change), result('a')])).toMatchObject({
+    expect(await edit(transcript, [ASK, call('a', change), result('a')])).toMatchObject({
       code: 'input-invalid',
       message: expect.stringContaining('already run with other arguments'),
     });
 });
 
 test('a result that an edit left out is put back after its turn', async () => {
-  const made = [ASK, call('a'), result('a'), MORE, call('b'), result('b')];
-  const edited = await edit(made, [ASK, call('a'), MORE, call('b'), result('b')]);
-  expect(edited).toMatchObject({ type: 'transcript.edited', items: made });
+  const transcript = [ASK, call('a'), result('a'), MORE, call('b'), result('b')];
+  const edited = await edit(transcript, [ASK, call('a'), MORE, call('b'), result('b')]);
+  expect(edited).toMatchObject({ type: 'transcript.edited', items: transcript });
 });
 
 test('all calls of the last turn may be without a result, and run', async () => {
@@ -100,4 +100,16 @@ test('a call that has run and was left out does not come back to run again', asy
     code: 'input-invalid',
     message: expect.stringContaining('call_0_0 was already run'),
   });
+});
+
+test('a new call of an edited turn does not get the id of a call that has run and was left out', async () => {
+  const done = { callId: 'a', name: 'pay', digest: 'd', outcome: 'done', at: 0 } as const;
+  const lastTurn = { provider: 'p', finishReason: 'stop', calls: 0, final: false, draft: false } as const;
+  const turn = made({
+    transcript: [ASK],
+    lastTurn: { ...lastTurn, from: 1 },
+    ledger: { fresh: [done], past: {}, counts: {} },
+  });
+  const twice = await editTurn({ calls: [{ callId: 'a', name: 'pay', input: {} }] }, turn);
+  expect(twice).toMatchObject({ code: 'input-invalid', message: expect.stringContaining('exists already') });
 });
