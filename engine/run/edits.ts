@@ -47,7 +47,7 @@ export async function editTranscript(
   return { type: 'transcript.edited', items: repaired, calls, ...recorded, ...decider };
 }
 
-/** The input that runs a failed call of the last round again, under the same idempotency key. */
+/** The input that runs a failed call of the last round again, as it ran, under the same idempotency key. */
 export async function retryCall(
   callId: string,
   run: EditedRun,
@@ -71,7 +71,11 @@ export async function retryCall(
       `Call ${callId} is a sub-agent's run, which has ended and cannot be retried. Send a message that asks for it again.`,
     );
   const ofRound = new Set(round.map(call => call.callId));
-  const without = transcript.filter(item => item.type !== 'tool_result' || !ofRound.has(item.callId));
+  const ran = run.context.edits.findLast(edit => edit.callId === callId);
+  const without = transcript.flatMap((item): Item[] => {
+    if (item.type === 'tool_result' && ofRound.has(item.callId)) return [];
+    return [item === made && ran !== undefined ? callItem({ ...made, input: ran.input }) : item];
+  });
   const edit = await editTranscript(without, run, options);
   if (!('type' in edit) || edit.type !== 'transcript.edited') return edit;
   return { ...edit, results: edit.results?.filter(result => result.callId !== callId) ?? [] };
@@ -136,7 +140,7 @@ function findRepeated(items: readonly Item[], { transcript }: Context): string |
 }
 
 /** A call that has run must keep its name and arguments: its idempotency key stands for them. One that was left out stays out. */
-function findReused(items: readonly Item[], { transcript, calls, ledger }: Context): string | null {
+function findReused(items: readonly Item[], { transcript, calls, ledger, edits }: Context): string | null {
   const known = knownResults({ transcript });
   const answered = answeredIds(items);
   const made = new Map(callsIn(transcript).map(call => [call.callId, call]));
@@ -147,7 +151,9 @@ function findReused(items: readonly Item[], { transcript, calls, ledger }: Conte
     if (before === undefined && wasDone && !answered.has(callId))
       return `Call ${callId} was already run, and its result is no longer in the transcript. Give the call a different call id, or leave it out.`;
     const hasRun = known.has(callId) || calls.some(call => call.callId === callId && call.attempt > 0);
-    if (before !== undefined && hasRun && !isSameCall(before, item))
+    if (before === undefined || !hasRun || isSameCall(before, item)) continue;
+    const ran = edits.findLast(edit => edit.callId === callId);
+    if (ran === undefined || !isCallOf(item, { ...before, input: ran.input }))
       return `Call ${callId} was already run with other arguments. Give the changed call a different call id.`;
   }
   return null;

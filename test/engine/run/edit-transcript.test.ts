@@ -113,3 +113,29 @@ test('a new call of an edited turn does not get the id of a call that has run an
   const twice = await editTurn({ calls: [{ callId: 'a', name: 'pay', input: {} }] }, turn);
   expect(twice).toMatchObject({ code: 'input-invalid', message: expect.stringContaining('exists already') });
 });
+
+test('a failed call that is retried runs with the input that it had', async () => {
+  const host = new ManualHost();
+  const seen: unknown[] = [];
+  const pay = makeTool('pay', {
+    run: (input: unknown, { key }: { key: string }) => {
+      seen.push([input, key]);
+      if (seen.length === 1) throw new Error('busy');
+      return 'paid';
+    },
+  });
+  const model = scripted([calls(['pay', { cents: 500 }]), { text: 'done' }]);
+  const run = await createAgent({ name: 'a', host, model, tools: [pay] }).start('pay', { paused: true });
+  const settle = () => host.settle(run.settled());
+  await settle();
+  await run.step();
+  await settle();
+  await run.editCall('call_0_0', { input: { cents: 5 } });
+  await run.step();
+  await settle();
+  expect(await run.retry('call_0_0')).toEqual({ accepted: true });
+  await run.unpause();
+  expect(await settle()).toMatchObject({ results: [{ input: { cents: 5 }, output: 'paid' }] });
+  expect(seen[1]).toEqual(seen[0]);
+  expect(run.context.transcript[1]).toMatchObject({ type: 'tool_call', arguments: '{"cents":5}' });
+});
