@@ -60,7 +60,7 @@ const NAMES = optionNames<AskOptions<StandardSchemaV1>>()(
  * @internal
  */
 export function makeAsk(name: string, { askPeople }: Pick<ToolCallContext, 'askPeople'>): Ask {
-  return async question => {
+  const ask: Ask = async question => {
     refuseUnknownOptions(`ask of tool "${name}"`, question, NAMES, 'input-invalid');
     if (askPeople === undefined) throw new Error(`"${name}" cannot ask here: only calls of a run can.`);
     const { key, schema, jsonSchema, by, not, expiresInMs, fallback } = question;
@@ -86,6 +86,12 @@ export function makeAsk(name: string, { askPeople }: Pick<ToolCallContext, 'askP
       fault: `The answer ${show(answer.value)} does not fit: ${validation.message}`,
     });
     throw new Error(validation.message);
+  };
+  return question => {
+    const asking = ask(question);
+    // One that is not awaited yet when the function ends must not end the process.
+    asking.catch(() => {});
+    return asking;
   };
 }
 

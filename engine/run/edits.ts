@@ -36,14 +36,18 @@ export async function editTranscript(
   if (fault !== null) return refuse('input-invalid', fault);
   const answered = answeredIds(repaired);
   const open = callsIn(repaired).filter(({ callId }) => !answered.has(callId));
-  const calls = await qualify(open, run);
+  const made = callsIn(context.transcript);
+  const left = open.filter(call => made.some(before => isSameCall(before, call)));
+  const calls = await qualify(open, run, { left });
+  const joined = findJoined(calls, context);
+  if (joined !== null) return refuse('input-invalid', joined);
   const recalled = open.flatMap(({ callId }) => known.get(callId) ?? []);
   const results = recalled.map(item => ({ callId: item.callId, ...resultOf(item) }));
   const recorded = omitUndefined({ results: results.length === 0 ? undefined : results });
   return { type: 'transcript.edited', items: repaired, calls, ...recorded, ...decider };
 }
 
-/** The input that runs a failed call of the last round again, under the same idempotency key. */
+/** The input that runs a failed call of the last round again, as it ran, under the same idempotency key. */
 export async function retryCall(
   callId: string,
   run: EditedRun,
@@ -67,7 +71,11 @@ export async function retryCall(
       `Call ${callId} is a sub-agent's run, which has ended and cannot be retried. Send a message that asks for it again.`,
     );
   const ofRound = new Set(round.map(call => call.callId));
-  const without = transcript.filter(item => item.type !== 'tool_result' || !ofRound.has(item.callId));
+  const ran = run.context.edits.findLast(edit => edit.callId === callId);
+  const without = transcript.flatMap((item): Item[] => {
+    if (item.type === 'tool_result' && ofRound.has(item.callId)) return [];
+    return [item === made && ran !== undefined ? callItem({ ...made, input: ran.input }) : item];
+  });
   const edit = await editTranscript(without, run, options);
   if (!('type' in edit) || edit.type !== 'transcript.edited') return edit;
   return { ...edit, results: edit.results?.filter(result => result.callId !== callId) ?? [] };
@@ -131,17 +139,28 @@ function findRepeated(items: readonly Item[], { transcript }: Context): string |
   return null;
 }
 
-/** A call with a result must keep its name and arguments: its idempotency key stands for them. */
-function findReused(items: readonly Item[], { transcript }: Context): string | null {
+/** A call that has run must keep its name and arguments: its idempotency key stands for them. One that was left out stays out. */
+function findReused(items: readonly Item[], { transcript, calls, ledger, edits }: Context): string | null {
   const known = knownResults({ transcript });
+  const answered = answeredIds(items);
   const made = new Map(callsIn(transcript).map(call => [call.callId, call]));
   for (const item of callsIn(items)) {
-    if (!known.has(item.callId)) continue;
-    const before = made.get(item.callId);
-    if (before === undefined || (before.name === item.name && before.arguments === item.arguments)) continue;
-    return `Call ${item.callId} was already run with other arguments. Give the changed call a different call id.`;
+    const { callId } = item;
+    const before = made.get(callId);
+    const wasDone = ledger.fresh.some(deed => deed.callId === callId);
+    if (before === undefined && wasDone && !answered.has(callId))
+      return `Call ${callId} was already run, and its result is no longer in the transcript. Give the call a different call id, or leave it out.`;
+    const hasRun = known.has(callId) || calls.some(call => call.callId === callId && call.attempt > 0);
+    if (before === undefined || !hasRun || isSameCall(before, item)) continue;
+    const ran = edits.findLast(edit => edit.callId === callId);
+    if (ran === undefined || !isCallOf(item, { ...before, input: ran.input }))
+      return `Call ${callId} was already run with other arguments. Give the changed call a different call id.`;
   }
   return null;
+}
+
+function isSameCall(one: ToolCallItem, other: ToolCallItem): boolean {
+  return one.callId === other.callId && one.name === other.name && one.arguments === other.arguments;
 }
 
 function startOfLastTurn(items: readonly Item[]): number {
@@ -156,11 +175,14 @@ function isOfModel(item: Item | undefined): boolean {
   return OF_MODEL.has(item?.type) || (item !== undefined && isAnswer(item));
 }
 
-/** A known call stays as it was qualified, unless `isAlone`: then it is qualified again, beside the others. */
+/**
+ * A known call stays as it was qualified, unless `isAlone`: then it is qualified again, beside the others. `left`: those that
+ * an edit leaves as the model made them, although their input may have been edited since.
+ */
 async function qualify(
   open: readonly ToolCallItem[],
   { context, host, connectTools, rules, loadPast }: EditedRun,
-  { isAlone = false } = {},
+  { isAlone = false, left = [] }: { isAlone?: boolean; left?: readonly ToolCallItem[] } = {},
 ): Promise<QualifiedCall[]> {
   const { runId, runContext, calls } = context;
   const tools = toolsIn(await connectTools(), context);
@@ -175,7 +197,10 @@ async function qualify(
   });
   if (isAlone) return fresh;
   return fresh.map(call => {
-    const known = calls.find(({ callId, digest }) => callId === call.callId && digest === call.digest);
+    const isLeft = left.some(({ callId }) => callId === call.callId);
+    const known = calls.find(
+      ({ callId, digest }) => callId === call.callId && (isLeft || digest === call.digest),
+    );
     return known === undefined ? call : qualifiedOf(known);
   });
 }
@@ -189,6 +214,16 @@ function toolCallOf({ callId, name, arguments: text }: ToolCallItem): ToolCall {
   } catch {
     return { ...call, error: 'they are not valid JSON' };
   }
+}
+
+/** A call that hands the conversation over stays alone in its turn: the sub-agent sees no call without a result. */
+function findJoined(calls: readonly QualifiedCall[], context: Context): string | null {
+  const handOff = calls.find(({ callId, answers }) => {
+    const known = findCall(context, callId);
+    return answers !== undefined && known !== undefined && known.status !== 'settled';
+  });
+  if (handOff === undefined || calls.length === 1) return null;
+  return `Call ${handOff.callId} hands the conversation over, so it must be the only call of its turn. Leave it or the others out.`;
 }
 
 const MOST_CALLS = 1_000;
@@ -206,6 +241,8 @@ export async function editTurn(options: EditTurnOptions, run: EditedRun): Promis
       'refused',
       `Turn ${number} of run ${runId} cannot be edited: only the latest turn can, before a call of it starts.`,
     );
+  if (isInTurn(context))
+    return refuse('refused', `Turn ${number} of run ${runId} is not complete. Edit it once the run rests.`);
   const before = lastTurn.draft ? [] : transcript.slice(lastTurn.from);
   const named = calls === undefined ? context.calls : nameCalls(calls, before, context, host);
   if ('accepted' in named) return named;
@@ -216,6 +253,8 @@ export async function editTurn(options: EditTurnOptions, run: EditedRun): Promis
   );
   if (broken !== undefined)
     return refuse('input-invalid', `The edited call ${broken.callId} is not valid. ${broken.error}`);
+  const joined = findJoined(qualified, context);
+  if (joined !== null) return refuse('input-invalid', joined);
   return {
     type: 'turn.edited',
     turn: number,
@@ -224,6 +263,11 @@ export async function editTurn(options: EditTurnOptions, run: EditedRun): Promis
     calls: qualified,
     ...deciderOf(options),
   };
+}
+
+/** Whether the latest turn has no reply yet: `lastTurn` is then the one before. */
+function isInTurn({ next, failure }: Context): boolean {
+  return failure !== null || next?.type === 'callModel' || next?.type === 'streamFinal';
 }
 
 /** The input that replaces the input of a call. The call is qualified again: its approval predicate is asked again. */
@@ -257,14 +301,14 @@ export async function requalify(call: NamedCall, run: EditedRun): Promise<Qualif
 function nameCalls(
   calls: NonNullable<EditTurnOptions['calls']>,
   before: readonly Item[],
-  { transcript }: Context,
+  { transcript, ledger }: Context,
   host: Host,
 ): NamedCall[] | Refusal {
   if (calls.length > MOST_CALLS)
     return refuse('input-invalid', `Expected at most ${MOST_CALLS} calls, got ${calls.length}.`);
   const own = new Set(callsIn(before).map(({ callId }) => callId));
   const others = callsIn(transcript).filter(({ callId }) => !own.has(callId));
-  const taken = new Set(others.map(({ callId }) => callId));
+  const taken = new Set([...others, ...ledger.fresh].map(({ callId }) => callId));
   const named: NamedCall[] = [];
   for (const { callId = host.newId('call'), name, input } of calls) {
     const read = readJson(input);

@@ -448,7 +448,11 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   async #submitOne(command: RunCommand): Promise<CommandResult> {
     if (command.type === 'cancel') return await this.#cancel(command);
     const route = await this.#router.route(command, this.context, () => this.#readContext());
-    if (route === 'own') return await this.#put(await prepareCommand(command, this.context, this.#options));
+    if (route === 'own') {
+      // What replaces a reply is made of it: no digest says so later.
+      const context = command.type === 'edit-turn' ? await this.#readContext() : this.context;
+      return await this.#put(await prepareCommand(command, context, this.#options));
+    }
     if ('accepted' in route) return route;
     const result = withoutIndex(await route.submit([command]));
     if (result.accepted) this.settled().catch(() => {});

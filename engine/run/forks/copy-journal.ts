@@ -73,9 +73,7 @@ export function copyJournal(entries: WholeJournal, options: CopyOptions): Copy {
     },
     model,
   );
-  const folded = entries
-    .slice(1, at)
-    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(same));
+  const folded = foldCopied(same, entries, at);
   assertRunnable(folded, runId);
   assertCounted(folded.context, model);
   const all = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
@@ -90,6 +88,39 @@ export function copyJournal(entries: WholeJournal, options: CopyOptions): Copy {
   const state = withdrawn.reduce(applyEvent, doubting.state);
   const events = [...doubting.events, ...withdrawn];
   return { started, events, state, release: isHeld ? releaseOf(all.at(-1), folded) : undefined };
+}
+
+/** Throws `refused` if the copied entries cannot be those of the fork: because of who forks, or of its model's price. */
+function foldCopied(same: RunStarted, [{ event: original }, ...rest]: WholeJournal, at: number): ChartState {
+  const { runId, config } = original;
+  const fold = (started: RunStarted) =>
+    rest.slice(0, at - 1).reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
+  try {
+    return fold(same);
+  } catch {
+    fold(original);
+    const why = attempt(() => fold({ ...same, config })) ? OVER_LIMIT : describeStarter(same.by);
+    throw new EngineError('refused', `Run ${runId} cannot be forked at entry ${at}: ${why}`, { runId });
+  }
+}
+
+const OVER_LIMIT =
+  "the turns before it count at the price of the fork's model, and reach the limit `cost`. Fork at an earlier entry, or on another model.";
+
+/** Why who forks, a starter of the fork, cannot have its beginning. */
+function describeStarter(by: string | undefined): string {
+  return by === undefined
+    ? 'it has a decision that no one may give who started the run, and it is not known who forks. Fork with `by`.'
+    : `it has a decision of ${by} that no one may give who started the run, and who forks is one of them. Fork at an earlier entry, or let someone else fork.`;
+}
+
+function attempt(work: () => unknown): boolean {
+  try {
+    work();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** A call with duties that has not started, and an answer, need their approvals again: those that they had were about the original's. */

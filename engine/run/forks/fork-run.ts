@@ -77,8 +77,9 @@ type ForkParts = { store: Store; host: Host; checkCommands?: CheckCommands; take
  * Whatever is refused creates nothing. Throws the code of a refused command, with its `index` in the details;
  * `run-exists` if `options.runId` is taken; `input-invalid` if `at` is not an entry of the run or the message is
  * invalid; `run-ended` for a message to a fork that has ended; `refused` for a run that came from another store, if
- * the input of a call that still has to run was redacted, if a limit cannot bind because the model reports no usage, and
- * with `inThread` while a run of the thread has not ended; `run-unknown`.
+ * the input of a call that still has to run was redacted, if a limit cannot bind because the model reports no usage, if the
+ * entries cannot begin the fork (a decision that no starter may give, and who forks is one; turns that cost more on its
+ * model than it may spend), and with `inThread` while a run of the thread has not ended; `run-unknown`.
  */
 export async function forkRun(
   parts: ForkParts,

@@ -3,11 +3,12 @@ import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
+import { textOf } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { tool } from '../../../tools/tool.ts';
-import { calls, eventsOf, resultsIn } from '../../support/engine/agents.ts';
-import { recordRequests } from '../../support/engine/models.ts';
+import { calls, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
+import { answerWith, recordRequests } from '../../support/engine/models.ts';
 
 /** An agent that pays back: amounts over 100 need an approval. */
 async function begin(breakpoints: readonly Breakpoint[], made = calls(['refund', { cents: 50 }])) {
@@ -183,6 +184,38 @@ describe('an edited turn', () => {
     await run.editTurn({ text: 'All is paid.' });
     await run.unpause();
     expect(await settle()).toMatchObject({ status: 'finished', text: 'All is paid.' });
+  });
+
+  test('is the latest turn as it is now, whatever this process has read of the run', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const second = makeGate();
+    const model = answerWith(async (_, before) => {
+      if (before === 1) await second.promise;
+      if (before > 1) return { text: 'done' };
+      return { text: `turn ${before + 1}`, toolCalls: [{ callId: `c${before}`, name: 'look' }] };
+    });
+    const look = makeTool('look', { approval: () => true });
+    const agent = createAgent({ name: 'a', host, store, model, tools: [look] });
+    const run = await agent.start('go');
+    await host.settle(run.settled());
+    await run.approve('c0');
+    await host.idle();
+    const other = await agent.open(run.id);
+    const early = { code: 'refused', message: expect.stringContaining('Turn 2') };
+    expect(await other.editTurn({ text: 'Too early.' })).toMatchObject(early);
+    second.open();
+    await host.settle(run.settled());
+    expect(await other.editTurn({ text: 'I look again.' })).toEqual({ accepted: true });
+    await other.approve('c1');
+    await host.settle(other.settled());
+    const told = other.context.transcript.map(item =>
+      item.type === 'message' ? textOf(item) : 'callId' in item && `${item.type} ${item.callId}`,
+    );
+    expect(told).toEqual([
+      ...['go', 'turn 1', 'tool_call c0', 'tool_result c0'],
+      ...['I look again.', 'tool_call c1', 'tool_result c1', 'done'],
+    ]);
   });
 
   test('is refused: an invalid call, an id that exists, another turn, a turn whose calls have run', async () => {

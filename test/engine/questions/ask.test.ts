@@ -118,6 +118,18 @@ describe('a tool asks', () => {
     expect(await run.settled()).toMatchObject({ results: [{ output: { booked: [5, 'here'] } }] });
   });
 
+  test('several at once, each awaited after the one before it', async () => {
+    const prepare: Prepare = async ({ ask }) => {
+      const amount = ask({ key: 'amount', message: 'How much?', schema: z.number() });
+      const where = ask({ key: 'where', message: 'Where?', schema: z.string() });
+      return [await amount, await where];
+    };
+    const run = await makeAgent([makeBooking(prepare)]).start('go');
+    expect((await waiting(run)).questions[0]?.questions.map(({ key }) => key)).toEqual(['amount', 'where']);
+    await run.answer('call_0_0', { answers: { amount: 5, where: 'here' } });
+    expect(await run.settled()).toMatchObject({ results: [{ output: { booked: [5, 'here'] } }] });
+  });
+
   test('one after the other, and in loops: answers that are known return at once', async () => {
     let runs = 0;
     const prepare: Prepare = async ({ ask }) => {

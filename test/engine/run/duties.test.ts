@@ -180,6 +180,24 @@ describe('who started a run', () => {
     ).rejects.toMatchObject({ code: 'not-allowed' });
   });
 
+  test('is not who decided: they fork before their decision, and who has no name does too', async () => {
+    const { start, host, events } = makeDesk({ not: 'starter' });
+    const run = await start();
+    await run.approve(CALL, mia);
+    await host.settle(run.settled());
+    const at = (await events(run.id)).findIndex(({ type }) => type === 'approval.decided') + 1;
+    for (const by of ['mia', undefined]) {
+      const fork = (entry: number) => run.fork({ at: entry, ...(by !== undefined && { by }) });
+      for (const entry of [at, at + 1])
+        await expect(fork(entry)).rejects.toMatchObject({
+          code: 'refused',
+          message: expect.stringContaining(by ?? 'Fork with `by`'),
+        });
+      expect(await (await fork(at - 1)).settled()).toMatchObject({ status: 'waiting' });
+    }
+    expect(await run.fork({ at: at + 1, by: 'max' })).toBeDefined();
+  });
+
   test('stays the starter in a run that continues it', async () => {
     const { make, host, start } = makeDesk({ not: 'starter' }, { rounds: 3 });
     const first = await start();

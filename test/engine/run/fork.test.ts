@@ -176,6 +176,31 @@ describe('a fork', () => {
     expect((await store.list()).runs).toHaveLength(1);
   });
 
+  test('on a model with which its beginning would cost more than it may, is refused', async () => {
+    const host = new ManualHost();
+    const counts = { inputTokens: 1_000_000, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0 };
+    const usage = { ...counts, reasoningTokens: 0 };
+    const model = answerWith(
+      (_, before) =>
+        before < 2 ? { usage, toolCalls: [{ callId: `c${before}`, name: 'look' }] } : { usage },
+      { model: 'cheap' },
+    );
+    const dear = answerWith(() => ({ usage }), { model: 'dear' });
+    const agent = createAgent({
+      ...{ name: 'a', host, model, forkModels: [dear], tools: [makeTool('look')], limits: { cost: 10 } },
+      prices: { cheap: { input: 1, output: 1 }, dear: { input: 100, output: 100 } },
+    });
+    const run = await agent.start('go');
+    await host.settle(run.settled());
+    const fork = (at: number) => run.fork({ at, model: { provider: 'test', model: 'dear' } });
+    const second = seqOf(await eventsOf(agent.store, run.id), 'tool.settled') + 2;
+    await expect(fork(second + 1)).rejects.toMatchObject({
+      code: 'refused',
+      message: expect.stringContaining('limit `cost`'),
+    });
+    expect(await fork(1)).toBeDefined();
+  });
+
   test('of a run that does not exist is refused', async () => {
     const { host, store } = await finishedRun();
     await expect(forkRun({ store, host }, 'run_x', 1)).rejects.toMatchObject({ code: 'run-unknown' });

@@ -3,6 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { type AgentOptions, defineAgent } from '../../../agent/agent-options.ts';
 import { EngineError } from '../../../protocol/error.ts';
+import type { Usage } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { countEvents, eventsOf } from '../../support/engine/agents.ts';
@@ -109,6 +110,18 @@ describe('a failed turn', () => {
     });
     expect(settled).toMatchObject({ status: 'finished', text: 'done' });
     expect(streams).toBe(2);
+  });
+
+  test('that the journal cannot hold is retried, then fails the run', async () => {
+    const usage = { inputTokens: 1 } as Usage;
+    const model = answerWith((_, before) =>
+      before === 0 ? { usage } : { toolCalls: [{ callId: '', name: 'a' }] },
+    );
+    const { settled } = await play({ model, retry: { attempts: 2 } });
+    expect(settled).toMatchObject({
+      status: 'failed',
+      error: { code: 'malformed-stream', message: expect.stringContaining('callId') },
+    });
   });
 
   test('whose process lacks a key rejects, and a configured process continues the run', async () => {

@@ -12,6 +12,7 @@ import type { Store } from '../../../protocol/store.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';
 import { first } from '../../../rules/condition.ts';
 import { memory } from '../../../stores/memory.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { type BackgroundReceipt, tool } from '../../../tools/tool.ts';
 import { calls, clientTool, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
 
@@ -229,6 +230,28 @@ test('the work is cancelled with its run', async () => {
   const [child] = (await store.list({ parent: run.id })).runs;
   await vi.waitFor(async () => expect((await store.get(child?.runId ?? ''))?.status).toBe('cancelled'));
   expect(await reasonIn(store, child?.runId)).toBe(`its parent run ${run.id} was cancelled`);
+});
+
+test('work whose run is created only after the end of the run that began it, is cancelled', async () => {
+  const store = memory();
+  const host = new ManualHost();
+  const creation = makeGate();
+  const slow: Store = {
+    ...store,
+    async create(started, ...rest) {
+      if (started.parent !== undefined) await creation.promise;
+      return await store.create(started, ...rest);
+    },
+  };
+  const work = makeTool('work', { background: true, run: () => new Promise(() => {}) });
+  const model = scripted([calls('work'), { text: 'Done.' }]);
+  const run = await createAgent({ name: 'a', store: slow, host, model, tools: [work] }).start('go');
+  await host.idle();
+  await host.settle(run.cancel());
+  expect(await host.settle(run.settled())).toMatchObject({ status: 'cancelled' });
+  creation.open();
+  await host.advance(10_000);
+  expect((await store.list()).runs.map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
 });
 
 test('the work of a run that fails is cancelled', async () => {

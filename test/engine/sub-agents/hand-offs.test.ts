@@ -128,6 +128,26 @@ describe('A hand-off', () => {
     );
   });
 
+  test('stays alone in its turn: no edit puts another call beside it', async () => {
+    const { agent, clerk } = makeDesk({ front: [calls(BILLING)], billing: [{ text: 'You owe 5.' }] });
+    const run = await agent.start('What do I owe?', { paused: true });
+    await run.step();
+    await run.settled();
+    const [handOff] = run.context.calls;
+    const made = { callId: handOff?.callId, name: BILLING, input: {} };
+    const refused = {
+      code: 'input-invalid',
+      message: expect.stringContaining('hands the conversation over'),
+    };
+    expect(await run.editTurn({ calls: [made, { name: 'hours', input: {} }] })).toMatchObject(refused);
+    const hours = { type: 'tool_call', callId: 'hours', name: 'hours', arguments: '{}' } as const;
+    expect(await run.editTranscript([...run.context.transcript, hours])).toMatchObject(refused);
+    expect(await run.editTurn({ text: 'Billing knows.', calls: [made] })).toEqual({ accepted: true });
+    await run.unpause();
+    expect(await run.settled()).toMatchObject({ agent: 'billing', text: 'You owe 5.' });
+    expect(clerk).toHaveLength(1);
+  });
+
   test('that goes in circles ends at the limit of the run', async () => {
     const { agent } = makeDesk({
       front: Array.from({ length: 40 }, () => calls(BILLING)),
