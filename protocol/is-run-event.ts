@@ -6,6 +6,16 @@ export function isRunEvent(value: unknown): value is RunEvent {
   return isPlainEvent(value) || runEventSchema.safeParse(value).success;
 }
 
+/** Why a value is not an event: its type, and where its first error is. */
+export function describeEventFault(value: unknown): string {
+  const issue = runEventSchema.safeParse(value).error?.issues[0];
+  if (issue === undefined) return 'another value';
+  const type =
+    typeof value === 'object' && value !== null && 'type' in value ? `"${String(value.type)}"` : '';
+  const where = issue.path.length === 0 ? 'the event' : issue.path.map(String).join('.');
+  return `${type === '' ? 'no type' : type} with an error at ${where} (${issue.message})`;
+}
+
 /** A fast check, made from the schemas. `true`: they accept the value too, unchanged. `false`: unknown, ask them. */
 export function isPlainEvent(value: unknown): value is RunEvent {
   check ??= compile(runEventSchema);

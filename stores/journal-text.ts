@@ -1,6 +1,6 @@
 import { EngineError, messageOf } from '../protocol/error.ts';
-import { type JournalEntry, type RunEvent, runEventSchema } from '../protocol/event.ts';
-import { isRunEvent } from '../protocol/is-run-event.ts';
+import type { JournalEntry, RunEvent } from '../protocol/event.ts';
+import { describeEventFault, isRunEvent } from '../protocol/is-run-event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 
 /** Returns the JSON of an event. Throws `input-invalid` for one that could not be read back. */
@@ -8,7 +8,7 @@ export function encodeEvent(event: RunEvent): string {
   const expected = 'Expected a run event that JSON can represent';
   const nothing = 'Correct the event; nothing was written.';
   if (!isRunEvent(event))
-    throw new EngineError('input-invalid', `${expected}, got ${describeFault(event)}. ${nothing}`);
+    throw new EngineError('input-invalid', `${expected}, got ${describeEventFault(event)}. ${nothing}`);
   try {
     return JSON.stringify(event);
   } catch (cause) {
@@ -19,7 +19,7 @@ export function encodeEvent(event: RunEvent): string {
 export function decodeEntry(runId: string, seq: number, text: string, stateHash?: string): JournalEntry {
   const { event } = decodeJson(runId, seq, text);
   if (isRunEvent(event)) return stateHash === undefined ? { seq, event } : { seq, event, stateHash };
-  throw describeDamage(runId, seq, `is not an event that this version knows: ${describeFault(event)}`);
+  throw describeDamage(runId, seq, `is not an event that this version knows: ${describeEventFault(event)}`);
 }
 
 /** An entry that this process has encoded and kept in its memory: it needs no check. */
@@ -62,13 +62,4 @@ export function describeChange(runId: string, seq: number): EngineError {
 /** Returns the error for a journal that ends at `last`, although its entry `seen` was already read. */
 export function lostEntries(runId: string, last: number, seen: number): EngineError {
   return describeDamage(runId, last + 1, `is missing, although the journal had ${seen} entries`);
-}
-
-function describeFault(value: unknown): string {
-  const issue = runEventSchema.safeParse(value).error?.issues[0];
-  if (issue === undefined) return 'another value';
-  const type =
-    typeof value === 'object' && value !== null && 'type' in value ? `"${String(value.type)}"` : '';
-  const where = issue.path.length === 0 ? 'the event' : issue.path.map(String).join('.');
-  return `${type === '' ? 'no type' : type} with an error at ${where} (${issue.message})`;
 }

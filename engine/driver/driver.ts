@@ -10,6 +10,7 @@ import type { ChartState } from '../../machines/step.ts';
 import type { Effect, ServiceName } from '../../protocol/effect.ts';
 import { isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
+import { describeEventFault, isRunEvent } from '../../protocol/is-run-event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { PastCall } from '../../protocol/rule.ts';
 import type { CancelOptions } from '../../protocol/run-command.ts';
@@ -24,7 +25,7 @@ import type { AppendOutcome } from '../log/refusal.ts';
 import type { RunLog } from '../log/run-log.ts';
 import type { Snapshots } from '../log/snapshots.ts';
 import { Cancelled, type Report, type ServiceScope, Stop, Stopped, Yielding } from '../services/service.ts';
-import { loadOutcome } from '../sub-agents/children.ts';
+import { findOrphan, loadOutcome } from '../sub-agents/children.ts';
 import { waitsForOriginal } from '../sub-agents/sub-agent-runs.ts';
 import type { Lease } from './lease.ts';
 import type { RunOptions } from './run-options.ts';
@@ -236,6 +237,7 @@ export class Driver {
       past,
       report: report => this.#report([report], id, input.generation).length === 0,
       reportSoon: gather(reports => this.#report(reports, id, input.generation)),
+      faultIn,
       durable: () => this.#durable(stop),
       committed: () => this.#committed(stop),
       commitsInBackground: true,
@@ -246,6 +248,7 @@ export class Driver {
       recordLate: outcome => this.#log.recordLate(outcome),
       play: playFrom(store, host),
       loadOutcome: workId => loadOutcome({ store, host }, workId),
+      findOrphan: child => findOrphan(store, child),
       findLiveAttempt: call => findLiveAttempt({ store, checkOwner }, runId, call),
     };
   }
@@ -379,6 +382,11 @@ export class Driver {
     this.#log.stopDriving();
     void this.#shared?.close();
   }
+}
+
+function faultIn(report: Report): string | undefined {
+  const event = { ...report, at: 0, generation: 0 };
+  return isRunEvent(event) ? undefined : describeEventFault(event);
 }
 
 /** Reports what is put in the same moment in one step. Each caller gets the reports that `report` returns. */

@@ -1,14 +1,12 @@
 import { digestId, ENGINE } from '../../machines/compaction.ts';
 import type { Context } from '../../machines/context.ts';
 import { recordItems } from '../../machines/ledger.ts';
-import type { CapturedExchange, ModelAdapter } from '../../protocol/adapter.ts';
+import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { batchIn, piecesOf } from '../../protocol/delta-batches.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
-import { runEventSchema } from '../../protocol/event.ts';
 import type { ToolInputGuardrail } from '../../protocol/guardrail.ts';
-import { isRunEvent } from '../../protocol/is-run-event.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toBoundedText } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
@@ -69,7 +67,9 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const { toolInput } = parts.guardrails ?? {};
       const how = { startedAt, captured, rules: parts.rules ?? [], ...omitUndefined({ toolInput }) };
       const completed = await completeTurn(scope, turn, prepared, how);
-      assertStorable(completed, prepared.adapter);
+      const fault = scope.faultIn?.(completed);
+      // A turn that no journal can hold would be asked for, and paid for, again and again.
+      if (fault !== undefined) throw invalidTurn(fault, prepared.adapter);
       if (!scope.stop.isStopped) scope.report(completed);
     } catch (error) {
       if (scope.stop.isStopped || isThrown(error, Stopped)) return;
@@ -82,14 +82,9 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
   };
 }
 
-/** A turn that no journal can hold would be asked for, and paid for, again and again. */
-function assertStorable(report: Report, { provider, model }: ModelAdapter): void {
-  const event = { ...report, at: 0, generation: 0 };
-  if (isRunEvent(event)) return;
-  const [issue] = runEventSchema.safeParse(event).error?.issues ?? [];
-  const fault = issue === undefined ? 'it is not JSON' : `${issue.path.join('.')}: ${issue.message}`;
-  const message = `The adapter returned a turn that is not valid (${fault}).`;
-  throw new ProviderError(message, { provider, model, code: 'malformed-stream', retryable: true });
+function invalidTurn(fault: string, { provider, model }: PreparedTurn['adapter']): ProviderError {
+  const message = `The adapter returned a turn that is not valid: ${fault}.`;
+  return new ProviderError(message, { provider, model, code: 'malformed-stream', retryable: true });
 }
 
 /** `inherited`: the transcript of the runs that the run continues. */

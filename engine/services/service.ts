@@ -35,6 +35,8 @@ export interface ServiceScope {
   report(report: Report): boolean;
   /** Like `report`, but in one step with what else is reported in the same moment. Resolves to those that were not accepted. */
   reportSoon(report: Report): Promise<readonly Report[]>;
+  /** Why the journal cannot hold a report, if it cannot. Absent without a journal. */
+  faultIn?(report: Report): string | undefined;
   /** The barrier before external effects: resolves once all reports are durable. Rejects with `Stopped` if the service must end. */
   durable(): Promise<void>;
   /** Makes everything reported so far durable, and returns the seq of the last entry. Absent without a journal. */
@@ -57,6 +59,8 @@ export interface ServiceScope {
   findLiveAttempt(call: { callId: string; attempt: number }): Promise<string | null>;
   /** What the run of background work gave; `undefined` if it is gone. Without a store, no run can be read. */
   loadOutcome?(runId: string): Promise<FullOutcome | undefined>;
+  /** Why nothing needs this child run any more; `null` if its parent does. Absent without a store. */
+  findOrphan?(child: Context): Promise<string | null>;
 }
 
 /** What background work gave; its output is cut if it is large. */

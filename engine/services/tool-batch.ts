@@ -19,7 +19,6 @@ import { isCallRunning, trackCall, withinCall } from '../host/running-calls.ts';
 import type { PlayedCall } from '../journal/recorded-calls.ts';
 import { type BoundOutput, maxResultBytesOf } from '../journal/run-blobs.ts';
 import type { Settled } from '../log/settled.ts';
-import { findOrphan } from '../sub-agents/children.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
 import { relayAnswer } from '../sub-agents/relay-answer.ts';
 import {
@@ -556,9 +555,8 @@ class CallRun {
 
   /** The run of a call that was stopped meanwhile: what cancels it with its parent may have come before it was there. */
   async #cancelOrphan(child: RunHandle): Promise<void> {
-    const { store } = this.#scope;
-    const reason = store && (await findOrphan(store, child.context));
-    if (typeof reason === 'string') await child.cancel({ reason });
+    const reason = await this.#scope.findOrphan?.(child.context);
+    if (reason) await child.cancel({ reason });
   }
 
   /** What the run of a sub-agent begins with, and what it sees before. */

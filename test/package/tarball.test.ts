@@ -252,17 +252,17 @@ test('the packed agentchart/react loads only React, and adds less than 12 kB to 
   expect(await measureInBrowser(join(installed, 'dist/fronts/react/remote-run.js'))).toBeLessThan(12_000);
 });
 
-test('the packed agentchart/machine is no larger in a browser than the bundled sources, and under 213 kB', async () => {
+test('the packed agentchart/machine is no larger in a browser than the bundled sources, and under 215 kB', async () => {
   const packed = await measureInBrowser(join(installed, 'dist/agent/machine.js'));
   const sources = await measureInBrowser(join(root, 'agent/machine.ts'));
   expect(packed).toBeLessThanOrEqual(sources * 1.02);
-  expect(packed).toBeLessThan(213_000);
+  expect(packed).toBeLessThan(215_000);
 });
 
-test('the machine and a model take less than 119.5 kB of it in a browser', async () => {
+test('the machine and a model take less than 120 kB of it in a browser', async () => {
   const names = '{ agentMachine, fromAdapter, decideNextAction, initial, next, toStored, fromStored }';
   const bytes = await measureInBrowser(join(installed, 'dist/agent/machine.js'), names);
-  expect(bytes).toBeLessThan(119_500);
+  expect(bytes).toBeLessThan(120_000);
 });
 
 test('an installation takes less than 31 MB, without optional packages', async () => {
