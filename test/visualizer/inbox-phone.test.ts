@@ -1,15 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { sampled } from '../support/sample.ts';
 import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
-import { InboxDesk } from '../support/visualizer/inbox-desk.ts';
+import { serveInbox } from '../support/visualizer/inbox-desk.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the inbox below 900 px', () => {
-  const desk = new InboxDesk();
-  beforeAll(() => desk.open());
-  afterAll(() => desk.close());
-  afterEach(async () => {
-    expect(await desk.clear()).toEqual([]);
-  });
+  const desk = serveInbox();
 
   test.each(
     sampled(
