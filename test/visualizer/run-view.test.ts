@@ -8,6 +8,7 @@ import { calls, makeTool } from '../support/engine/agents.ts';
 import { inAll } from '../support/sample.ts';
 import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { makeFamily } from '../support/visualizer/family.ts';
 import { servePages } from '../support/visualizer/visits.ts';
 
 const REPORT = Array.from({ length: 120 }, (_, line) => `Line ${line + 1} of the report.`).join('\n');
@@ -99,6 +100,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
   });
   const desk = servePages([
     ...makeDemoAgents(store).agents,
+    ...makeFamily(store),
     publisher,
     failing,
     captured,
@@ -196,6 +198,18 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       .first()
       .waitFor();
     await conversation.getByText('rendered').first().waitFor();
+  });
+
+  test('the tree has the runs of sub-agents, and of theirs, each with what it waits for', async () => {
+    const page = await visit(`${await rest('shop')}?tab=tree`);
+    const lines = page.locator('.tree-line');
+    await expect.poll(() => lines.locator('.agent').allInnerTexts()).toEqual(['shop', 'desk', 'payer']);
+    await expect
+      .poll(() => lines.last().innerText())
+      .toMatch(/resting\.awaitingApproval · 1 turn · 1 open decision$/);
+    await expect.poll(() => page.getByText('open decision').count()).toBe(1);
+    await decideWith(page.getByRole('button', { name: 'Approve', exact: true }));
+    await expect.poll(() => lines.locator('.status').allInnerTexts()).toEqual(Array(3).fill('finished'));
   });
 
   test('a compaction is a row of the waterfall, its summary can be read, and so can what it replaced', async () => {
