@@ -85,7 +85,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
     await page.goto(`${desk.url}/runs?columns=status,cost`);
     await expect.poll(heads).toEqual(['Choose', 'Status', 'Title', 'Cost']);
     await page.getByText('Columns', { exact: true }).click();
-    await page.getByRole('button', { name: 'As at first' }).click();
+    await page.getByRole('button', { name: 'Reset columns' }).click();
     await expect.poll(heads).toEqual(atFirst);
     expect(watched.problems).toEqual([]);
   });
