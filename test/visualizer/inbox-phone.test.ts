@@ -49,6 +49,9 @@ describe.skipIf(CHROMIUM === undefined)('the inbox below 900 px', () => {
     expect(await desk.decisions(run)).toEqual([{ callId: 'call_0_4', type: 'approve' }]);
     await page.goBack();
     await page.getByText('No longer open').waitFor();
+    const parts = page.locator('.missing > *');
+    const [head, link] = [await parts.first().boundingBox(), await parts.last().boundingBox()];
+    expect((link?.y ?? 0) - (head?.y ?? 0), 'its lines are together').toBeLessThan(120);
   });
 
   test('selects several once that was asked for', async () => {

@@ -73,6 +73,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
     await expect.poll(heads).toEqual(atFirst);
     const table = await page.getByRole('table', { name: 'Runs' }).boundingBox();
     expect(table?.width).toBeGreaterThan(1_860);
+    expect(await page.locator('.notice').isVisible(), 'nothing was done that needs a notice').toBe(false);
     await page.getByText('Columns', { exact: true }).click();
     await page.getByLabel('Agent', { exact: true }).uncheck();
     await page.getByLabel('Model').check();
