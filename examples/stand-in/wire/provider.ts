@@ -118,7 +118,14 @@ export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Pr
   let ids = 0;
   const answerResponses = createResponder(prefix => `${prefix}_${ids++}`);
 
-  const server = createServer(async (request, response) => {
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else send(response, 500, { error: { message: `The stand-in failed: ${String(error)}` } });
+    });
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await textOf(request);
     const body = parseBody(text);
     const path = (request.url ?? '').replace(/\?.*/, '');
@@ -135,7 +142,7 @@ export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Pr
     const encoder = dialect.encoder(path);
     if (!dialect.streams(path, body)) return send(response, 200, encoder.whole(turn));
     await stream(response, encoder.contentType, encoder.stream(turn, seeded(1)), paceMs);
-  });
+  }
 
   async function respond(response: ServerResponse, body: JsonValue | undefined): Promise<void> {
     const answered = answerResponses(body);
@@ -200,6 +207,7 @@ async function stream(
   paceMs: number,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': type });
+  response.flushHeaders();
   for (const block of blocks) {
     if (paceMs > 0) await wait(paceMs);
     if (response.destroyed) return;
