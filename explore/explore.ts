@@ -1,4 +1,3 @@
-import { invalidInput } from '../protocol/error.ts';
 /*
  * `explore()`: a model checker for an agent. `explorer.ts` walks the chart breadth first and checks every step, and
  * `walks.ts` says which walks prove what. `environment.ts` says what the model, the tools and people may do;
@@ -10,6 +9,7 @@ import { type Agent, isAgent } from '../agent/agent.ts';
 import { type AgentMachine, agentMachine } from '../machines/agent.ts';
 import { chartIdentity } from '../machines/snapshot.ts';
 import { listEdges } from '../machines/step.ts';
+import { invalidInput } from '../protocol/error.ts';
 import { type ChartEvent, JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';

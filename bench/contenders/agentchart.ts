@@ -1,12 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
 import { type AgentOptions, createAgent, memory, type Settled, tool } from '../../agent/index.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { sqlite } from '../../stores/sqlite.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import type { Contender } from './contender.ts';
 import {
   API_KEY,
@@ -32,7 +30,7 @@ export function openAgentchart(
     compaction,
   }: { store: 'memory' | 'sqlite'; sideEffect?: SideEffect; compaction?: AgentOptions['compaction'] },
 ): Contender {
-  const { store, discard } = openStore(kind);
+  const store = kind === 'memory' ? memory() : sqlite(join(makeTemporaryFolder(), 'runs.db'));
   let executions = 0;
   const agent = createAgent({
     name: 'bench',
@@ -80,15 +78,8 @@ export function openAgentchart(
     async close() {
       await agent.close();
       await store.close();
-      discard();
     },
   };
-}
-
-function openStore(kind: 'memory' | 'sqlite'): { store: Store; discard(): void } {
-  if (kind === 'memory') return { store: memory(), discard: () => {} };
-  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
-  return { store: sqlite(join(folder, 'runs.db')), discard: () => rmSync(folder, { recursive: true }) };
 }
 
 function textOf(settled: Settled): string {

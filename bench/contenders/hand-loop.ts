@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { OpenAI } from 'openai';
 import type { FunctionTool, ResponseInputItem } from 'openai/resources/responses/responses';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import type { Contender } from './contender.ts';
 import {
   API_KEY,
@@ -25,20 +24,13 @@ type Save = (items: readonly ResponseInputItem[]) => void;
 
 /** Opens a hand-written loop that stores the messages of each turn in SQLite, with the settings of our store. */
 export function openSavedHandLoop(fetch: typeof globalThis.fetch): Contender {
-  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
-  const database = new DatabaseSync(join(folder, 'messages.db'));
+  const database = new DatabaseSync(join(makeTemporaryFolder(), 'messages.db'));
   database.exec(
     'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE messages (json TEXT) STRICT',
   );
   const insert = database.prepare('INSERT INTO messages VALUES (?)');
   const loop = openHandLoop(fetch, items => void insert.run(JSON.stringify(items)));
-  return {
-    ...loop,
-    async close() {
-      database.close();
-      rmSync(folder, { recursive: true });
-    },
-  };
+  return { ...loop, close: async () => database.close() };
 }
 
 /**

@@ -3,10 +3,8 @@
  * CONTENDER UPSTREAM`. The proxy passes requests on to the upstream without reading them. The process sends its port and
  * the headers for it when it listens, and its CPU time or its memory when asked.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Readable } from 'node:stream';
@@ -19,6 +17,7 @@ import { providerFetch } from '../../server/provider-fetch.ts';
 import { serveRuns } from '../../server/serve.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import type { Target } from './client.ts';
 import { PORTKEY, PROXY, SQLITE } from './contenders.ts';
 
@@ -131,8 +130,6 @@ async function serveGateway(): Promise<number> {
 
 function openStore(): Store {
   if (contender !== SQLITE) return memory();
-  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  database = join(folder, 'runs.db');
+  database = join(makeTemporaryFolder(), 'runs.db');
   return sqlite(database);
 }

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tool } from '@langchain/core/tools';
 import { MemorySaver } from '@langchain/langgraph';
@@ -16,12 +14,13 @@ import {
   TOOL_DESCRIPTION,
   TOOL_NAME,
 } from '../contenders/measure-tool.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 
 /** A step of the graph is a node: two for each round. */
 const RECURSION_LIMIT = 10_000;
 
 export function openLangGraph(fetch, kind) {
-  const { checkpointer, discard } = openCheckpointer(kind);
+  const checkpointer = openCheckpointer(kind);
   let executions = 0;
   let threads = 0;
   const makeAgent = streaming =>
@@ -83,21 +82,13 @@ export function openLangGraph(fetch, kind) {
       };
     },
     executions: () => executions,
-    close: async () => discard(),
+    close: async () => checkpointer?.db?.close(),
   };
 }
 
 /** The savers with their own settings; SQLite uses a temporary folder. */
 function openCheckpointer(kind) {
-  if (kind === 'none') return { discard: () => {} };
-  if (kind === 'memory') return { checkpointer: new MemorySaver(), discard: () => {} };
-  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
-  const checkpointer = SqliteSaver.fromConnString(join(folder, 'threads.db'));
-  return {
-    checkpointer,
-    discard() {
-      checkpointer.db.close();
-      rmSync(folder, { recursive: true });
-    },
-  };
+  if (kind === 'none') return undefined;
+  if (kind === 'memory') return new MemorySaver();
+  return SqliteSaver.fromConnString(join(makeTemporaryFolder(), 'threads.db'));
 }

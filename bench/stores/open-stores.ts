@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Store } from '../../protocol/store.ts';
 import { postgres } from '../../stores/postgres.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { startPostgres } from '../../test/support/stores/postgres-server.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 
 /** A place for stores that several processes open, by an address that `openStore` takes. */
 export type Place = {
@@ -38,11 +38,11 @@ export async function makePlace(kind: string): Promise<Place> {
 }
 
 function makeFolder(): Place {
-  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
+  const folder = makeTemporaryFolder();
   return {
     address: join(folder, 'runs.db'),
     bytes: async () => readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0),
-    close: async () => rmSync(folder, { recursive: true }),
+    close: async () => {},
   };
 }
 

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
@@ -11,6 +9,7 @@ import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { backtest } from '../../testing/index.ts';
 import { time } from '../stopwatch.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import type { Workload } from '../workload.ts';
 
 const RUNS = 10_000;
@@ -36,30 +35,25 @@ export const backtesting: Workload = {
     { label: 'heap, MB', metric: 'heapMb', digits: 0 },
   ],
   async measure() {
-    const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
-    const store = sqlite(join(folder, 'runs.db'));
-    try {
-      const events = await recordOnce();
-      await copyRuns(store, events, RUNS, () => ({ labels: { kind: 'single' } }));
-      await copyRuns(store, events, THREAD, index => ({
-        labels: { kind: 'thread' },
-        ...(index > 0 && { continues: `thread_${index - 1}` }),
-      }));
-      const agent = makeAgent(store);
-      const single = await time(() => tryOn(agent, 'single', RUNS));
-      const { heapUsed } = process.memoryUsage();
-      const thread = await time(() => tryOn(agent, 'thread', THREAD));
-      const metrics = {
-        allS: single.wallMs / 1_000,
-        runMs: single.cpuMs / RUNS,
-        threadMs: thread.cpuMs / THREAD,
-        heapMb: heapUsed / 1_048_576,
-      };
-      return { requests: '', metrics };
-    } finally {
-      await store.close();
-      rmSync(folder, { recursive: true });
-    }
+    const store = sqlite(join(makeTemporaryFolder(), 'runs.db'));
+    const events = await recordOnce();
+    await copyRuns(store, events, RUNS, () => ({ labels: { kind: 'single' } }));
+    await copyRuns(store, events, THREAD, index => ({
+      labels: { kind: 'thread' },
+      ...(index > 0 && { continues: `thread_${index - 1}` }),
+    }));
+    const agent = makeAgent(store);
+    const single = await time(() => tryOn(agent, 'single', RUNS));
+    const { heapUsed } = process.memoryUsage();
+    const thread = await time(() => tryOn(agent, 'thread', THREAD));
+    const metrics = {
+      allS: single.wallMs / 1_000,
+      runMs: single.cpuMs / RUNS,
+      threadMs: thread.cpuMs / THREAD,
+      heapMb: heapUsed / 1_048_576,
+    };
+    await store.close();
+    return { requests: '', metrics };
   },
 };
 

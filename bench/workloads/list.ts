@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunStatus, Store } from '../../protocol/store.ts';
@@ -8,7 +6,8 @@ import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { median } from '../statistics.ts';
 import { repeat, time } from '../stopwatch.ts';
-import type { Workload } from '../workload.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
+import type { Metrics, Workload } from '../workload.ts';
 
 const RUNS = 10_000;
 const PAGES = 20;
@@ -34,18 +33,12 @@ export const list: Workload = {
   repetitions: 3,
   columns: Object.keys(LISTS).map(metric => ({ label: metric.replace('Ms', ''), metric, digits: 1 })),
   async measure(contender) {
-    const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
-    const store = contender === 'memory' ? memory() : sqlite(join(folder, 'runs.db'));
-    try {
-      await fill(store);
-      const metrics: Record<string, number> = {};
-      for (const [metric, filter] of Object.entries(LISTS))
-        metrics[metric] = await measurePages(store, filter);
-      return { requests: '', metrics };
-    } finally {
-      await store.close();
-      rmSync(folder, { recursive: true });
-    }
+    const store = contender === 'memory' ? memory() : sqlite(join(makeTemporaryFolder(), 'runs.db'));
+    await fill(store);
+    const metrics: Metrics = {};
+    for (const [metric, filter] of Object.entries(LISTS)) metrics[metric] = await measurePages(store, filter);
+    await store.close();
+    return { requests: '', metrics };
   },
 };
 

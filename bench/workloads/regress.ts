@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
@@ -11,6 +9,7 @@ import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { regress } from '../../testing/index.ts';
 import { time } from '../stopwatch.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import type { Workload } from '../workload.ts';
 
 const RUNS = 1_000;
@@ -31,32 +30,28 @@ export const regressing: Workload = {
     { label: 'heap after all, MB', metric: 'lateMb', digits: 0 },
   ],
   async measure() {
-    const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
+    const folder = makeTemporaryFolder();
     const [store, out] = [sqlite(join(folder, 'runs.db')), sqlite(join(folder, 'played.db'))];
-    try {
-      await copyRuns(store, await recordOnce());
-      let earlyMb = 0;
-      const played = await time(async () => {
-        const { same } = await regress(makeAgent(memory()), {
-          runs: { store, last: RUNS },
-          out,
-          onProgress: ({ done }) => {
-            if (done === 100) earlyMb = heapMb();
-          },
-        });
-        if (same !== RUNS) throw new Error(`${same} of ${RUNS} runs were the same.`);
+    await copyRuns(store, await recordOnce());
+    let earlyMb = 0;
+    const played = await time(async () => {
+      const { same } = await regress(makeAgent(memory()), {
+        runs: { store, last: RUNS },
+        out,
+        onProgress: ({ done }) => {
+          if (done === 100) earlyMb = heapMb();
+        },
       });
-      const metrics = {
-        allS: played.wallMs / 1_000,
-        turnMs: played.cpuMs / RUNS / TURNS,
-        earlyMb,
-        lateMb: heapMb(),
-      };
-      return { requests: '', metrics };
-    } finally {
-      await Promise.all([store.close(), out.close()]);
-      rmSync(folder, { recursive: true });
-    }
+      if (same !== RUNS) throw new Error(`${same} of ${RUNS} runs were the same.`);
+    });
+    const metrics = {
+      allS: played.wallMs / 1_000,
+      turnMs: played.cpuMs / RUNS / TURNS,
+      earlyMb,
+      lateMb: heapMb(),
+    };
+    await Promise.all([store.close(), out.close()]);
+    return { requests: '', metrics };
   },
 };
 

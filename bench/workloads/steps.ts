@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openStepContender, STEP_CONTENDERS } from '../contenders/step-contender.ts';
 import { median } from '../statistics.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
 const STEPS = 2_000;
@@ -28,8 +28,7 @@ export const steps: Workload = {
     { label: 'resume ms', metric: 'resumeMs', aims: { [STEP_CONTENDERS[1]]: '200' } },
   ],
   async measure(name) {
-    const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
-    const file = join(folder, 'runs.db');
+    const file = join(makeTemporaryFolder(), 'runs.db');
     const contender = await openStepContender(name, file);
     const begun: number[] = [];
     const handed: number[] = [];
@@ -58,7 +57,6 @@ export const steps: Workload = {
     }
     metrics.resumeMs = median(resumes);
     await contender.close();
-    rmSync(folder, { recursive: true });
     return { requests: '', metrics };
   },
 };

@@ -35,15 +35,15 @@ type StreamEvent = { type: string; sequence_number: number; [field: string]: unk
 /** Returns the complete response to a request. */
 export function completeResponse(
   request: ResponsesRequest,
-  made: { id: string; createdAt: number; output: OutputItem[]; usage: ResponseUsage },
+  made: { id: string; output: OutputItem[]; usage: ResponseUsage },
 ) {
   return {
     id: made.id,
     object: 'response' as const,
-    created_at: made.createdAt,
+    created_at: 0,
     status: 'completed' as const,
     background: false,
-    completed_at: made.createdAt,
+    completed_at: 0,
     error: null,
     incomplete_details: null,
     instructions: request.instructions ?? null,

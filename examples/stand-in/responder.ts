@@ -21,10 +21,7 @@ type Answered =
 const MAX_STORED = 1000;
 
 /** Returns a function that answers bodies of `POST /v1/responses`, with the history of stored responses. */
-export function createResponder(host: {
-  now: () => number;
-  newId: (prefix: string) => string;
-}): (body: unknown) => Answered {
+export function createResponder(newId: (prefix: string) => string): (body: unknown) => Answered {
   const stored = new Map<string, Stored>();
   return body => {
     const parsed = parseRequest(body);
@@ -57,15 +54,10 @@ export function createResponder(host: {
       return { problem: invalid(message, 'tool_choice', 'unsupported_value') };
     }
     const calls = request.parallel_tool_calls === false ? turn.calls.slice(0, 1) : turn.calls;
-    const output = writeOutput({ ...turn, calls }, host.newId);
+    const output = writeOutput({ ...turn, calls }, newId);
     const usage = countUsage(JSON.stringify([request.instructions, request.tools, all]), output);
-    const id = host.newId('resp');
-    const response = completeResponse(request, {
-      id,
-      createdAt: Math.floor(host.now() / 1000),
-      output,
-      usage,
-    });
+    const id = newId('resp');
+    const response = completeResponse(request, { id, output, usage });
     const remember = () => {
       if (request.store === false) return;
       stored.set(id, { previousId, items: [...items, ...readOutput(output)] });

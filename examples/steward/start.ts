@@ -7,7 +7,6 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { formatPath } from '../../cli/render/format.ts';
-import { startStandInModel } from '../stand-in/model.ts';
 import { startStandIn } from '../stand-in/wire/provider.ts';
 import { environmentOf, WAYS } from '../stand-in/wire/ways.ts';
 import { STEWARD_TASK } from './instructions.ts';
@@ -17,7 +16,6 @@ import { isRefundOpen, killRefund } from './refund/kill-refund.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { servePage } from './serve-page.ts';
 
-const KEY = 'stand-in-needs-none';
 /** The delay before each piece of a stream in ms, so that streaming is visible. */
 const PACE_MS = 8;
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -89,14 +87,9 @@ type StandingIn = { url: string; wire: string; env: Record<string, string>; clos
 
 /** Starts the stand-in if no model is set, or if the model is PROVIDER:stand-in. Needs no key. */
 async function startStandInFor(model: string | undefined): Promise<StandingIn | undefined> {
-  if (model === undefined) {
-    const { url, close } = await startStandInModel();
-    const env = { AGENTCHART_MODEL: 'openai:stand-in', OPENAI_BASE_URL: url, OPENAI_API_KEY: KEY };
-    return { url, wire: 'openai', env, close };
-  }
-  const provider = /^(.+):stand-in$/.exec(model)?.[1] ?? '';
+  const provider = model === undefined ? 'openai' : (/^(.+):stand-in$/.exec(model)?.[1] ?? '');
   const way = WAYS[provider];
-  if (way === undefined || process.env[`${way.variables}_BASE_URL`]) return undefined;
+  if (way === undefined || (model && process.env[`${way.variables}_BASE_URL`])) return undefined;
   const standIn = await startStandIn({ paceMs: PACE_MS });
   const env = environmentOf(provider, standIn.root);
   const close = async () => await standIn[Symbol.asyncDispose]();

@@ -21,7 +21,10 @@ test.runIf(HAS_TERMINAL && CHROMIUM !== undefined)(
       expect(existsSync(`/proc/${killed}`)).toBe(false);
       expect(paid()).toBe('refund order-1042 $99.00\n');
 
-      await page.getByRole('option', { name: /in doubt/ }).click();
+      await page
+        .getByRole('listbox')
+        .getByRole('option', { name: /in doubt/ })
+        .click();
       const decision = page.getByRole('article', { name: 'in doubt: refund' });
       await decision.getByText(`:${killed} started the tool`).waitFor();
       await decision.getByText(`:${killed} was gone`).waitFor();

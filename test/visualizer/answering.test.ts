@@ -1,18 +1,11 @@
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { afterEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type Tool, tool } from '../../agent/index.ts';
 import { calls, resultsIn } from '../support/engine/agents.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM, decideWith, type Look, type WatchedPage } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const even = z.int().refine(n => n % 2 === 0, 'expected an even number');
 
@@ -48,22 +41,12 @@ describe.skipIf(CHROMIUM === undefined)('what a tool asks, on the page', () => {
   const make = (name: string, tools: readonly Tool[]) =>
     createAgent({ name, store, tools, model: scripted([calls(name), { text: 'Done.' }]) });
   const agents = { book: make('book', [book as Tool]), pay: make('pay', [pay]) };
-  let browser: Browser;
-  let api: ServedRuns;
+  const desk = servePages(Object.values(agents));
   let page: Page;
   let watched: WatchedPage;
   const runs: Run[] = [];
-  beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen(Object.values(agents));
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
   afterEach(async () => {
     expect(watched.problems.filter(problem => !/422|400/.test(problem))).toEqual([]);
-    await watched.close();
     await Promise.all(runs.splice(0).map(run => run.cancel()));
   });
 
@@ -75,7 +58,7 @@ describe.skipIf(CHROMIUM === undefined)('what a tool asks, on the page', () => {
     const run = await agents[name].start('go');
     runs.push(run);
     await run.settled();
-    watched = await WatchedPage.open(browser, `${api.url}${path || `/runs/${run.id}`}`, look);
+    watched = await desk.visit(path || `/runs/${run.id}`, look);
     ({ page } = watched);
     page.setDefaultTimeout(8_000);
     await button('Answer').waitFor();

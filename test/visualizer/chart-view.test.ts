@@ -1,15 +1,9 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { inAll } from '../support/sample.ts';
-import {
-  CHROMIUM,
-  closePages,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, type Look, type WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 type View = { x: number; y: number; width: number; height: number };
 
@@ -36,33 +30,14 @@ const SPREAD = `(() => {
 })()`;
 
 describe.skipIf(CHROMIUM === undefined)('the chart of a run', () => {
-  let browser: Browser;
-  let api: ServedRuns;
-  let url: string;
+  const desk = servePages(makeDemoAgents().agents);
+  let path: string;
   beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen(makeDemoAgents().agents);
-    const run = await api.start('refunds', 'Pay back A-1001.');
-    await run.settled();
-    url = `${api.url}/runs/${run.id}`;
-  });
-  const open: WatchedPage[] = [];
-  afterEach(async () => {
-    await Promise.all(open.map(({ page }) => page.emulateMedia({ reducedMotion: null })));
-    await Promise.all(open.splice(0).map(page => page.close()));
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
+    path = `/runs/${(await desk.startAtRest('refunds', 'Pay back A-1001.')).id}`;
   });
 
   async function visit(look: Look = {}): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(
-      browser,
-      (look.width ?? 1280) < 720 ? `${url}?tab=chart` : url,
-      look,
-    );
-    open.push(watched);
+    const watched = await desk.visit((look.width ?? 1280) < 720 ? `${path}?tab=chart` : path, look);
     await watched.page.locator('#state-resting-awaitingApproval.current').waitFor();
     return watched;
   }

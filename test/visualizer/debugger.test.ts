@@ -1,58 +1,26 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type Store, tool } from '../../agent/index.ts';
 import { inAll } from '../support/sample.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { makeSurvey } from '../support/visualizer/long-run.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { type Desk, servePages } from '../support/visualizer/visits.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
   const store = memory();
   const demo = makeDemoAgents(store);
   const writing = makeWriters(store);
   const agents = [...demo.agents, ...writing.agents];
-  let browser: Browser;
-  let api: ServedRuns;
-  const open: { close(): Promise<void> }[] = [];
-
-  beforeAll(async () => {
-    [browser, api] = await Promise.all([sharedChromium(), ServedRuns.listen(agents)]);
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(one => one.close()));
-  });
-
-  async function visit(path: string): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${api.url}${path}`);
-    open.push(watched);
-    return watched;
-  }
+  const desk = servePages(agents);
 
   const entriesOf = async (run: Run): Promise<string[]> =>
     (await store.read(run.id)).map(({ event }) => event.type);
 
-  async function startAtRest(agent: string, input = 'Go on.'): Promise<Run> {
-    const run = await api.start(agent, input);
-    await run.settled();
-    return run;
-  }
-
   test('a command that never reached the server is reported as not taken, and can be sent again', async () => {
-    const run = await startAtRest('refunds');
-    const { page } = await visit(`/runs/${run.id}`);
+    const run = await desk.startAtRest('refunds', 'Go on.');
+    const { page } = await desk.visit(`/runs/${run.id}`);
     await page.route('**/approve', route => route.abort(), { times: 1 });
     await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page.getByText('the journal does not have this command. Nothing was changed; try again.').waitFor();
@@ -61,8 +29,8 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
   });
 
   inAll('an answer shows what the guardrails made of it, and on demand the words of the model', async () => {
-    const run = await startAtRest('librarian');
-    const { page, problems } = await visit(`/runs/${run.id}`);
+    const run = await desk.startAtRest('librarian', 'Go on.');
+    const { page, problems } = await desk.visit(`/runs/${run.id}`);
     const reply = page.locator('.reply').last();
     await reply.getByText('Tea is picked in spring [1].').waitFor();
     await expect.poll(() => reply.innerText()).not.toContain('[doc:');
@@ -72,9 +40,9 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
   });
 
   test('the crash of a process is shown where it was, with what was on disk; playing back executes nothing', async () => {
-    const run = await killDuringPayment(store, writing, api);
+    const run = await killDuringPayment(store, writing, desk);
     const journal = await entriesOf(run);
-    const watched = await visit(`/runs/${run.id}`);
+    const watched = await desk.visit(`/runs/${run.id}`);
     const { page } = watched;
     const sent: string[] = [];
     page.on('request', request => sent.push(request.method()));
@@ -112,8 +80,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
   inAll(
     'eight tabs of one browser are live at once, share one event stream, and see a decision of the first',
     async () => {
-      const context = await browser.newContext();
-      open.push(context);
+      const context = await desk.browser.newContext();
       let streams = 0;
       context.on('request', request => {
         if (new URL(request.url()).pathname === '/events') streams += 1;
@@ -124,33 +91,34 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
       context.on('requestfailed', request => {
         if (new URL(request.url()).pathname === '/events') streams -= 1;
       });
-      const run = await startAtRest('refunds');
+      const run = await desk.startAtRest('refunds', 'Go on.');
       const pages = await Promise.all(Array.from({ length: 8 }, () => context.newPage()));
-      for (const page of pages) await page.goto(`${api.url}/runs/${run.id}`);
+      for (const page of pages) await page.goto(`${desk.url}/runs/${run.id}`);
       for (const page of pages) await page.locator('.connection[data-is="live"]').waitFor();
       expect(streams).toBe(1);
       for (const page of pages.slice(0, 1)) await decideWith(page.getByRole('button', { name: 'Approve' }));
       for (const page of pages) await page.locator('#state-finished.current').waitFor();
       await pages[0]?.close();
-      const second = await startAtRest('refunds');
-      await pages.at(-1)?.goto(`${api.url}/runs/${second.id}`);
+      const second = await desk.startAtRest('refunds', 'Go on.');
+      await pages.at(-1)?.goto(`${desk.url}/runs/${second.id}`);
       await pages.at(-1)?.locator('.connection[data-is="live"]').waitFor();
       await second.approve('call_1_0', { by: 'Grace' });
       await pages.at(-1)?.locator('#state-finished.current').waitFor();
+      await context.close();
     },
   );
 
   inAll('an entry that was chosen before it was loaded is shown once it is', async () => {
     const run = await makeSurvey(store, 600).start('Measure all points.');
     await run.settled();
-    const watched = await visit('/agents');
+    const watched = await desk.visit('/agents');
     const { page, problems } = watched;
     const older = Promise.withResolvers<void>();
     await page.route('**/entries?after=0&*', async route => {
       await older.promise;
       await route.continue();
     });
-    await page.goto(`${api.url}/runs/${run.id}`);
+    await page.goto(`${desk.url}/runs/${run.id}`);
     await page.locator('.reply').getByText('All points are measured.').waitFor();
     const slider = page.getByRole('slider', { name: 'Entry' });
     await slider.press('Home');
@@ -166,7 +134,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     await run.settled();
     const count = (await store.read(run.id)).length;
     expect(count).toBeGreaterThanOrEqual(10_000);
-    const { page, problems } = await visit(`/runs/${run.id}`);
+    const { page, problems } = await desk.visit(`/runs/${run.id}`);
     await page.locator('.reply').getByText('All points are measured.').waitFor();
     const nodes = () => page.evaluate('document.querySelectorAll("*").length');
     const slider = page.getByRole('slider', { name: 'Entry' });
@@ -221,14 +189,14 @@ function makeWriters(store: Store): Writers {
 }
 
 /** Starts a payment, declares its process dead during the call, and lets the server take the run over. */
-async function killDuringPayment(store: Store, writers: Writers, api: ServedRuns): Promise<Run> {
-  const run = await api.start('payer', 'Pay 99 dollars.');
+async function killDuringPayment(store: Store, writers: Writers, desk: Desk): Promise<Run> {
+  const run = await desk.start('payer', 'Pay 99 dollars.');
   await expect.poll(() => writers.payments).toBe(1);
   const owner = { id: 'next', host: 'host', pid: 7, startedAt: '1' };
   const claim = await store.claim(run.id, { owner, now: Date.now(), leaseMs: 1000, isDead: () => true });
   if (claim.type !== 'claimed') throw new Error(`Expected the claim to succeed, got ${claim.type}.`);
   await store.release(run.id, claim.epoch);
-  const response = await fetch(`${api.url}/runs/${run.id}/resume`, { method: 'POST' });
+  const response = await fetch(`${desk.url}/runs/${run.id}/resume`, { method: 'POST' });
   expect(response.status).toBe(200);
   await run.settled();
   return run;

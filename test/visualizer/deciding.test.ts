@@ -1,11 +1,11 @@
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import { inAll, sampled } from '../support/sample.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM, type WatchedPage } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 /** The time that events have moves only when a test moves it. */
 const CLOCK = `globalThis.now = 1; Object.defineProperty(Event.prototype, 'timeStamp', { get: () => now });`;
@@ -33,19 +33,10 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
       { text: 'All done.' },
     ]),
   });
-  let browser: Browser;
-  let api: ServedRuns;
+  const desk = servePages([shop]);
   let run: Run;
   let page: Page;
   let watched: WatchedPage;
-  beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen([shop]);
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
   beforeEach(async () => {
     run = await shop.start('Six parcels came back.');
     await run.settled();
@@ -58,7 +49,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
   });
 
   async function visit(path: string): Promise<void> {
-    watched = await WatchedPage.open(browser, `${api.url}${path}`);
+    watched = await desk.visit(path);
     ({ page } = watched);
     await page.addInitScript(CLOCK);
     await page.reload();

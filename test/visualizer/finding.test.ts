@@ -1,13 +1,13 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { memory } from '../../agent/index.ts';
 import { TimeLine } from '../../visualizer/page/model/time-line.ts';
 import { searchEntry } from '../../visualizer/page/run/finding/search-entry.ts';
 import { inAll } from '../support/sample.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM } from '../support/visualizer/browser.ts';
 import { finishErring, makeErringAgent } from '../support/visualizer/erring-agent.ts';
 import { makeSurvey } from '../support/visualizer/long-run.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 test('what a fork copied takes a small part of the strip, however long it took', () => {
   const activities = [0, 60_000, 3_600_000, 3_600_100, 3_600_200].map((at, index) => ({
@@ -43,32 +43,17 @@ describe.skipIf(CHROMIUM === undefined)('in a run', () => {
   const store = memory();
   const agent = makeErringAgent(store);
   const survey = makeSurvey(store, 10_000);
-  let browser: Browser;
-  let api: ServedRuns;
+  const desk = servePages([agent, survey]);
   let runId: string;
   let errors: number[];
-  const open: WatchedPage[] = [];
   beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen([agent, survey]);
     ({ runId, errors } = await finishErring(agent));
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
   });
 
   async function visit(path: string): Promise<Page> {
-    const watched = await WatchedPage.open(browser, `${api.url}${path}`);
-    open.push(watched);
-    await watched.page
-      .getByRole('complementary', { name: 'Inspector' })
-      .getByRole('heading', { level: 2 })
-      .waitFor();
-    return watched.page;
+    const { page } = await desk.visit(path);
+    await page.getByRole('complementary', { name: 'Inspector' }).getByRole('heading', { level: 2 }).waitFor();
+    return page;
   }
 
   const cursorOf = async (page: Page) =>

@@ -1,23 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { inAll } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM, decideWith, type Look, type WatchedPage } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 /** A script for a page that decodes an image: its size, the colour of its corner, and how many colours it has. */
 const inspectImage = (png: Buffer) => `(async () => {
@@ -56,38 +49,23 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
       { text: 'All done.' },
     ]),
   });
-  let browser: Browser;
-  let api: ServedRuns;
+  const desk = servePages([shop]);
   let run: Run;
   beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen([shop]);
     run = (await shop.start('Pay A-1 back')) as Run;
     const settled = await run.settled();
     if (settled.status === 'waiting') for (const call of settled.approvals) await run.approve(call.callId);
     await run.settled();
   });
-  const open: WatchedPage[] = [];
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
 
   /** The run's page, at an entry. */
   async function visitAt(entry: number, look?: Look): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}?at=${entry}`, look);
-    open.push(watched);
-    return watched;
+    return await desk.visit(`/runs/${run.id}?at=${entry}`, look);
   }
 
   /** The run's page with the open form of forking. */
   async function visit(form: string): Promise<Page> {
-    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}`);
-    open.push(watched);
-    const { page } = watched;
+    const { page } = await desk.visit(`/runs/${run.id}`);
     await page.getByRole('button', { name: /Fork here/ }).click();
     await page.getByRole('button', { name: form }).click();
     return page;
@@ -205,7 +183,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     const fork = await forkOf(page);
     await decideWith(page.getByRole('button', { name: /^Approve/ }).first());
     await expect.poll(async () => (await store.get(fork))?.status, { timeout: 20_000 }).toBe('finished');
-    await page.goto(`${api.url}/runs/${fork}?tab=journal`);
+    await page.goto(`${desk.url}/runs/${fork}?tab=journal`);
     await expect.poll(() => page.locator('main').innerText()).toContain(`of ${run.id}`);
     const settled = (await journal(fork)).find(({ type }) => type === 'tool.settled');
     expect(settled).toMatchObject({ played: { runId: run.id } });
@@ -232,7 +210,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
       text: 'Told by another.',
     });
     expect(refunded).toHaveLength(before);
-    await page.goto(`${api.url}/compare/${run.id}..${fork}`);
+    await page.goto(`${desk.url}/compare/${run.id}..${fork}`);
     const models = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'Model' }) });
     await expect.poll(() => models.innerText()).toContain('other.json');
     await expect.poll(() => models.innerText()).toContain('differs');

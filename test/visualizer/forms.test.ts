@@ -1,11 +1,11 @@
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import { inAll, sampled } from '../support/sample.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM, type WatchedPage } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const BOSS = 'the-token-of-boss-000000';
 
@@ -93,16 +93,7 @@ describe.skipIf(CHROMIUM === undefined)(
         { text: 'All done.' },
       ]),
     });
-    let browser: Browser;
-    let api: ServedRuns;
-    beforeAll(async () => {
-      browser = await sharedChromium();
-      api = await ServedRuns.listen([shop], { token: BOSS });
-    });
-    afterAll(async () => {
-      await closePages(browser);
-      await api.close();
-    });
+    const desk = servePages([shop], { token: BOSS });
 
     /** A run that rests before its call starts. */
     async function hold(): Promise<Run> {
@@ -116,9 +107,7 @@ describe.skipIf(CHROMIUM === undefined)(
     }
 
     async function visit(path: string): Promise<WatchedPage> {
-      const watched = await WatchedPage.open(browser, `${api.url}${path}`, { width: 1440, height: 900 });
-      await watched.page.getByLabel('Token').fill(BOSS);
-      await button(watched.page, 'Sign in').click();
+      const watched = await desk.visitWith(BOSS, path, { width: 1440, height: 900 });
       await watched.page.locator('#hold-title').waitFor();
       watched.problems.splice(0);
       return watched;
@@ -182,14 +171,12 @@ describe.skipIf(CHROMIUM === undefined)(
             .poll(async () => (await store.read(run.id, before)).map(({ event }) => event.type))
             .toContain(form.sent);
         await expect.poll(() => question.count()).toBe(0);
-        await watched.close();
       },
     );
 
     inAll('the form of forks closes when nothing is open in it', async () => {
       const run = await hold();
-      const watched = await visit(`/runs/${run.id}`);
-      const { page } = watched;
+      const { page } = await visit(`/runs/${run.id}`);
       await button(page, 'Fork here…').click();
       const fork = page.getByRole('region', { name: /^Fork at entry/ });
       await button(page, 'Add a message…').click();
@@ -198,12 +185,10 @@ describe.skipIf(CHROMIUM === undefined)(
       await page.keyboard.press('Escape');
       await expect.poll(() => fork.count()).toBe(0);
       await expect.poll(() => focused(page)).toContain('Fork here…');
-      await watched.close();
     });
 
     test('a new run keeps its input, and a token too', async () => {
-      const watched = await WatchedPage.open(browser, `${api.url}/runs`);
-      const { page } = watched;
+      const { page } = await desk.visit('/runs');
       const token = page.getByLabel('Token');
       await token.fill(BOSS);
       await token.press('Escape');
@@ -218,7 +203,6 @@ describe.skipIf(CHROMIUM === undefined)(
       await expect.poll(() => input.inputValue()).toBe('Pay A-1 back');
       await input.press('Control+Enter');
       await page.waitForURL(/\/runs\/run_/);
-      await watched.close();
     });
   },
 );

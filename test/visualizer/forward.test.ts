@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, never, tool } from '../../agent/index.ts';
@@ -9,9 +8,9 @@ import type { ExploreAgent } from '../../server/runs/explore-route.ts';
 import { explore, exploreFrom, type Invariants } from '../../testing/index.ts';
 import { sayReport } from '../../visualizer/describe-exploration.ts';
 import { inAll } from '../support/sample.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 /** An invariant that does not hold: a refused refund is asked for again. */
 const invariants: Invariants = {
@@ -29,8 +28,6 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     store: demo.store,
   });
   const agents = [...demo.agents, ruled];
-  let browser: Browser;
-  let api: ServedRuns;
 
   const exploreAgent: ExploreAgent = async function* (name, { run }) {
     const agent = agents.find(one => one.name === name) ?? expect.fail();
@@ -48,19 +45,12 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     yield { type: 'result', report: sayReport(report) as unknown as JsonObject };
   };
 
-  beforeAll(async () => {
-    [browser, api] = await Promise.all([sharedChromium(), ServedRuns.listen(agents, { exploreAgent })]);
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
+  const desk = servePages(agents, { exploreAgent });
 
   test('a counterexample played: over the run, with nothing executed, and saved as a test', async () => {
-    const run = await api.start('refunds', 'Pay Ada back.');
-    await run.settled();
+    const run = await desk.startAtRest('refunds', 'Pay Ada back.');
     const before = (await demo.store.read(run.id)).length;
-    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}?tab=ahead`);
+    const watched = await desk.visit(`/runs/${run.id}?tab=ahead`);
     const { page } = watched;
     await page.getByRole('button', { name: `Explore from entry ${before}` }).click();
     const breach = page.locator('.breaches li');
@@ -110,11 +100,10 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     await breach.waitFor();
     expect((await demo.store.read(run.id)).length).toBe(before);
     expect(watched.problems).toEqual([]);
-    await watched.close();
   });
 
   test('a rule that names a tag which no tool of the agent has is shown with a warning', async () => {
-    const watched = await WatchedPage.open(browser, `${api.url}/agents/ruled`);
+    const watched = await desk.visit('/agents/ruled');
     const { page } = watched;
     await page.getByRole('button', { name: 'Explore', exact: true }).click();
     const notes = page.locator('.explorer .notes').first();
@@ -122,11 +111,10 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
       .getByText('rule never mail after untrused: no tool of ruled has the name or tag untrused')
       .waitFor();
     expect(watched.problems).toEqual([]);
-    await watched.close();
   });
 
   inAll("an agent's counterexamples play from the start: of an invariant, and of a rule", async () => {
-    const watched = await WatchedPage.open(browser, `${api.url}/agents/refunds`);
+    const watched = await desk.visit('/agents/refunds');
     const { page } = watched;
     await page.getByRole('button', { name: 'Explore', exact: true }).click();
     await page.getByText('all choices: what follows').waitFor();
@@ -144,6 +132,5 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     await page.goBack();
     await page.getByRole('heading', { name: 'Exploration' }).waitFor();
     expect(watched.problems).toEqual([]);
-    await watched.close();
   });
 });

@@ -1,14 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
-import { InboxDesk } from '../support/visualizer/inbox-desk.ts';
+import { serveInbox } from '../support/visualizer/inbox-desk.ts';
 
 describe.skipIf(CHROMIUM === undefined)('an edited input', () => {
-  const desk = new InboxDesk();
-  beforeAll(() => desk.open());
-  afterAll(() => desk.close());
-  afterEach(async () => {
-    expect(await desk.clear()).toEqual([]);
-  });
+  const desk = serveInbox();
 
   test('has fields from the schema of its tool, and JSON in step with them', async () => {
     const run = await desk.start('single', 'Pay Bob back.');

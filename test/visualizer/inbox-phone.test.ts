@@ -1,15 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { sampled } from '../support/sample.ts';
 import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
-import { InboxDesk } from '../support/visualizer/inbox-desk.ts';
+import { serveInbox } from '../support/visualizer/inbox-desk.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the inbox below 900 px', () => {
-  const desk = new InboxDesk();
-  beforeAll(() => desk.open());
-  afterAll(() => desk.close());
-  afterEach(async () => {
-    expect(await desk.clear()).toEqual([]);
-  });
+  const desk = serveInbox();
 
   test.each(
     sampled(
@@ -54,6 +49,9 @@ describe.skipIf(CHROMIUM === undefined)('the inbox below 900 px', () => {
     expect(await desk.decisions(run)).toEqual([{ callId: 'call_0_4', type: 'approve' }]);
     await page.goBack();
     await page.getByText('No longer open').waitFor();
+    const parts = page.locator('.missing > *');
+    const [head, link] = [await parts.first().boundingBox(), await parts.last().boundingBox()];
+    expect((link?.y ?? 0) - (head?.y ?? 0), 'its lines are together').toBeLessThan(120);
   });
 
   test('selects several once that was asked for', async () => {

@@ -1,16 +1,11 @@
 import type { Route } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { inAll } from '../support/sample.ts';
 import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
-import { InboxDesk } from '../support/visualizer/inbox-desk.ts';
+import { serveInbox } from '../support/visualizer/inbox-desk.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the inbox', () => {
-  const desk = new InboxDesk();
-  beforeAll(() => desk.open());
-  afterAll(() => desk.close());
-  afterEach(async () => {
-    expect((await desk.clear()).filter(problem => !/40[09]/.test(problem))).toEqual([]);
-  });
+  const desk = serveInbox({ expected: /40[09]| 404 .*\/inbox\// });
 
   test('has doubts first, then what waits for this person, each by its longest wait; rows say what differs', async () => {
     await desk.start('letters', 'Write to Ada.');

@@ -1,12 +1,18 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import { memory, type Store } from '../../agent/index.ts';
 import { sampled } from '../support/sample.ts';
 import { CHROMIUM } from '../support/visualizer/browser.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { plantRun, plantRuns } from '../support/visualizer/many-runs.ts';
-import { serveDemoPages } from '../support/visualizer/visits.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
-  const desk = serveDemoPages();
+  let store: Store;
+  const desk = servePages(() => {
+    store = memory();
+    return makeDemoAgents(store).agents;
+  });
 
   const rowsOf = (page: Page) => page.getByRole('table', { name: 'Runs' }).locator('.rows').getByRole('row');
 
@@ -22,7 +28,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
   async function plantThree(): Promise<void> {
     const at = Date.now() - 60_000;
     const labels = { team: 'north', tier: 'gold' };
-    await plantRun(desk.store, 'run_a', {
+    await plantRun(store, 'run_a', {
       title: 'Alpha',
       agent: 'refunds',
       cost: 0.2,
@@ -30,14 +36,14 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
       at,
       labels,
     });
-    await plantRun(desk.store, 'run_b', {
+    await plantRun(store, 'run_b', {
       title: 'Beta',
       cost: 0.9,
       tokens: 100,
       at: at + 1,
       model: 'x:one',
     });
-    await plantRun(desk.store, 'run_c', {
+    await plantRun(store, 'run_c', {
       title: 'Gamma',
       status: 'failed',
       errorCode: 'rate-limit',
@@ -67,6 +73,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
     await expect.poll(heads).toEqual(atFirst);
     const table = await page.getByRole('table', { name: 'Runs' }).boundingBox();
     expect(table?.width).toBeGreaterThan(1_860);
+    expect(await page.locator('.notice').isVisible(), 'nothing was done that needs a notice').toBe(false);
     await page.getByText('Columns', { exact: true }).click();
     await page.getByLabel('Agent', { exact: true }).uncheck();
     await page.getByLabel('Model').check();
@@ -79,7 +86,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
     await page.goto(`${desk.url}/runs?columns=status,cost`);
     await expect.poll(heads).toEqual(['Choose', 'Status', 'Title', 'Cost']);
     await page.getByText('Columns', { exact: true }).click();
-    await page.getByRole('button', { name: 'As at first' }).click();
+    await page.getByRole('button', { name: 'Reset columns' }).click();
     await expect.poll(heads).toEqual(atFirst);
     expect(watched.problems).toEqual([]);
   });
@@ -205,7 +212,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
 
   test('of many runs reads what is in sight, to the last, and keeps its place when others come', async () => {
     const count = 2_000;
-    await plantRuns(desk.store, count);
+    await plantRuns(store, count);
     const watched = await desk.visit('/agents');
     const { page } = watched;
     const asked: string[] = [];
@@ -268,7 +275,7 @@ describe.skipIf(CHROMIUM === undefined)('the list of runs', () => {
   );
 
   test('at 200 % zoom all above the rows gives way to them', async () => {
-    await plantRuns(desk.store, 60);
+    await plantRuns(store, 60);
     const { page } = await desk.visit('/runs', { width: 720, height: 450 });
     await page.getByText('Measure area 0', { exact: true }).waitFor();
     await page.evaluate('scrollTo(0, 800)');

@@ -1,18 +1,12 @@
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { afterEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Run, rule, type Tool, tool } from '../../agent/index.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { calls, makeGate, makeTool } from '../support/engine/agents.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM, decideWith, type WatchedPage } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const store = memory();
 const account = { isSignedIn: false };
@@ -122,29 +116,19 @@ const agents = {
 } satisfies Record<string, Agent>;
 
 describe.skipIf(CHROMIUM === undefined)('the conversation of a run has a mark for', () => {
-  let browser: Browser;
-  let api: ServedRuns;
+  const desk = servePages(Object.values(agents));
   let watched: WatchedPage;
   let page: Page;
   const runs: Run[] = [];
-  beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen(Object.values(agents));
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
   afterEach(async () => {
     expect(watched.problems).toEqual([]);
     expect(await watched.findBarriers()).toEqual([]);
-    await watched.close();
     await Promise.all(runs.splice(0).map(run => run.cancel()));
   });
 
   async function visit(run: Run): Promise<void> {
     runs.push(run);
-    watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}`);
+    watched = await desk.visit(`/runs/${run.id}`);
     ({ page } = watched);
     page.setDefaultTimeout(10_000);
   }
@@ -215,7 +199,7 @@ describe.skipIf(CHROMIUM === undefined)('the conversation of a run has a mark fo
     await first.settled();
     const next = await agents.counter.start('Since when?', { continues: first.id });
     await next.settled();
-    await page.goto(`${api.url}/runs/${next.id}`);
+    await page.goto(`${desk.url}/runs/${next.id}`);
     await said('Hand-off from counter to clerk: it has the conversation').waitFor();
   });
 
@@ -240,7 +224,7 @@ describe.skipIf(CHROMIUM === undefined)('the conversation of a run has a mark fo
     await said('It looked twice.').waitFor();
     const entries = await store.read(run.id);
     const compacted = entries.find(({ event }) => event.type === 'transcript.compacted');
-    await page.goto(`${api.url}/runs/${run.id}?at=${compacted?.seq}`);
+    await page.goto(`${desk.url}/runs/${run.id}?at=${compacted?.seq}`);
     await said(replaced).waitFor();
     await expect.poll(() => mark.count(), { message: 'the next request is not there yet' }).toBe(0);
   });

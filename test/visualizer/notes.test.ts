@@ -1,47 +1,18 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Store } from '../../agent/index.ts';
 import { notes } from '../../tools/notes/index.ts';
 import { calls } from '../support/engine/agents.ts';
-import {
-  CHROMIUM,
-  closePages,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM } from '../support/visualizer/browser.ts';
 import { HOSTILE } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
-  let browser: Browser;
   let store: Store;
-  let api: ServedRuns;
-  const open: WatchedPage[] = [];
-
-  beforeAll(async () => {
-    browser = await sharedChromium();
-  });
-  afterAll(async () => {
-    await closePages(browser);
-  });
-  beforeEach(async () => {
+  const desk = servePages(() => {
     store = memory();
-    api = await ServedRuns.listen([
-      createAgent({ name: 'desk', model: scripted([{ text: 'Hello.' }]), store }),
-    ]);
+    return [createAgent({ name: 'desk', model: scripted([{ text: 'Hello.' }]), store })];
   });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-    await api.close();
-  });
-
-  async function visit(path: string, look?: Look): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${api.url}${path}`, look);
-    open.push(watched);
-    return watched;
-  }
 
   /** Has a run of user 7 note these texts, and returns the id of the run that keeps them. */
   async function note(texts: Record<string, string>): Promise<string> {
@@ -58,7 +29,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
 
   test('a user’s notes are in the list of its runs, and open as texts instead of an empty run', async () => {
     await note({ '/memories/b.md': 'Prefers **tea**.', '/memories/a/c.md': '# Orders' });
-    const watched = await visit('/runs?label=user%3D7');
+    const watched = await desk.visit('/runs?label=user%3D7');
     const { page } = watched;
     const row = page.locator('.run-row', { hasText: 'Notes of user 7' });
     await expect.poll(() => row.locator('.status').innerText()).toBe('notes');
@@ -82,14 +53,14 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
 
   test('a note that is written meanwhile appears, and deleted notes are gone', async () => {
     const runId = await note({ '/memories/a.md': 'First.' });
-    const { page } = await visit(`/runs/${runId}`);
+    const { page } = await desk.visit(`/runs/${runId}`);
     await page.getByText('First.').waitFor();
     await note({ '/memories/b.md': 'Second.' });
     await page.getByText('Second.').waitFor();
     await store.redact(runId, { paths: ['/3/text'] });
     await page.reload();
     await page.getByText(/^\[redacted sha256:/).waitFor();
-    await fetch(`${api.url}/runs/${runId}`, { method: 'DELETE' });
+    await fetch(`${desk.url}/runs/${runId}`, { method: 'DELETE' });
     await page.getByText('Run not found').waitFor();
   });
 
@@ -98,7 +69,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
     await note({ '/memories/a.md': 'First.' });
     const run = await agent.start('go', { runId: 'notes_1', labels: { user: '7' } });
     await run.settled();
-    const watched = await visit('/runs/notes_1');
+    const watched = await desk.visit('/runs/notes_1');
     await watched.page.getByRole('tab', { name: 'Conversation' }).waitFor();
     await watched.page.getByText('Hello.').first().waitFor();
     expect(watched.problems).toEqual([]);
@@ -107,7 +78,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
   test('hostile texts stay texts, and nothing is wider than a phone', async () => {
     const text = `${HOSTILE.markup}\n\n${HOSTILE.order} ${HOSTILE.ansi} ${'x'.repeat(2_000)}`;
     const runId = await note({ [`/memories/${'a'.repeat(120)}/<img src=x>.md`]: text });
-    const watched = await visit(`/runs/${runId}`, { width: 390 });
+    const watched = await desk.visit(`/runs/${runId}`, { width: 390 });
     await watched.page.locator('main .markdown', { hasText: '<img src=' }).waitFor();
     expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
     await expect.poll(() => watched.page.locator('img').count()).toBe(0);
@@ -117,7 +88,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of notes', () => {
 
   test('of many notes, the texts are folded, and open by the keyboard', async () => {
     const texts = Array.from({ length: 12 }, (_, at) => [`/memories/${at + 10}.md`, `Text ${at + 10}.`]);
-    const { page } = await visit(`/runs/${await note(Object.fromEntries(texts))}`);
+    const { page } = await desk.visit(`/runs/${await note(Object.fromEntries(texts))}`);
     await page.getByText('/memories/10.md').waitFor();
     await expect.poll(() => page.getByText('Text 10.').count()).toBe(0);
     await page.locator('summary').first().press('Enter');

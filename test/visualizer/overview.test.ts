@@ -1,53 +1,16 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  CHROMIUM,
-  closePages,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
-import { type DemoAgents, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { describe, expect, test } from 'vitest';
+import { CHROMIUM } from '../support/visualizer/browser.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the overview', () => {
-  let browser: Browser;
-  let demo: DemoAgents;
-  let api: ServedRuns;
-  const open: WatchedPage[] = [];
-
-  beforeAll(async () => {
-    browser = await sharedChromium();
-  });
-  afterAll(async () => {
-    await closePages(browser);
-  });
-  beforeEach(async () => {
-    demo = makeDemoAgents();
-    api = await ServedRuns.listen(demo.agents);
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-    await api.close();
-  });
-
-  async function visit(path: string, look?: Look): Promise<WatchedPage> {
-    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
-    open.push(page);
-    return page;
-  }
-
-  async function startAtRest(agent: string, input: string) {
-    const run = await api.start(agent, input);
-    await run.settled();
-    return run;
-  }
+  const desk = servePages(() => makeDemoAgents().agents);
 
   test('says what needs someone, the longest wait first, and the bar and the tab count it on every view', async () => {
-    const first = await startAtRest('refunds', 'Pay Ada back.');
-    await startAtRest('lab', 'How wide is it?');
-    await startAtRest('releases', 'Release 2.4.0.');
-    const watched = await visit('/');
+    const first = await desk.startAtRest('refunds', 'Pay Ada back.');
+    await desk.startAtRest('lab', 'How wide is it?');
+    await desk.startAtRest('releases', 'Release 2.4.0.');
+    const watched = await desk.visit('/');
     const { page } = watched;
     const waiting = page.getByRole('region', { name: 'Waiting' });
     await waiting.getByRole('link', { name: '3', exact: true }).waitFor();
@@ -56,7 +19,7 @@ describe.skipIf(CHROMIUM === undefined)('the overview', () => {
     await doubts.getByText('deploy').waitFor();
     expect(await page.title()).toBe('(3) Overview · Agentchart');
     for (const path of ['/runs', '/inbox', '/agents', `/runs/${first.id}`]) {
-      await page.goto(`${api.url}${path}`);
+      await page.goto(`${desk.url}${path}`);
       await page.getByRole('link', { name: 'Inbox 3', exact: true }).waitFor();
       await expect.poll(() => page.title()).toMatch(/^\(3\) /);
     }
@@ -67,8 +30,8 @@ describe.skipIf(CHROMIUM === undefined)('the overview', () => {
   });
 
   test('the bars have their times and the largest value; a pointer and the keys read each of them', async () => {
-    await startAtRest('refunds', 'Pay Ada back.');
-    const { page } = await visit('/');
+    await desk.startAtRest('refunds', 'Pay Ada back.');
+    const { page } = await desk.visit('/');
     const runs = page.locator('[aria-label="Runs"] .over-time');
     await expect.poll(() => runs.innerText()).toMatch(/^1\s+\d\d-\d\d \d\d:\d\d\s+now$/);
     const range = page.getByRole('slider', { name: 'Runs over time' });

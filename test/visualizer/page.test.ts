@@ -1,56 +1,26 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { inAll } from '../support/sample.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
 import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 if (CHROMIUM === undefined) console.log('The page is not tested: no Chromium here (set CHROMIUM_PATH).');
 
 const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid.';
 
 describe.skipIf(CHROMIUM === undefined)('the page', () => {
-  let browser: Browser;
   let demo: DemoAgents;
-  let api: ServedRuns;
-  const open: WatchedPage[] = [];
-
-  beforeAll(async () => {
-    browser = await sharedChromium();
-  });
-  afterAll(async () => {
-    await closePages(browser);
-  });
-  beforeEach(async () => {
+  const desk = servePages(() => {
     demo = makeDemoAgents();
-    api = await ServedRuns.listen(demo.agents);
+    return demo.agents;
   });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-    await api.close();
-  });
-
-  async function visit(path: string, look?: Look): Promise<WatchedPage> {
-    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
-    open.push(page);
-    return page;
-  }
 
   async function startAtRest(agent: string, input = ASK): Promise<string> {
-    const run = await api.start(agent, input);
-    await run.settled();
-    return `/runs/${run.id}`;
+    return `/runs/${(await desk.startAtRest(agent, input)).id}`;
   }
 
   test('a run is started, followed to its approval, approved and followed to its end', async () => {
-    const watched = await visit('/runs');
+    const watched = await desk.visit('/runs');
     const { page } = watched;
     await page.getByRole('button', { name: 'New run' }).click();
     const dialog = page.getByRole('dialog', { name: 'New run' });
@@ -92,7 +62,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const titled = await startAtRest('refunds');
     const hostile = '<img src=x onerror="document.title=1">\u202ehidden';
     await startAtRest('refunds', hostile);
-    const watched = await visit('/runs');
+    const watched = await desk.visit('/runs');
     await watched.page.locator(`a[href="${titled}"]`, { hasText: ASK }).waitFor();
     await watched.page.getByText('<img src=x onerror="document.title=1">\\u{202e}hidden').waitFor();
     expect(watched.problems).toEqual([]);
@@ -100,8 +70,8 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
 
   inAll('text streams in; after a reload in the middle it is shown again and continues', async () => {
     demo.gate.close(3);
-    const run = await api.start('cut', 'Go');
-    const watched = await visit(`/runs/${run.id}`);
+    const run = await desk.start('cut', 'Go');
+    const watched = await desk.visit(`/runs/${run.id}`);
     const { page } = watched;
     const reply = page.locator('.reply .text');
     await reply.getByText('The answer').waitFor();
@@ -118,7 +88,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   test('an approval with an edit shows the change first, and reports an invalid edit', async () => {
-    const watched = await visit(await startAtRest('refunds'));
+    const watched = await desk.visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Edit…' }).click();
     await page.getByRole('tab', { name: 'JSON' }).click();
@@ -141,7 +111,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   inAll('a rejection reaches the model with its reason', async () => {
-    const { page, problems } = await visit(await startAtRest('refunds'));
+    const { page, problems } = await desk.visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('the photo shows no damage');
     await decideWith(page.getByRole('button', { name: 'Reject', exact: true }));
@@ -151,9 +121,8 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   inAll('the second decider gets the name of the first', async () => {
-    const run = await api.start('refunds', ASK);
-    await run.settled();
-    const { page, problems } = await visit(`/runs/${run.id}`);
+    const run = await desk.startAtRest('refunds', ASK);
+    const { page, problems } = await desk.visit(`/runs/${run.id}`);
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     demo.gate.close();
     await page.route('**/approve', async route => {
@@ -171,7 +140,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   inAll(
     'a call in doubt shows the known facts, and continues once the user confirms that it happened',
     async () => {
-      const watched = await visit(await startAtRest('releases'));
+      const watched = await desk.visit(await startAtRest('releases'));
       const { page } = watched;
       await page.locator('#state-resting-inDoubt.current').waitFor();
       await page.getByText('the connection was lost after the request was sent').first().waitFor();
@@ -186,7 +155,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   );
 
   inAll('a call that the client runs is answered on the page', async () => {
-    const { page, problems } = await visit(await startAtRest('lab'));
+    const { page, problems } = await desk.visit(await startAtRest('lab'));
     await page.getByLabel('Result for the model').fill('{"metres": 3}');
     await decideWith(page.getByRole('button', { name: 'Answer' }));
     await page.locator('.reply').getByText('It is 3 m wide.').waitFor();
@@ -194,13 +163,13 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   inAll('a lost server is reported; once it is back, the run continues where it was', async () => {
-    const watched = await visit(await startAtRest('refunds'));
+    const watched = await desk.visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Approve' }).waitFor();
-    const { port } = api;
-    await api.close();
+    const { port } = desk;
+    await desk.stop();
     await page.getByText('No response since').waitFor();
-    api = await ServedRuns.listen(makeDemoAgents(demo.store, demo.gate).agents, { port });
+    await desk.serve(makeDemoAgents(demo.store, demo.gate).agents, { port });
     await page.locator('.connection[data-is="live"]').waitFor();
     await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page.locator('#state-finished.current').waitFor();
@@ -210,7 +179,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   test('hostile output is text: nothing runs, nothing is fetched or reordered, and a megabyte stays folded', async () => {
-    const watched = await visit(await startAtRest('reader'));
+    const watched = await desk.visit(await startAtRest('reader'));
     const { page } = watched;
     await page.locator('#state-finished.current').waitFor();
     const folded = page.locator('.call details:not([open]) > summary');
@@ -242,17 +211,17 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   inAll('a failed attempt is shown in its place, and a failed run gives advice', async () => {
-    const retried = await visit(await startAtRest('flaky'));
+    const retried = await desk.visit(await startAtRest('flaky'));
     await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
     await retried.page.locator('.reply').getByText('Here now.').waitFor();
-    const broken = await visit(await startAtRest('broken'));
+    const broken = await desk.visit(await startAtRest('broken'));
     await broken.page.getByText('Failed: authentication', { exact: true }).waitFor();
     await broken.page.getByText("Check the provider's API key in").waitFor();
     expect([...retried.problems, ...broken.problems]).toEqual([]);
   });
 
   test('the message of a failure is where it happened; the chart and the inspector name its code', async () => {
-    const { page } = await visit(await startAtRest('broken'));
+    const { page } = await desk.visit(await startAtRest('broken'));
     await page.locator('.error-block').getByText('The key is not valid.').waitFor();
     await expect.poll(() => page.locator('.where').innerText()).toBe('fail authentication');
     const inspector = page.getByRole('complementary', { name: 'Inspector' });
@@ -261,7 +230,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   test('the buttons of a decision are beside what they decide, however wide the window is', async () => {
-    const { page } = await visit(await startAtRest('refunds'), { width: 1920, height: 900 });
+    const { page } = await desk.visit(await startAtRest('refunds'), { width: 1920, height: 900 });
     const box = await page.locator('.decision-bar .seen-box').boundingBox();
     const approve = await page.getByRole('button', { name: 'Approve', exact: true }).boundingBox();
     expect((approve?.x ?? 0) - (box?.x ?? 0) - (box?.width ?? 0)).toBeCloseTo(16, 0);
@@ -269,7 +238,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   inAll('a run is paused, stepped and cancelled after one confirmation', async () => {
-    const watched = await visit(await startAtRest('refunds'));
+    const watched = await desk.visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Continue' }).waitFor();
@@ -286,9 +255,9 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   test('a server with a token asks for it, rejects a wrong token, and remembers the right one', async () => {
-    await api.close();
-    api = await ServedRuns.listen(demo.agents, { token: 'open sesame' });
-    const { page } = await visit(await startAtRest('refunds'));
+    await desk.stop();
+    await desk.serve(demo.agents, { token: 'open sesame' });
+    const { page } = await desk.visit(await startAtRest('refunds'));
     await page.getByLabel('Token').fill('wrong');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('Wrong token').waitFor();
@@ -300,26 +269,26 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   });
 
   test('a link with the token signs in, and the address does not keep it', async () => {
-    await api.close();
-    api = await ServedRuns.listen(demo.agents, { token: 'token-of-the-link' });
+    await desk.stop();
+    await desk.serve(demo.agents, { token: 'token-of-the-link' });
     const path = await startAtRest('refunds');
-    const { page, problems } = await visit(`${path}#token=token-of-the-link`);
+    const { page, problems } = await desk.visit(`${path}#token=token-of-the-link`);
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
-    expect(page.url()).toBe(`${api.url}${path}`);
+    expect(page.url()).toBe(`${desk.url}${path}`);
     // It asks who it is before it signs in, and nothing else.
     expect(problems.filter(problem => !problem.endsWith('/me'))).toEqual([]);
-    const other = await visit(`${path}#token=wrong`);
+    const other = await desk.visit(`${path}#token=wrong`);
     await other.page.getByText('Wrong token').waitFor();
-    expect(other.page.url()).toBe(`${api.url}${path}`);
+    expect(other.page.url()).toBe(`${desk.url}${path}`);
   });
 
   inAll('an unknown run is reported as unknown', async () => {
-    const { page } = await visit('/runs/run_nobody');
+    const { page } = await desk.visit('/runs/run_nobody');
     await page.getByRole('heading', { name: 'Run not found' }).waitFor();
   });
 
   inAll('an approval can be given with the keyboard alone', async () => {
-    const { page, problems } = await visit(await startAtRest('refunds'));
+    const { page, problems } = await desk.visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     for (let presses = 0; presses < 60; presses += 1) {
       await page.keyboard.press('Tab');

@@ -1,20 +1,13 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Store, tool } from '../../agent/index.ts';
 import type { PlayedNote } from '../../regress/played-run.ts';
 import { makeNote, playRun } from '../support/regress/played-runs.ts';
-import {
-  CHROMIUM,
-  closePages,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, type WatchedPage } from '../support/visualizer/browser.ts';
 import { HOSTILE } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const tools = [
   tool({
@@ -43,31 +36,11 @@ const makeAgent = (store: Store, ...turns: ScriptedTurn[]): Agent =>
   createAgent({ name: 'support', model: scripted(turns), limits: { turns: 60 }, tools, store });
 
 describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
-  let browser: Browser;
   let store: Store;
-  let api: ServedRuns;
-  const open: WatchedPage[] = [];
-
-  beforeAll(async () => {
-    browser = await sharedChromium();
-  });
-  afterAll(async () => {
-    await closePages(browser);
-  });
-  beforeEach(async () => {
+  const desk = servePages(() => {
     store = memory();
-    api = await ServedRuns.listen([makeAgent(store, PAID)]);
+    return [makeAgent(store, PAID)];
   });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-    await api.close();
-  });
-
-  async function visit(path: string, look?: Look): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${api.url}${path}`, look);
-    open.push(watched);
-    return watched;
-  }
 
   async function record(title: string): Promise<string> {
     const run = await makeAgent(store, LOOKUP, PAID).start('go', { title });
@@ -134,7 +107,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
 
   test('the runs that must be looked at are first, with their samples, beside the noise of the baseline', async () => {
     await playAll();
-    const watched = await visit('/runs');
+    const watched = await desk.visit('/runs');
     await watched.page.getByRole('link', { name: 'Regressions' }).click();
     const rows = await readRows(watched);
     const was = 'turn 1: lookup_order {"orderId":"B-2"} (was {"orderId":"A-1"})';
@@ -161,7 +134,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
 
   test('filters are in the address, so that a link shows the same rows', async () => {
     await playAll();
-    const watched = await visit('/regressions');
+    const watched = await desk.visit('/regressions');
     const { page } = watched;
     await page.getByLabel('Kind of difference').selectOption('other input');
     await expect.poll(() => rowsOf(watched).count()).toBe(3);
@@ -180,14 +153,14 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     await expect
       .poll(() => page.getByRole('button', { name: 'same 1' }).getAttribute('aria-pressed'))
       .toBe('true');
-    await page.goto(`${api.url}/regressions?kind=constructor&tool=gone`);
+    await page.goto(`${desk.url}/regressions?kind=constructor&tool=gone`);
     await page.getByText('No played runs match.').waitFor();
     await expect.poll(() => page.getByLabel('Tool').inputValue()).toBe('gone');
   });
 
   test('a row opens both runs at the difference that it shows, by the keyboard alone', async () => {
     const { paid, paying } = await playAll();
-    const watched = await visit('/regressions');
+    const watched = await desk.visit('/regressions');
     const { page } = watched;
     await readRows(watched);
     for (const key of ['j', 'j', 'k', 'j', 'k', 'Enter']) await page.keyboard.press(key);
@@ -222,7 +195,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
         { kind: 'end', turn: 41, detail: 'it ended in another way' },
       ],
     });
-    const { page } = await visit(`/compare/${run.id}..${candidate}`);
+    const { page } = await desk.visit(`/compare/${run.id}..${candidate}`);
     await page.getByRole('button', { name: 'Turn 30' }).waitFor();
     const row = page.locator('.aligned-row.is-first');
     await row.waitFor();
@@ -254,7 +227,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
     const candidate = await played.open(id);
     await candidate.reject('call_0_0');
     await candidate.settled();
-    const { page } = await visit(`/compare/${run.id}..${id}`);
+    const { page } = await desk.visit(`/compare/${run.id}..${id}`);
     const row = page.locator('.aligned-row.is-first');
     await row.waitFor();
     await expect
@@ -264,11 +237,11 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
 
   test('a store without played runs has no entry in the navigation, and the view says how they are made', async () => {
     await record('Say hello');
-    const watched = await visit('/regressions');
+    const watched = await desk.visit('/regressions');
     const { page } = watched;
     await page.getByText('agentchart regress --agent MODULE --db SOURCE --out FILE').waitFor();
     const asked = page.waitForResponse(response => response.url().endsWith('/regressions?limit=1'));
-    await page.goto(`${api.url}/runs`);
+    await page.goto(`${desk.url}/runs`);
     await asked;
     await page.getByText('Say hello').waitFor();
     await expect
@@ -286,7 +259,7 @@ describe.skipIf(CHROMIUM === undefined)('the view of regressions', () => {
       differences: [{ kind: 'new-call', turn: 1, tool: HOSTILE.markup, detail }],
     });
     for (const path of ['/regressions', `/compare/${run.id}..${candidate}`]) {
-      const watched = await visit(path, { width: 390 });
+      const watched = await desk.visit(path, { width: 390 });
       await watched.page.locator('main bdi', { hasText: '<img src=' }).first().waitFor();
       expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
       await expect.poll(() => watched.page.locator('img').count()).toBe(0);

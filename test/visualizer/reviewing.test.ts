@@ -1,17 +1,11 @@
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { afterEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Run } from '../../agent/index.ts';
 import { inAll } from '../support/sample.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM, decideWith, type WatchedPage } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 /** The time that events have moves only when a test moves it. */
 const CLOCK = `globalThis.now = 1; Object.defineProperty(Event.prototype, 'timeStamp', { get: () => now });`;
@@ -32,19 +26,10 @@ describe.skipIf(CHROMIUM === undefined)('an answer under review, on the page', (
     output: z.object({ cents: z.int() }),
     model: scripted([{ text: '{"cents":5}' }]),
   });
-  let browser: Browser;
-  let api: ServedRuns;
+  const desk = servePages([sales, offers]);
   let page: Page;
   let watched: WatchedPage;
   const runs: Run[] = [];
-  beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen([sales, offers]);
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
   afterEach(async () => {
     expect(watched.problems.filter(problem => !/422|400/.test(problem))).toEqual([]);
     // A page with a clock of its own is not used again.
@@ -60,7 +45,7 @@ describe.skipIf(CHROMIUM === undefined)('an answer under review, on the page', (
   }
 
   async function visit(path: string): Promise<void> {
-    watched = await WatchedPage.open(browser, `${api.url}${path}`);
+    watched = await desk.visit(path);
     ({ page } = watched);
     await button('Approve').waitFor();
   }

@@ -1,9 +1,8 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { sampled } from '../support/sample.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const TOKENS = {
   boss: { token: 'the-token-of-boss-000000', role: 'operator' },
@@ -12,30 +11,10 @@ const TOKENS = {
 } as const;
 
 describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () => {
-  const demo = makeDemoAgents();
-  let browser: Browser;
-  let api: ServedRuns;
-
-  beforeAll(async () => {
-    [browser, api] = await Promise.all([
-      sharedChromium(),
-      ServedRuns.listen(demo.agents, {
-        token: TOKENS.boss.token,
-        tokens: { paul: TOKENS.paul, vera: TOKENS.vera },
-      }),
-    ]);
+  const desk = servePages(makeDemoAgents().agents, {
+    token: TOKENS.boss.token,
+    tokens: { paul: TOKENS.paul, vera: TOKENS.vera },
   });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
-
-  async function signIn(token: string, path: string): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${api.url}${path}`);
-    await watched.page.getByLabel('Token').fill(token);
-    await watched.page.getByRole('button', { name: 'Sign in' }).click();
-    return watched;
-  }
 
   test.each(
     sampled(
@@ -47,10 +26,8 @@ describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () 
       1,
     ),
   )('%s', async (_, token, { decides, steers }) => {
-    const run = await api.start('refunds', 'Pay Ada back.');
-    await run.settled();
-    const watched = await signIn(token, `/runs/${run.id}`);
-    const { page } = watched;
+    const run = await desk.startAtRest('refunds', 'Pay Ada back.');
+    const { page } = await desk.visitWith(token, `/runs/${run.id}`);
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
     await page.getByRole('heading', { name: 'refund needs your approval' }).waitFor();
     const offered = async (name: string): Promise<boolean> =>
@@ -60,13 +37,12 @@ describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () 
     for (const name of ['Pause', 'Cancel run', 'Send'])
       await expect.poll(() => offered(name), { message: name }).toBe(steers);
     await expect.poll(() => page.getByRole('button', { name: /Fork here/ }).count()).toBe(steers ? 1 : 0);
-    await page.goto(`${api.url}/inbox`);
+    await page.goto(`${desk.url}/inbox`);
     await page.getByText('Pay Ada back.').first().waitFor();
     await expect.poll(() => offered('Approve')).toBe(decides);
-    await page.goto(`${api.url}/runs`);
+    await page.goto(`${desk.url}/runs`);
     await page.getByText('Pay Ada back.').first().waitFor();
     await expect.poll(() => offered('New run')).toBe(steers);
-    await watched.close();
     await run.cancel();
   });
 });

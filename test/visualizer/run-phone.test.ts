@@ -1,18 +1,10 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { memory } from '../../agent/index.ts';
 import { sampled } from '../support/sample.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, decideWith, type Look, type WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { finishErring, makeErringAgent } from '../support/visualizer/erring-agent.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid.';
 
@@ -27,27 +19,15 @@ const SIZES = [
 describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
   const store = memory();
   const agents = [...makeDemoAgents(store).agents, makeErringAgent(store)];
-  let browser: Browser;
-  let api: ServedRuns;
+  const desk = servePages(agents);
   let ended: string;
-  const open: WatchedPage[] = [];
   beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen(agents);
     const erring = agents.at(-1);
     if (erring !== undefined) ended = `/runs/${(await finishErring(erring)).runId}`;
   });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
 
   async function visit(path: string, look: Look): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${api.url}${path}`, look);
-    open.push(watched);
+    const watched = await desk.visit(path, look);
     await watched.page
       .getByRole('complementary', { name: 'Inspector' })
       .getByRole('heading', { level: 2 })
@@ -56,9 +36,7 @@ describe.skipIf(CHROMIUM === undefined)('a run on phones and at zoom', () => {
   }
 
   async function waiting(): Promise<string> {
-    const run = await api.start('refunds', ASK);
-    await run.settled();
-    return `/runs/${run.id}`;
+    return `/runs/${(await desk.startAtRest('refunds', ASK)).id}`;
   }
 
   test.each(sampled(SIZES, 1))(

@@ -1,142 +1,121 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../agent/index.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { inAll } from '../support/sample.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, decideWith } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { makeFamily } from '../support/visualizer/family.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const REPORT = Array.from({ length: 120 }, (_, line) => `Line ${line + 1} of the report.`).join('\n');
 
 describe.skipIf(CHROMIUM === undefined)('the run view', () => {
-  let browser: Browser;
-  let api: ServedRuns;
-  beforeAll(async () => {
-    browser = await sharedChromium();
-    const store = memory();
-    const publish = tool({
-      name: 'publish',
-      description: 'Publishes a report.',
-      input: z.object({ report: z.string() }),
-      approval: true,
-      run: () => 'published',
-    });
-    const publisher = createAgent({
-      name: 'publisher',
-      store,
-      tools: [publish],
-      model: scripted([
-        { toolCalls: [{ name: 'publish', arguments: { report: REPORT } }] },
-        { text: 'See the raw [doc:1].' },
-      ]),
-      guardrails: { answer: () => ({ type: 'replace', value: 'See the **checked** answer.' }) },
-    });
-    const failing = createAgent({
-      name: 'failing',
-      store,
-      retry: { attempts: 4, baseMs: 1 },
-      model: scripted([
-        {
-          error: {
-            code: 'overloaded',
-            status: 529,
-            message: '529 {"error":{"message":"Try later"}}',
-            times: 3,
-          },
+  const store = memory();
+  const publish = tool({
+    name: 'publish',
+    description: 'Publishes a report.',
+    input: z.object({ report: z.string() }),
+    approval: true,
+    run: () => 'published',
+  });
+  const publisher = createAgent({
+    name: 'publisher',
+    store,
+    tools: [publish],
+    model: scripted([
+      { toolCalls: [{ name: 'publish', arguments: { report: REPORT } }] },
+      { text: 'See the raw [doc:1].' },
+    ]),
+    guardrails: { answer: () => ({ type: 'replace', value: 'See the **checked** answer.' }) },
+  });
+  const failing = createAgent({
+    name: 'failing',
+    store,
+    retry: { attempts: 4, baseMs: 1 },
+    model: scripted([
+      {
+        error: {
+          code: 'overloaded',
+          status: 529,
+          message: '529 {"error":{"message":"Try later"}}',
+          times: 3,
         },
-        { text: 'Here now.' },
-      ]),
-    });
-    const used = (inputTokens: number, cachedInputTokens: number) => ({
-      usage: { inputTokens, outputTokens: 400, cachedInputTokens },
-    });
-    const breaking = createAgent({
-      name: 'breaking',
-      store,
-      tools: ['look', 'other'].map(name => makeTool(name, { sideEffect: 'none' })),
-      model: scripted([
-        { ...calls('look'), ...used(12_000, 0) },
-        { text: 'Seen.', ...used(20_000, 0) },
-      ]),
-      prices: { script: { input: 3, output: 15, cachedInput: 0.3 } },
-      prepareTurn: ({ turns }) => ({ tools: turns < 1 ? ['look'] : ['look', 'other'] }),
-    });
-    const compacting = createAgent({
-      name: 'compacting',
-      store,
-      tools: [makeTool('look', { sideEffect: 'none' })],
-      model: scripted([
-        { text: 'First look.', ...calls('look'), ...used(1_000, 0) },
-        { text: 'Second look.', ...calls('look'), ...used(3_000, 900) },
-        { text: 'Seen.', ...used(600, 0) },
-      ]),
-      compaction: { at: 2000, summarize: () => 'They looked twice.' },
-    });
-    const billing = createAgent({ name: 'billing', model: scripted([{}, { text: 'You owe **5**.' }]) });
-    const desk = createAgent({
-      name: 'front_desk',
-      store,
-      model: scripted([{ text: 'One moment.', ...calls('transfer_to_billing') }]),
-      handoffs: [billing],
-    });
-    const studio = createAgent({
-      name: 'studio',
-      store,
-      tools: [makeTool('render', { background: true, run: () => 'rendered' })],
-      model: scripted([calls('render'), { text: 'Started.' }, { text: 'Ready.' }]),
-    });
-    const completion = { choices: [{ message: { content: 'Kept.' }, finish_reason: 'stop' }] };
-    const captured = createAgent({
-      name: 'captured',
-      store,
-      capture: 'requests',
-      model: openaiChat({
-        model: 'm',
-        apiKey: 'key',
-        baseURL: 'http://127.0.0.1:9/v1',
-        fetch: async () => Response.json(completion),
-      }),
-    });
-    api = await ServedRuns.listen([
-      ...makeDemoAgents(store).agents,
-      publisher,
-      failing,
-      captured,
-      breaking,
-      compacting,
-      desk,
-      studio,
-    ]);
+      },
+      { text: 'Here now.' },
+    ]),
   });
-  const open: WatchedPage[] = [];
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
+  const used = (inputTokens: number, cachedInputTokens: number) => ({
+    usage: { inputTokens, outputTokens: 400, cachedInputTokens },
   });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
+  const breaking = createAgent({
+    name: 'breaking',
+    store,
+    tools: ['look', 'other'].map(name => makeTool(name, { sideEffect: 'none' })),
+    model: scripted([
+      { ...calls('look'), ...used(12_000, 0) },
+      { text: 'Seen.', ...used(20_000, 0) },
+    ]),
+    prices: { script: { input: 3, output: 15, cachedInput: 0.3 } },
+    prepareTurn: ({ turns }) => ({ tools: turns < 1 ? ['look'] : ['look', 'other'] }),
   });
+  const compacting = createAgent({
+    name: 'compacting',
+    store,
+    tools: [makeTool('look', { sideEffect: 'none' })],
+    model: scripted([
+      { text: 'First look.', ...calls('look'), ...used(1_000, 0) },
+      { text: 'Second look.', ...calls('look'), ...used(3_000, 900) },
+      { text: 'Seen.', ...used(600, 0) },
+    ]),
+    compaction: { at: 2000, summarize: () => 'They looked twice.' },
+  });
+  const billing = createAgent({ name: 'billing', model: scripted([{}, { text: 'You owe **5**.' }]) });
+  const frontDesk = createAgent({
+    name: 'front_desk',
+    store,
+    model: scripted([{ text: 'One moment.', ...calls('transfer_to_billing') }]),
+    handoffs: [billing],
+  });
+  const studio = createAgent({
+    name: 'studio',
+    store,
+    tools: [makeTool('render', { background: true, run: () => 'rendered' })],
+    model: scripted([calls('render'), { text: 'Started.' }, { text: 'Ready.' }]),
+  });
+  const completion = { choices: [{ message: { content: 'Kept.' }, finish_reason: 'stop' }] };
+  const captured = createAgent({
+    name: 'captured',
+    store,
+    capture: 'requests',
+    model: openaiChat({
+      model: 'm',
+      apiKey: 'key',
+      baseURL: 'http://127.0.0.1:9/v1',
+      fetch: async () => Response.json(completion),
+    }),
+  });
+  const desk = servePages([
+    ...makeDemoAgents(store).agents,
+    ...makeFamily(store),
+    publisher,
+    failing,
+    captured,
+    breaking,
+    compacting,
+    frontDesk,
+    studio,
+  ]);
 
   async function rest(agent: string): Promise<string> {
-    const run = await api.start(agent, 'Continue');
-    await run.settled();
-    return `${api.url}/runs/${run.id}`;
+    return `/runs/${(await desk.startAtRest(agent, 'Continue')).id}`;
   }
 
-  async function visit(url: string): Promise<Page> {
-    const watched = await WatchedPage.open(browser, url);
-    open.push(watched);
-    return watched.page;
+  async function visit(path: string): Promise<Page> {
+    return (await desk.visit(path)).page;
   }
 
   test('a command whose reply is lost is looked up in the journal, and is not sent again', async () => {
@@ -160,8 +139,8 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     "the inspector links to what was captured of an agent's model calls, and of no other agent's",
     async () => {
       const link = async (agent: string) => {
-        const run = await api.start(agent, 'Go.');
-        const page = await visit(`${api.url}/runs/${run.id}`);
+        const run = await desk.start(agent, 'Go.');
+        const page = await visit(`/runs/${run.id}`);
         await page.getByRole('slider', { name: 'Entry' }).press('End');
         for (let at = 0; at < 3; at += 1) {
           const found = page.getByRole('link', { name: 'Request to the provider and its reply' });
@@ -171,7 +150,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
         return null;
       };
       const href = await link('captured');
-      const response = await fetch(`${api.url}${href}`);
+      const response = await fetch(`${desk.url}${href}`);
       expect(await response.json()).toMatchObject([{ path: '/chat/completions', status: 200 }]);
       expect(await link('publisher')).toBeNull();
     },
@@ -219,6 +198,18 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       .first()
       .waitFor();
     await conversation.getByText('rendered').first().waitFor();
+  });
+
+  test('the tree has the runs of sub-agents, and of theirs, each with what it waits for', async () => {
+    const page = await visit(`${await rest('shop')}?tab=tree`);
+    const lines = page.locator('.tree-line');
+    await expect.poll(() => lines.locator('.agent').allInnerTexts()).toEqual(['shop', 'desk', 'payer']);
+    await expect
+      .poll(() => lines.last().innerText())
+      .toMatch(/resting\.awaitingApproval · 1 turn · 1 open decision$/);
+    await expect.poll(() => page.getByText('open decision').count()).toBe(1);
+    await decideWith(page.getByRole('button', { name: 'Approve', exact: true }));
+    await expect.poll(() => lines.locator('.status').allInnerTexts()).toEqual(Array(3).fill('finished'));
   });
 
   test('a compaction is a row of the waterfall, its summary can be read, and so can what it replaced', async () => {

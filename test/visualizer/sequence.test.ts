@@ -1,22 +1,14 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Agent, memory } from '../../agent/index.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Agent, memory, type Run } from '../../agent/index.ts';
 import { inAll } from '../support/sample.ts';
-import {
-  CHROMIUM,
-  closePages,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, type Look, type WatchedPage } from '../support/visualizer/browser.ts';
 import { makeFamily } from '../support/visualizer/family.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const HOSTILE = '<img src=x onerror="document.title=1">\u202ehidden';
 
 /** A run of `shop` that has ended: Grace approved the refund of its sub-agent's sub-agent. */
-async function settleFamily(api: ServedRuns, agents: readonly Agent[], ask: string) {
-  const run = await api.start('shop', ask);
+async function settleFamily(run: Run, agents: readonly Agent[]) {
   const settled = await run.settled();
   if (settled.status !== 'waiting') throw new Error(`Expected a run that waits; it is ${settled.status}.`);
   const [open] = settled.open;
@@ -24,37 +16,25 @@ async function settleFamily(api: ServedRuns, agents: readonly Agent[], ask: stri
   const payer = agents.find(({ name }) => name === 'payer');
   await (await payer?.open(open.runId))?.approve(open.callId, { by: 'Grace' });
   await run.settled();
-  return { url: `${api.url}/runs/${run.id}`, payerRun: open.runId };
+  return { path: `/runs/${run.id}`, payerRun: open.runId };
 }
 
 describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
-  let browser: Browser;
-  let api: ServedRuns;
-  let family: { url: string; payerRun: string };
+  const agents = makeFamily(memory());
+  const desk = servePages(agents);
+  let family: { path: string; payerRun: string };
   beforeAll(async () => {
-    browser = await sharedChromium();
-    const agents = makeFamily(memory());
-    api = await ServedRuns.listen(agents);
-    family = await settleFamily(api, agents, HOSTILE);
-  });
-  const open: WatchedPage[] = [];
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
+    family = await settleFamily(await desk.start('shop', HOSTILE), agents);
   });
 
-  async function visit(query: string, look: Look = {}): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${family.url}?tab=sequence${query}`, look);
-    open.push(watched);
+  async function visit(look: Look): Promise<WatchedPage> {
+    const watched = await desk.visit(`${family.path}?tab=sequence`, look);
     await watched.page.getByText('payer asks Grace').waitFor();
     return watched;
   }
 
   test('it says who asked whom: the person, the agent, its model, tools, sub-agents and who decided', async () => {
-    const watched = await visit('', { height: 1400 });
+    const watched = await visit({ height: 1400 });
     const { page } = watched;
     const said = await page.getByRole('region', { name: 'Sequence' }).getByRole('listitem').allTextContents();
     expect(said.filter(line => !line.includes('scripted:script'))).toEqual([
@@ -79,7 +59,7 @@ describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
   });
 
   test('a press on an arrow moves the cursor to its entry, or opens the run it is of; the cursor marks its arrow', async () => {
-    const { page } = await visit('', { height: 1400 });
+    const { page } = await visit({ height: 1400 });
     await page.getByRole('button', { name: 'shop asks desk' }).press('Enter');
     const marked = page.locator('.sent[aria-current]');
     await expect.poll(() => marked.textContent()).toContain('shop asks desk');
@@ -94,7 +74,7 @@ describe.skipIf(CHROMIUM === undefined)('the sequence of a run', () => {
   });
 
   inAll.each([768, 390])('at %i px, it has lanes if it is no phone, which gets sentences', async width => {
-    const { page } = await visit('', { width, height: 900 });
+    const { page } = await visit({ width, height: 900 });
     await expect.poll(() => page.locator('.lanes').isVisible()).toBe(width >= 720);
   });
 });

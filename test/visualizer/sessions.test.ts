@@ -1,18 +1,11 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, type Item, tool } from '../../agent/index.ts';
 import { memory } from '../../stores/memory.ts';
-import {
-  CHROMIUM,
-  closePages,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const ID = '01a22241-502a-7af0-9127-5e038ab512bc';
 const HOSTILE = '<img src=x onerror=alert(1)>';
@@ -40,17 +33,7 @@ const HISTORY: Item[] = [
 ];
 
 describe.skipIf(CHROMIUM === undefined)('a session', () => {
-  let browser: Browser;
-  let api: ServedRuns;
-  const open: WatchedPage[] = [];
-
-  beforeAll(async () => {
-    browser = await sharedChromium();
-  });
-  afterAll(async () => {
-    await closePages(browser);
-  });
-  beforeEach(async () => {
+  const desk = servePages(async () => {
     const usage = { inputTokens: 1_000, outputTokens: 50, cachedInputTokens: 700 };
     const turn: ScriptedTurn = { text: 'The **printer** prints.', usage };
     const agent = createAgent({
@@ -64,18 +47,8 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     await begin(HISTORY, { session: ID });
     await begin('Search the tests', { session: ID, thread: 'agent-7' });
     await begin('Something else', {});
-    api = await ServedRuns.listen([agent]);
+    return [agent];
   });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-    await api.close();
-  });
-
-  async function visit(path: string, look?: Look): Promise<WatchedPage> {
-    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
-    open.push(page);
-    return page;
-  }
 
   test('and a thread is one row too, and one conversation with its runs', async () => {
     const store = memory();
@@ -85,16 +58,15 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     for (const text of ['Hi there', AGAIN])
       await (await chat.start(text, { thread: 'c1', labels })).settled();
     await (await chat.start('Hi too', { thread: 'c1', labels: { user: 'bob' } })).settled();
-    const served = await ServedRuns.listen([chat]);
-    const watched = await WatchedPage.open(browser, `${served.url}/runs`);
-    open.push(watched);
-    const { page, problems } = watched;
+    await desk.stop();
+    await desk.serve([chat]);
+    const { page, problems } = await desk.visit('/runs');
     const row = page.getByRole('row', { name: 'Hi there' });
     await row.getByText('thread · 2 runs').waitFor();
     await expect.poll(() => page.locator('.run-row:has(a)').count()).toBe(2);
     await row.getByRole('link').first().click();
     await page.getByRole('heading', { name: 'Hi there' }).waitFor();
-    expect(page.url()).toBe(`${served.url}/threads/c1?label=user%3Dada`);
+    expect(page.url()).toBe(`${desk.url}/threads/c1?label=user%3Dada`);
     const conversation = page.getByRole('region', { name: 'Conversation' });
     const messages = await conversation.locator('.block').allInnerTexts();
     expect(messages.map(text => text.replace(/\s+Source$/, ''))).toEqual([
@@ -113,11 +85,10 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     await runs.last().click();
     await page.getByText('Hello, ada.').waitFor();
     expect(problems).toEqual([]);
-    await served.close();
   });
 
   test('is one row of the list, named by its first prompt, and one conversation with what it used', async () => {
-    const { page, problems } = await visit('/runs');
+    const { page, problems } = await desk.visit('/runs');
     const row = page.getByRole('row', { name: 'Fix the parser' });
     await row.getByText('session · 3 runs').waitFor();
     await expect.poll(() => page.locator('.run-row:has(a)').count()).toBe(2);
@@ -174,20 +145,20 @@ describe.skipIf(CHROMIUM === undefined)('a session', () => {
     const entries = await coder.store.read(run.id);
     const at = entries.find(({ event }) => event.type === 'tool.settled')?.seq ?? 0;
     await (await run.fork({ at })).settled();
-    await api.close();
-    api = await ServedRuns.listen([coder]);
-    const { page } = await visit(`/sessions/${ID}`);
+    await desk.stop();
+    await desk.serve([coder]);
+    const { page } = await desk.visit(`/sessions/${ID}`);
     await page.getByText('fixed').waitFor();
     const facts = await page.locator('main .facts').innerText();
     expect(facts.replaceAll(/\s+/g, ' ')).toMatch(/Turns 3 Tools look ×1 Tokens 3,150 /);
   });
 
   test('opens to its runs, and one that does not exist says so', async () => {
-    const { page } = await visit(`/sessions/${ID}`);
+    const { page } = await desk.visit(`/sessions/${ID}`);
     await page.getByRole('link', { name: 'Only the runs' }).click();
     await page.getByText(/^3 runs · /).waitFor();
     await expect.poll(() => page.locator('.run-row:has(a)').count()).toBe(3);
-    const none = await visit('/sessions/none');
+    const none = await desk.visit('/sessions/none');
     await none.page.getByText('There is no run of this session here.').waitFor();
   });
 });

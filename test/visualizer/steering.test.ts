@@ -1,12 +1,12 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
 import { inAll } from '../support/sample.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { CHROMIUM, type WatchedPage } from '../support/visualizer/browser.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 const BOSS = 'the-token-of-boss-000000';
 const VERA = { token: 'the-token-of-vera-000000', role: 'viewer' } as const;
@@ -43,16 +43,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       { text: 'All done.' },
     ]),
   });
-  let browser: Browser;
-  let api: ServedRuns;
-  beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen([shop], { token: BOSS, tokens: { vera: VERA } });
-  });
-  afterAll(async () => {
-    await closePages(browser);
-    await api.close();
-  });
+  const desk = servePages([shop], { token: BOSS, tokens: { vera: VERA } });
 
   /** A run that rests before its first model call, with these breakpoints, or before the first that they hold. */
   async function hold(breakpoints: Breakpoint[] = []): Promise<Run> {
@@ -63,15 +54,9 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
   }
 
   async function visit(run: Run, token: string = BOSS): Promise<WatchedPage> {
-    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}`, {
-      width: 1440,
-      height: 900,
-    });
-    await watched.page.getByLabel('Token').fill(token);
-    await watched.page.getByRole('button', { name: 'Sign in' }).click();
+    const watched = await desk.visitWith(token, `/runs/${run.id}`, { width: 1440, height: 900 });
     await watched.page.locator('#hold-title').waitFor();
     watched.problems.splice(0);
-
     return watched;
   }
 
@@ -135,11 +120,10 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     for (const type of ['breakpoints.set', 'turn.edited', 'run.unpaused']) expect(told).toContain(type);
 
     const edit = (await store.read(run.id)).find(({ event }) => event.type === 'turn.edited');
-    await page.goto(`${api.url}/runs/${run.id}?at=${(edit?.seq ?? 0) - 1}`);
+    await page.goto(`${desk.url}/runs/${run.id}?at=${(edit?.seq ?? 0) - 1}`);
     await page.locator('.call[data-status="ready"]').nth(1).waitFor();
     await expect.poll(() => page.locator('.call[data-status="dropped"]').count()).toBe(0);
     expect(watched.problems).toEqual([]);
-    await watched.close();
   });
 
   inAll('Continue and Step beside an unsaved edit of a reply ask first, and Discard forgets it', async () => {
@@ -158,7 +142,6 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await press(page, 'Continue');
     await page.locator('#state-finished.current').waitFor();
     expect(watched.problems).toEqual([]);
-    await watched.close();
   });
 
   inAll(
@@ -167,10 +150,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       const run = await hold([
         { id: 'large', tool: 'refund', where: { path: 'input.cents', op: '>', value: 1_000 } },
       ]);
-      const { page, close } = await visit(run).then(watched => ({
-        page: watched.page,
-        close: () => watched.close(),
-      }));
+      const { page } = await visit(run);
       await held(page, 'Held by breakpoint: before calls of refund, where input.cents > 1000');
       await press(page, 'Edit input of refund (1)…');
       await page.getByRole('tab', { name: 'JSON', exact: true }).click();
@@ -195,7 +175,6 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
         { refunded: 100 },
       ]);
       expect(await journal(page)).toContain('call.edited');
-      await close();
     },
   );
 
@@ -246,7 +225,6 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
       await panel.getByRole('listitem').nth(1).waitFor();
       await press(page, 'Clear all');
       await expect.poll(() => panel.getByRole('listitem').count()).toBe(0);
-      await watched.close();
     },
   );
 
@@ -260,7 +238,6 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.keyboard.press('b');
     for (const name of ['Continue', 'Step', 'Edit', 'Break', 'Remove', 'Add a breakpoint'])
       await expect.poll(() => page.getByRole('button', { name }).count(), { message: name }).toBe(0);
-    await watched.close();
   });
 
   inAll('a lost reply to "run to here" is looked up in the journal, and the list is sent once', async () => {
@@ -278,6 +255,5 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.getByText(/the command was taken: the journal has it as entry/).waitFor();
     await held(page, 'Held by breakpoint: before executeTools, once');
     expect(sent).toBe(1);
-    await watched.close();
   });
 });

@@ -1,12 +1,12 @@
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, content, createAgent, memory, tool } from '../../agent/index.ts';
 import { inAll } from '../support/sample.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, type WatchedPage } from '../support/visualizer/browser.ts';
 import { HOSTILE } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 /** One red pixel. */
 const PNG =
@@ -100,30 +100,11 @@ const makeAsker = (size: keyof typeof INPUT): Agent =>
   });
 
 describe.skipIf(CHROMIUM === undefined)('values', () => {
-  let browser: Browser;
-  let api: ServedRuns;
-  const open: WatchedPage[] = [];
-
-  beforeAll(async () => {
-    browser = await sharedChromium();
-    api = await ServedRuns.listen([
-      ...Object.keys(VALUES).map(makeViewer),
-      makeAsker('small'),
-      makeAsker('large'),
-    ]);
-  });
-  afterAll(async () => {
-    await Promise.all(open.map(page => page.close()));
-    await api.close();
-    await closePages(browser);
-  });
+  const desk = servePages([...Object.keys(VALUES).map(makeViewer), makeAsker('small'), makeAsker('large')]);
 
   async function visit(what: string, width = 1280): Promise<WatchedPage> {
-    const run = await api.start(what, 'Show it.');
-    await run.settled();
-    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}`, { width });
-    open.push(watched);
-    return watched;
+    const run = await desk.startAtRest(what, 'Show it.');
+    return await desk.visit(`/runs/${run.id}`, { width });
   }
 
   /** The result of the call, unfolded. */

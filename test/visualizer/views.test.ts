@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, tool } from '../../agent/index.ts';
@@ -9,49 +9,16 @@ import { formatDuration } from '../../protocol/listing/format-duration.ts';
 
 import { inAll, sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
-import {
-  CHROMIUM,
-  closePages,
-  decideWith,
-  type Look,
-  sharedChromium,
-  WatchedPage,
-} from '../support/visualizer/browser.ts';
+import { CHROMIUM, decideWith, type WatchedPage } from '../support/visualizer/browser.ts';
 import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
-import { ServedRuns } from '../support/visualizer/served-runs.ts';
+import { servePages } from '../support/visualizer/visits.ts';
 
 describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
-  let browser: Browser;
   let demo: DemoAgents;
-  let api: ServedRuns;
-  const open: WatchedPage[] = [];
-
-  beforeAll(async () => {
-    browser = await sharedChromium();
-  });
-  afterAll(async () => {
-    await closePages(browser);
-  });
-  beforeEach(async () => {
+  const desk = servePages(() => {
     demo = makeDemoAgents();
-    api = await ServedRuns.listen(demo.agents);
+    return demo.agents;
   });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(page => page.close()));
-    await api.close();
-  });
-
-  async function visit(path: string, look?: Look): Promise<WatchedPage> {
-    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
-    open.push(page);
-    return page;
-  }
-
-  async function startAtRest(agent: string, input: string) {
-    const run = await api.start(agent, input);
-    await run.settled();
-    return run;
-  }
 
   /** The role or the name of the element that has the focus. */
   const focused = ({ page }: WatchedPage): Promise<string> =>
@@ -60,8 +27,8 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   inAll(
     'on a tablet, the input of a call in the decision bar and its buttons share the width, one above the other',
     async () => {
-      const run = await startAtRest('refunds', 'Pay Ada back.');
-      const { page } = await visit(`/runs/${run.id}`, { width: 768, height: 1024 });
+      const run = await desk.startAtRest('refunds', 'Pay Ada back.');
+      const { page } = await desk.visit(`/runs/${run.id}`, { width: 768, height: 1024 });
       const input = await page.getByRole('region', { name: /^Input of refund/ }).boundingBox();
       expect(input?.width).toBeGreaterThan(600);
     },
@@ -70,8 +37,8 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   test.each(sampled([900, 1280], 1))(
     'the names of the columns are above their columns, %d px wide',
     async width => {
-      await startAtRest('refunds', 'Pay Ada back.');
-      const { page } = await visit('/runs', { width, height: 800 });
+      await desk.startAtRest('refunds', 'Pay Ada back.');
+      const { page } = await desk.visit('/runs', { width, height: 800 });
       await page.getByText('Pay Ada back.').waitFor();
       const places: number[] = await page.evaluate(
         `[...document.querySelectorAll('.run-row .c-title, .run-row .c-why')].map(cell => Math.round(cell.getBoundingClientRect().x))`,
@@ -83,12 +50,12 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   );
 
   test('the inbox has every open decision, and a person decides them by keyboard', async () => {
-    const refund = await startAtRest('refunds', 'Pay Ada back.');
-    const release = await startAtRest('releases', 'Release 2.4.0.');
+    const refund = await desk.startAtRest('refunds', 'Pay Ada back.');
+    const release = await desk.startAtRest('releases', 'Release 2.4.0.');
     await release.approve('call_0_0');
     await release.settled();
-    const lab = await startAtRest('lab', 'How wide is it?');
-    const watched = await visit('/inbox');
+    const lab = await desk.startAtRest('lab', 'How wide is it?');
+    const watched = await desk.visit('/inbox');
     const { page } = watched;
     const rows = page.getByRole('listbox', { name: 'Inbox' }).getByRole('option');
     await expect.poll(() => rows.count()).toBe(3);
@@ -134,11 +101,11 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
 
   test('after a decision the focus is on the next open one, also when another person decides the next meanwhile', async () => {
     const [first, second, third] = [
-      await startAtRest('refunds', 'Pay Ada back.'),
-      await startAtRest('refunds', 'Pay Bob back.'),
-      await startAtRest('refunds', 'Pay Cleo back.'),
+      await desk.startAtRest('refunds', 'Pay Ada back.'),
+      await desk.startAtRest('refunds', 'Pay Bob back.'),
+      await desk.startAtRest('refunds', 'Pay Cleo back.'),
     ];
-    const watched = await visit('/inbox');
+    const watched = await desk.visit('/inbox');
     const { page } = watched;
     await page.route(`**/runs/${third?.id}/approve`, async route => {
       await second?.approve('call_1_0');
@@ -154,10 +121,10 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   });
 
   test('the list finds runs by title, agent and state, shows why they wait, and cancels several at once', async () => {
-    const first = await startAtRest('refunds', 'Pay Ada back.');
-    const second = await startAtRest('refunds', 'Pay Bob back.');
-    await startAtRest('broken', 'Say hello.');
-    const watched = await visit('/runs');
+    const first = await desk.startAtRest('refunds', 'Pay Ada back.');
+    const second = await desk.startAtRest('refunds', 'Pay Bob back.');
+    await desk.startAtRest('broken', 'Say hello.');
+    const watched = await desk.visit('/runs');
     const { page } = watched;
     const rows = page.locator('.rows > .run-row:has(a)');
     await expect.poll(() => rows.count()).toBe(3);
@@ -183,7 +150,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   });
 
   inAll('two runs are compared up to their first difference', async () => {
-    const run = await startAtRest('refunds', 'Pay Ada back.');
+    const run = await desk.startAtRest('refunds', 'Pay Ada back.');
     const fork = await run.fork({
       at: seqOf(await demo.store.read(run.id), 'turn.completed', 2),
     });
@@ -191,7 +158,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await run.settled();
     await fork.reject('call_1_0', { reason: 'Too much.' });
     await fork.settled();
-    const watched = await visit(`/compare/${run.id}..${fork.id}`);
+    const watched = await desk.visit(`/compare/${run.id}..${fork.id}`);
     const { page } = watched;
     await page.getByText('The first difference is at entry').waitFor();
     const row = page.locator('.aligned-row.is-first');
@@ -232,16 +199,16 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
       await lookUp('larger', ['A-1', 'A-2']),
       await lookUp('larger', ['A-1', 'B-7']),
     ];
-    const { page } = await visit(`/compare/${one}..${equal}`);
+    const { page } = await desk.visit(`/compare/${one}..${equal}`);
     await page.getByText('Both runs did the same.').waitFor();
-    await page.goto(`${api.url}/compare/${one}..${other}`);
+    await page.goto(`${desk.url}/compare/${one}..${other}`);
     const second = seqOf(await demo.store.read(one), 'turn.completed', 2);
     await page.getByText(`The first difference is at entry ${second}.`).waitFor();
     await expect.poll(() => page.locator('.aligned-row.is-changed').count()).toBe(1);
   });
 
   inAll('every view says that the server is lost, and no longer once it is back', async () => {
-    const run = await startAtRest('refunds', 'Pay Ada back.');
+    const run = await desk.startAtRest('refunds', 'Pay Ada back.');
     const paths = [
       '/',
       '/runs',
@@ -251,28 +218,29 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
       `/runs/${run.id}`,
       `/compare/${run.id}..${run.id}`,
     ];
-    const pages = await Promise.all(paths.map(async path => (await visit(path)).page));
+    const views = await Promise.all(paths.map(path => desk.visit(path)));
+    const pages = views.map(({ page }) => page);
     for (const page of pages) await page.locator('h1').first().waitFor();
-    const { port } = api;
-    await api.close();
+    const { port } = desk;
+    await desk.stop();
     for (const page of pages) await page.evaluate(`dispatchEvent(new Event('offline'))`);
     const lost = (page: Page) => page.getByText('The server has not answered since');
     for (const page of pages) await lost(page).waitFor();
-    expect(await open[1]?.findBarriers()).toEqual([]);
-    api = await ServedRuns.listen(makeDemoAgents(demo.store, demo.gate).agents, { port });
+    expect(await views[1]?.findBarriers()).toEqual([]);
+    await desk.serve(makeDemoAgents(demo.store, demo.gate).agents, { port });
     for (const page of pages) await lost(page).waitFor({ state: 'detached' });
   });
 
   inAll('a run is shared as one file, which plays offline and shows no contents', async () => {
-    const run = await startAtRest('refunds', 'Pay Ada back.');
-    const watched = await visit(`/runs/${run.id}`);
+    const run = await desk.startAtRest('refunds', 'Pay Ada back.');
+    const watched = await desk.visit(`/runs/${run.id}`);
     const { page } = watched;
     const downloading = page.waitForEvent('download');
     await page.getByRole('link', { name: 'Share' }).click();
     const file = join(makeTemporaryFolder('share'), 'run.html');
     await (await downloading).saveAs(file);
     expect(readFileSync(file, 'utf8')).not.toContain('Pay Ada back.');
-    const offline = await (await browser.newContext({ offline: true })).newPage();
+    const offline = await (await desk.browser.newContext({ offline: true })).newPage();
     await offline.goto(`file://${file}`);
     await offline.getByRole('slider', { name: 'Entry' }).waitFor();
     await offline.getByText('lookup_order').first().waitFor();
@@ -282,7 +250,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   });
 
   inAll('an agent shows its tools with their side effects and gates', async () => {
-    const watched = await visit('/agents');
+    const watched = await desk.visit('/agents');
     const { page } = watched;
     await page.getByRole('link', { name: 'refunds' }).click();
     const card = page.getByRole('listitem').filter({ hasText: 'Pays money back.' });
@@ -294,10 +262,10 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   });
 
   test('hostile texts stay texts, in every view', async () => {
-    const reader = await startAtRest('reader', `${HOSTILE.markup} ${HOSTILE.order} ${HOSTILE.ansi}`);
-    await startAtRest('lab', HOSTILE.markup);
+    const reader = await desk.startAtRest('reader', `${HOSTILE.markup} ${HOSTILE.order} ${HOSTILE.ansi}`);
+    await desk.startAtRest('lab', HOSTILE.markup);
     for (const path of ['/', '/runs', '/inbox', `/compare/${reader.id}..${reader.id}`]) {
-      const watched = await visit(path, { width: 390 });
+      const watched = await desk.visit(path, { width: 390 });
       await watched.page.getByText('<img src=').first().waitFor();
       expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
       await expect.poll(() => watched.page.locator('img').count()).toBe(0);

@@ -4,7 +4,7 @@
  * `app/` chooses the view by the address and holds what all views share; `data/` reads runs from a server or from this
  * document and sends commands; `model/` folds a journal with the chart's own code and interprets it; `ui/` has the
  * components that views share; `run/` and the other folders are views. Every text from outside goes through
- * `showSafely` and becomes a text node. CONTRIBUTING.md says how a view is added.
+ * `showSafe` and becomes a text node. CONTRIBUTING.md says how a view is added.
  */
 import { signal } from '@preact/signals';
 import { render } from 'preact';

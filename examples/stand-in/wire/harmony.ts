@@ -1,7 +1,7 @@
 import { textIn } from '../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { InputItem } from '../request.ts';
-import type { StandInRequest } from './read-requests.ts';
+import { CallsInOrder, type StandInRequest } from './read-requests.ts';
 import { cut, type Encoder, event, type WrittenTurn } from './turn.ts';
 
 /** A message of a prompt in the Harmony format. */
@@ -52,22 +52,18 @@ export function promptProblem(body: JsonObject): string | undefined {
 export function readHarmony(body: JsonObject): StandInRequest {
   const messages = promptProblem(body) === undefined ? readPrompt(textIn(body.prompt)) : [];
   const items: InputItem[] = [];
-  const open: { id: string; name: string }[] = [];
+  const calls = new CallsInOrder();
   let developer = '';
-  for (const [index, { role, to, content, channel }] of messages.entries()) {
+  for (const { role, to, content, channel } of messages) {
     if (role === 'developer') developer += content;
     else if (role === 'user') items.push({ type: 'message', role, content });
     else if (role === 'assistant' && to !== '') {
-      const call = { id: `unnamed_${index}`, name: to };
-      open.push(call);
       const name = to.replace('functions.', '');
-      items.push({ type: 'function_call', call_id: call.id, name, arguments: content });
+      items.push({ type: 'function_call', call_id: calls.open(to), name, arguments: content });
     } else if (role === 'assistant' && channel !== 'analysis') {
       items.push({ type: 'message', role, content });
     } else if (to === 'assistant') {
-      const at = open.findIndex(call => call.name === role);
-      const [call] = open.splice(at, at === -1 ? 0 : 1);
-      items.push({ type: 'function_call_output', call_id: call?.id ?? 'nobody', output: content });
+      items.push({ type: 'function_call_output', call_id: calls.close(role), output: content });
     }
   }
   const [instructions = '', functions = ''] = developer.split('\n\n# Tools\n\n');

@@ -4,13 +4,13 @@
  *
  * - `rules.ts` decides the next turn from the transcript; `answers.ts` writes its texts; `history.ts`, `listing.ts`,
  *   `pass.ts` and `paths.ts` read the transcript and the tools' results.
- * - `responder.ts`, `request.ts` and `events.ts` implement OpenAI's Responses API; `model.ts` serves that API alone,
- *   strictly validated.
+ * - `responder.ts`, `request.ts` and `events.ts` implement OpenAI's Responses API, strictly validated.
  * - `wire/` adds the wire formats of the other providers: this file serves all of them.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { jsonIn } from '../../../adapters/turn/json-access.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { listEvents } from '../events.ts';
 import { readHistory } from '../history.ts';
@@ -107,7 +107,7 @@ const CHAT_STYLES: Readonly<Record<string, Partial<ChatStyle>>> = {
  * Starts the stand-in with the wire formats of all providers. Each turn follows from the request's history alone.
  * Like the real providers, it refuses a request without a key header, a call without a result or a result without a
  * call, and a history that lacks data the provider requires back (see demands.ts). A turn is streamed in the same
- * pieces each time, `paceMs` ms apart.
+ * pieces each time, `paceMs` ms apart. The last 1000 stored responses can be continued.
  *
  * @example
  * await using standIn = await startStandIn();
@@ -116,14 +116,23 @@ const CHAT_STYLES: Readonly<Record<string, Partial<ChatStyle>>> = {
 export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Promise<StandIn> {
   const requests: StandIn['requests'] = [];
   let ids = 0;
-  const answerResponses = createResponder({ now: () => 0, newId: prefix => `${prefix}_${ids++}` });
+  const answerResponses = createResponder(prefix => `${prefix}_${ids++}`);
 
-  const server = createServer(async (request, response) => {
-    const body = parseBody(await textOf(request));
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else send(response, 500, { error: { message: `The stand-in failed: ${String(error)}` } });
+    });
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const text = await textOf(request);
+    const body = parseBody(text);
     const path = (request.url ?? '').replace(/\?.*/, '');
     requests.push({ path, body });
-    if (!hasKey(request, path)) return send(response, 401, { error: { message: 'missing API key' } });
-    if (path.endsWith('/responses')) return respond(response, body);
+    if (!hasKey(request, path))
+      return send(response, 401, { error: { message: 'missing API key', code: 'invalid_api_key' } });
+    if (path.endsWith('/responses')) return respond(response, jsonIn(text));
     const [, dialect] = DIALECTS.find(([pattern]) => pattern.test(path)) ?? [];
     if (dialect === undefined) return send(response, 404, { error: { message: `unknown path: ${path}` } });
     const read = dialect.read(body);
@@ -133,11 +142,12 @@ export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Pr
     const encoder = dialect.encoder(path);
     if (!dialect.streams(path, body)) return send(response, 200, encoder.whole(turn));
     await stream(response, encoder.contentType, encoder.stream(turn, seeded(1)), paceMs);
-  });
+  }
 
-  async function respond(response: ServerResponse, body: JsonObject): Promise<void> {
+  async function respond(response: ServerResponse, body: JsonValue | undefined): Promise<void> {
     const answered = answerResponses(body);
-    if ('problem' in answered) return send(response, 400, { error: answered.problem });
+    if ('problem' in answered)
+      return send(response, 400, { error: { ...answered.problem, type: 'invalid_request_error' } });
     answered.remember();
     if (!answered.streamed) return send(response, 200, answered.response as JsonObject);
     const events = [...listEvents(answered.response)];
@@ -197,6 +207,7 @@ async function stream(
   paceMs: number,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': type });
+  response.flushHeaders();
   for (const block of blocks) {
     if (paceMs > 0) await wait(paceMs);
     if (response.destroyed) return;

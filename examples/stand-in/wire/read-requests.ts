@@ -129,7 +129,7 @@ export function readOllama(body: JsonObject): StandInRequest {
 }
 
 /** Gives ids to calls without ids. A result belongs to the first open call with its name. */
-class CallsInOrder {
+export class CallsInOrder {
   readonly #open: { id: string; name: string }[] = [];
   #count = 0;
 

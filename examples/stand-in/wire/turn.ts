@@ -18,8 +18,7 @@ export type WrittenTurn = {
   calls: readonly WrittenCall[];
   /** The finish reason; `stop` becomes `tool_calls` if there are calls. */
   finish: 'stop' | 'length' | 'content_filter';
-  /** In tokens. `cached` is part of `input`, `reasoning` part of `output`. */
-  /** `input` includes what was read from the cache and written to it. */
+  /** In tokens. `cached` and `written`, what was read from the cache and written to it, are part of `input`; `reasoning` of `output`. */
   usage: { input: number; output: number; cached: number; written?: number; reasoning: number } | null;
   /** The query of a web search that the provider ran before its text. */
   searched?: string;

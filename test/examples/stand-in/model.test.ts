@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type StandInModel, startStandInModel } from '../../../examples/stand-in/model.ts';
+import { type StandIn, startStandIn } from '../../../examples/stand-in/wire/provider.ts';
 import { checkDocuments } from '../../../examples/steward/check-documents.ts';
 import { STEWARD_TASK } from '../../../examples/steward/instructions.ts';
 import { writeReport } from '../../../examples/steward/write-report.ts';
@@ -18,15 +18,15 @@ import {
 const FOLDER = fileURLToPath(new URL('../../../examples/steward/documents', import.meta.url));
 const ROOT = '/home/me/hand book';
 
-let model: StandInModel;
+let standIn: StandIn;
 let client: OpenAI;
 
 beforeAll(async () => {
-  model = await startStandInModel({ paceMs: 0 });
-  client = new OpenAI({ apiKey: 'anything', baseURL: model.url, maxRetries: 0 });
+  standIn = await startStandIn();
+  client = new OpenAI({ apiKey: 'anything', baseURL: `${standIn.root}/openai/v1`, maxRetries: 0 });
 });
 
-afterAll(() => model.close());
+afterAll(() => standIn[Symbol.asyncDispose]());
 
 function readExample(): Map<string, string> {
   const paths = readdirSync(FOLDER, { recursive: true, withFileTypes: true })

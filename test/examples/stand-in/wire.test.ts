@@ -1,25 +1,25 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type StandInModel, startStandInModel } from '../../../examples/stand-in/model.ts';
+import { type StandIn, startStandIn } from '../../../examples/stand-in/wire/provider.ts';
 import { memoryFolder, openSession, TOOLS } from '../../support/examples/steward-session.ts';
 
 const ROOT = '/folder';
 
-let model: StandInModel;
+let standIn: StandIn;
 let client: OpenAI;
 
 beforeAll(async () => {
-  model = await startStandInModel({ paceMs: 0, now: () => 1_750_000_000_500 });
-  client = new OpenAI({ apiKey: 'anything', baseURL: model.url, maxRetries: 0 });
+  standIn = await startStandIn();
+  client = new OpenAI({ apiKey: 'anything', baseURL: `${standIn.root}/openai/v1`, maxRetries: 0 });
 });
 
-afterAll(() => model.close());
+afterAll(() => standIn[Symbol.asyncDispose]());
 
 const FILES = { 'a.md': '# A\n\n[b](b.md)\n', 'c.md': '# C 😀\n' };
 
 function post(body: unknown, headers: Record<string, string> = { authorization: 'Bearer x' }) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return fetch(`${model.url}/responses`, { method: 'POST', headers, body: text });
+  return fetch(`${standIn.root}/openai/v1/responses`, { method: 'POST', headers, body: text });
 }
 
 async function readStreams() {
@@ -77,7 +77,7 @@ describe('a stream', () => {
   test('is accepted by the OpenAI client’s own accumulator', async () => {
     const stream = client.responses.stream({ model: 'any', tools: TOOLS, input: 'The folder is /x.' });
     const final = await stream.finalResponse();
-    expect(final).toMatchObject({ model: 'stand-in', status: 'completed', created_at: 1_750_000_000 });
+    expect(final).toMatchObject({ model: 'stand-in', status: 'completed' });
     expect(final.output.map(item => item.type)).toEqual(['message', 'function_call']);
   });
 
@@ -166,13 +166,13 @@ describe('a request is refused in OpenAI’s envelope when', () => {
 });
 
 test('closing the server ends a stream in progress', async () => {
-  const slow = await startStandInModel({ paceMs: 60_000 });
-  const response = await fetch(`${slow.url}/responses`, {
+  const slow = await startStandIn({ paceMs: 60_000 });
+  const response = await fetch(`${slow.root}/openai/v1/responses`, {
     method: 'POST',
     headers: { authorization: 'Bearer x' },
     body: JSON.stringify({ model: 'm', input: 'Hello', stream: true }),
   });
   const body = response.text();
-  await slow.close();
+  await slow[Symbol.asyncDispose]();
   await expect(body).rejects.toThrow();
 });

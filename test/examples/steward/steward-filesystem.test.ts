@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startStandInModel } from '../../../examples/stand-in/model.ts';
+import { startStandIn } from '../../../examples/stand-in/wire/provider.ts';
 import { STEWARD_TASK } from '../../../examples/steward/instructions.ts';
 import { functionTool, openSession } from '../../support/examples/steward-session.ts';
 
@@ -29,10 +29,10 @@ afterAll(async () => {
 });
 
 test('with the real filesystem server the report is written to the folder', async () => {
-  const model = await startStandInModel({ paceMs: 0 });
+  await using standIn = await startStandIn();
   const { tools } = await mcp.listTools();
   const session = openSession({
-    client: new OpenAI({ apiKey: 'anything', baseURL: model.url, maxRetries: 0 }),
+    client: new OpenAI({ apiKey: 'anything', baseURL: `${standIn.root}/openai/v1`, maxRetries: 0 }),
     root,
     tools: tools.map(tool => functionTool(tool.name)),
     execute: async (name, input) => {
@@ -41,7 +41,6 @@ test('with the real filesystem server the report is written to the folder', asyn
     },
   });
   const turns = await session.say(STEWARD_TASK);
-  await model.close();
   const report = readFileSync(join(root, 'REPORT.md'), 'utf8');
   expect(report).toContain('8 documents checked: 5 findings');
   expect(turns.map(turn => turn.calls.length)).toEqual([1, 8, 1, 0]);

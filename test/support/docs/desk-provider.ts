@@ -18,7 +18,6 @@ export async function startDeskProvider(): Promise<DeskProvider> {
       { model: 'stand-in', input: [] },
       {
         id: `resp_${calls}`,
-        createdAt: 1_757_687_103,
         output: [nextItem(results.at(-1)?.call_id)],
         usage: USAGE,
       },

@@ -20,7 +20,7 @@ import { makeNote, NEW_REFUND, playRun } from '../regress/played-runs.ts';
 import { makeDemoAgents } from './demo-agents.ts';
 import { finishErring, makeErringAgent } from './erring-agent.ts';
 import { makeFamily } from './family.ts';
-import { makeInboxAgents } from './inbox-desk.ts';
+import { makeInboxAgents } from './inbox-agents.ts';
 import { plantRun } from './many-runs.ts';
 import { ServedRuns } from './served-runs.ts';
 

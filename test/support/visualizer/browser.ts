@@ -123,7 +123,10 @@ export class WatchedPage {
   static async open(browser: Browser, url: string, look: Look = {}): Promise<WatchedPage> {
     const { width = 1280, height = 800, colorScheme = 'light' } = look;
     const page = await takePage(browser);
-    await Promise.all([page.setViewportSize({ width, height }), page.emulateMedia({ colorScheme })]);
+    await Promise.all([
+      page.setViewportSize({ width, height }),
+      page.emulateMedia({ colorScheme, reducedMotion: null }),
+    ]);
     const watched = new WatchedPage(browser, page, new URL(url).origin);
     await page.goto(url);
     return watched;

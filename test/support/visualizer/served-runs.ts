@@ -4,7 +4,9 @@ import { createRunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';
 
-type ServedOptions = Pick<Partial<RunsAppOptions>, 'token' | 'tokens' | 'exploreAgent'> & { port?: number };
+export type ServedOptions = Pick<Partial<RunsAppOptions>, 'token' | 'tokens' | 'exploreAgent'> & {
+  port?: number;
+};
 
 /**
  * The runs API with its page, served on a port from agents in this process. To restart the server, close it and

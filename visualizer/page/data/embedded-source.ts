@@ -1,9 +1,7 @@
 import type { RunView, StreamedEvent } from './request.ts';
-import type { PageSource } from './source.ts';
+import { type PageSource, TAIL } from './source.ts';
 
 const PLACE = 'script[type="application/json"]#run';
-
-const TAIL = 192;
 
 export type EmbeddedRun = { view: RunView; entries: StreamedEvent[] };
 

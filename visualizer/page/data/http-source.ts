@@ -1,8 +1,6 @@
 import { requestServer, runPath } from './request.ts';
 import { lookForServer } from './server-watch.ts';
-import type { EntriesPage, ListNews, PageSource, RunNews } from './source.ts';
-
-const TAIL = 192;
+import { type EntriesPage, type ListNews, type PageSource, type RunNews, TAIL } from './source.ts';
 
 /** The runs of the server. The end of `runId`, the run of the page's address, is requested before its view's code. */
 export function httpSource(runId?: string): PageSource {

@@ -16,6 +16,11 @@ export const runPath = (runId: string): string => `/runs/${encodeURIComponent(ru
 
 export const sessionPath = (id: string): string => `/sessions/${encodeURIComponent(id)}`;
 
+/** Each as `NAME=VALUE`. */
+export function labelsOf({ labels }: Pick<RunSummary, 'labels'>): string[] {
+  return Object.entries(labels).map(pair => pair.join('='));
+}
+
 /** Of a thread on the page and on the server. `labels`: each as `NAME=VALUE`. */
 export function threadPath(id: string, labels: readonly string[]): string {
   const query = new URLSearchParams(labels.map((label): [string, string] => ['label', label]));
@@ -24,10 +29,7 @@ export function threadPath(id: string, labels: readonly string[]): string {
 
 /** Of the thread that a run belongs to. */
 export function threadOf({ labels, thread = '' }: Pick<RunSummary, 'labels' | 'thread'>): string {
-  return threadPath(
-    thread,
-    Object.entries(labels).map(pair => pair.join('=')),
-  );
+  return threadPath(thread, labelsOf({ labels }));
 }
 
 export const comparePath = (left: string, right: string): string =>

@@ -25,6 +25,9 @@ export type RunNews =
 /** An event of the stream about the list of runs and the inbox. After `ready`, readers read both again. */
 export type ListNews = { type: 'ready' | 'summary' | 'inbox' | 'removed'; data: unknown };
 
+/** How many entries the end of a journal has that a run is shown with first. */
+export const TAIL = 192;
+
 const PAGE = 2_000;
 
 /** Reads the first `most` entries of a run, or all if there are fewer. */

@@ -1,7 +1,7 @@
 import { setQuery } from '../app/router.ts';
-import type { InboxItem } from '../data/request.ts';
+import { type InboxItem, labelsOf } from '../data/request.ts';
 import { Check, Choice } from '../ui/draft-field.tsx';
-import { type InboxFilter, KINDS, labelsOf, nameOf } from './inbox-rows.ts';
+import { type InboxFilter, KINDS, nameOf } from './inbox-rows.ts';
 
 export function SearchField({ filter }: { filter: InboxFilter }) {
   return (

@@ -1,5 +1,5 @@
 import { callIdOf, isOpenItem } from '../../../protocol/run-view.ts';
-import type { InboxItem } from '../data/request.ts';
+import { type InboxItem, labelsOf } from '../data/request.ts';
 import { subjectOf } from '../model/subject-of.ts';
 import { describeInputs } from '../render/describe-call.ts';
 import { formatPreview } from '../render/format.ts';
@@ -101,10 +101,6 @@ export function readFilter(query: URLSearchParams): InboxFilter {
     kind: read('kind'),
     mine: query.get('mine') === 'true',
   };
-}
-
-export function labelsOf({ labels }: InboxItem): string[] {
-  return Object.entries(labels).map(([name, value]) => `${name}=${value}`);
 }
 
 export function filterRows(

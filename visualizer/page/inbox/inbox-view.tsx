@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { isOpenItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate, renameAddress, useTitle } from '../app/router.ts';
+import { watchMedia } from '../app/watch-media.ts';
 import { isMine, mayOperate } from '../data/caller.ts';
 import { type InboxItem, runPath } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
@@ -34,6 +35,9 @@ import { Together } from './together.tsx';
 const RUNS = 200;
 const PAGES = 3;
 
+/** Whether a decision fills the window. */
+const narrow = watchMedia('(width < 900px)');
+
 export const isMyTurn = ({ call }: InboxItem): boolean => (isOpenItem(call) ? isMine(call) : mayOperate());
 
 type InboxProps = {
@@ -53,7 +57,7 @@ export function InboxView({ source, shown, query }: InboxProps) {
     pages.read += PAGES;
     return again();
   };
-  const isNarrow = useNarrow();
+  const isNarrow = narrow.value;
   const notice = useSignal<readonly string[]>([]);
   const selected = useSignal<ReadonlySet<string>>(new Set());
   const isSelecting = useSignal(false);
@@ -219,20 +223,6 @@ function focusRow(list: HTMLElement | null, key: string): boolean {
   const row = rows.find(one => one.dataset.key === key);
   row?.focus();
   return row !== undefined;
-}
-
-/** Below this width a decision fills the window. */
-const NARROW = '(width < 900px)';
-
-function useNarrow(): boolean {
-  const query = useMemo(() => matchMedia(NARROW), []);
-  const isNarrow = useSignal(query.matches);
-  useEffect(() => {
-    const look = () => (isNarrow.value = query.matches);
-    query.addEventListener('change', look);
-    return () => query.removeEventListener('change', look);
-  }, []);
-  return isNarrow.value;
 }
 
 /** Keeps the place in the list while a decision fills the window. */

@@ -8,7 +8,7 @@ import type { InboxItem, JsonOpenCall } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { describeInputs, formatAmount, sumAmounts } from '../render/describe-call.ts';
 import { formatCount, formatLine } from '../render/format.ts';
-import { sendOwn } from '../run/decisions/open-decisions.tsx';
+import { rejectionFor, sendOwn } from '../run/decisions/open-decisions.tsx';
 import { Button } from '../ui/button.tsx';
 import { dropDrafts, TextForm } from '../ui/draft-field.tsx';
 import { Panels } from '../ui/panels.tsx';
@@ -69,11 +69,7 @@ export function Together({ items, onDone, onClear }: TogetherProps) {
   const approve = (): Confirmation =>
     decide({ type: 'approve' }, 'Approved', `Approve these ${calls}${amount}?`);
   const reject = (reason: string): Confirmation =>
-    decide(
-      { type: 'reject', ...(reason !== '' && { reason }) },
-      'Rejected',
-      `Reject these ${calls}${amount}?`,
-    );
+    decide(rejectionFor(reason), 'Rejected', `Reject these ${calls}${amount}?`);
   useShortcuts('Decide', [
     {
       keys: ['a'],

@@ -4,7 +4,7 @@ import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import type { Notes } from '../../../protocol/notes.ts';
 import { later } from '../app/later.tsx';
 import { address, useTitle } from '../app/router.ts';
-import { RequestError, requestServer, runPath } from '../data/request.ts';
+import { labelsOf, RequestError, requestServer, runPath } from '../data/request.ts';
 import { useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
 import { formatAgo, formatCount, formatDay, joinFacts } from '../render/format.ts';
@@ -80,10 +80,10 @@ function NotesPane({ source, runId }: Props) {
 /** `null`: it is not the run that keeps the notes of its label, or is not there. */
 async function readNotes(source: PageSource, runId: string): Promise<{ found: Found | null }> {
   try {
-    const { title, labels } = await source.view(runId);
-    const [label = ''] = Object.entries(labels).map(pair => pair.join('='));
+    const run = await source.view(runId);
+    const [label = ''] = labelsOf(run);
     const notes = await requestServer<Notes>(`/notes?label=${encodeURIComponent(label)}`);
-    return { found: notes.runId === runId ? { ...notes, title, label } : null };
+    return { found: notes.runId === runId ? { ...notes, title: run.title, label } : null };
   } catch (error) {
     if (error instanceof RequestError && error.status >= 400 && error.status < 500) return { found: null };
     throw error;

@@ -2,6 +2,7 @@ import { computed, type Signal, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
+import { watchMedia } from '../app/watch-media.ts';
 import { mayOperate } from '../data/caller.ts';
 import { sendCommand } from '../data/send-command.ts';
 import type { PageSource } from '../data/source.ts';
@@ -11,10 +12,8 @@ import { TimeLine } from '../model/time-line.ts';
 export const TABS = ['conversation', 'waterfall', 'journal', 'sequence', 'tree', 'ahead', 'chart'] as const;
 export type Tab = (typeof TABS)[number];
 
-const narrow = matchMedia('(width < 720px)');
 /** Whether the window has room for one pane. The chart is a tab then. */
-export const isNarrow = signal(narrow.matches);
-narrow.addEventListener('change', () => (isNarrow.value = narrow.matches));
+export const isNarrow = watchMedia('(width < 720px)');
 
 export class Desk {
   readonly model: RunModel;

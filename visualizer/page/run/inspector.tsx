@@ -26,6 +26,7 @@ import {
   showSafe,
 } from '../render/format.ts';
 import { Button } from '../ui/button.tsx';
+import { useCopy } from '../ui/copy-menu.tsx';
 import { type Fact, Facts, LongText, Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { ReadableValue, Value } from '../ui/value.tsx';
@@ -147,7 +148,6 @@ const ForkPanel = later(async () => (await import('../app/more-parts.ts')).ForkP
 
 function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();
-  const copied = useSignal(false);
   const mayFork = desk.source.live && mayOperate();
   const isForking = desk.forking;
   const buttons = useRef<HTMLDivElement>(null);
@@ -156,19 +156,17 @@ function EntryActions({ event }: { event: StreamedEvent }) {
     buttons.current?.querySelector('button')?.focus();
   };
   const next = desk.isSteered ? breakpointBeforeNext(desk) : undefined;
-  const copy = async (): Promise<void> => {
+  const [copyLabel, copy] = useCopy('Copy link', () => {
     const url = new URL(location.href);
     url.searchParams.set('at', String(event.seq));
-    await navigator.clipboard?.writeText(url.href).catch(() => {});
-    copied.value = true;
-    setTimeout(() => (copied.value = false), 1_500);
-  };
+    return url.href;
+  });
   const fork = async () => (isForking.value = !isForking.peek());
   const breakHere = async () => (desk.breaking.value = next ?? null);
   const actions = [
     mayFork && (['f', 'fork here', 'Fork here…', fork] as const),
     next && (['b', 'break before the next action', 'Break before this', breakHere] as const),
-    ['y', 'copy a link to this entry', copied.value ? 'Copied' : 'Copy link', copy] as const,
+    ['y', 'copy a link to this entry', copyLabel, copy] as const,
   ].filter(action => action !== false && action !== undefined);
   useShortcuts(
     'Entry',

@@ -1,24 +1,26 @@
-import { useSignal, useSignalEffect } from '@preact/signals';
 import { formatCost } from '../../../protocol/listing/cost.ts';
-import { type RunView, requestServer, runPath } from '../data/request.ts';
-import { openDecisions } from '../model/status-notices.ts';
-import { formatCount, joinFacts, showSafe } from '../render/format.ts';
+import { type RunSummary, requestServer, runPath } from '../data/request.ts';
+import { useNews, useRead } from '../data/server-watch.ts';
+import { formatCount, joinFacts } from '../render/format.ts';
 import { StatusBadge } from '../ui/button.tsx';
-import { Safe } from '../ui/text.tsx';
+import { ProblemText, Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
-type Node = { callId: string; name: string; view: RunView | null };
-
+/** A run, the runs that it has started, and theirs. */
 export function TreePane() {
-  const { model } = useDesk();
+  const { model, source } = useDesk();
   const view = model.view.value;
   return (
     <div class="scroll tree">
       {view && (
         <ul>
           <li>
-            <Line view={view} isHere />
-            <Children of={view.runId} depth={0} />
+            <Line run={view} isHere />
+            {source.live ? (
+              <Children of={view.runId} depth={0} />
+            ) : (
+              <p class="muted">The runs of sub-agents are not in this file.</p>
+            )}
           </li>
         </ul>
       )}
@@ -28,56 +30,43 @@ export function TreePane() {
 
 const DEEPEST = 5;
 
-/** The children of the shown run are known from its journal; theirs, from their calls. */
 function Children({ of, depth }: { of: string; depth: number }) {
-  const { model, source } = useDesk();
-  const nodes = useSignal<Node[]>([]);
-  useSignalEffect(() => {
-    void model.told.value;
-    if (of !== model.runId) return;
-    const children = [...model.story.calls.values()].flatMap(({ call, told }) =>
-      told.flatMap(one =>
-        one.type === 'call.suspended' ? [{ id: one.childRunId, callId: call.callId, name: call.name }] : [],
-      ),
-    );
-    const read = async ({ id, ...call }: (typeof children)[number]): Promise<Node> => ({
-      ...call,
-      view: await requestServer<RunView>(runPath(id)).catch(() => null),
-    });
-    void Promise.all(children.map(read)).then(found => (nodes.value = found));
-  });
-  if (nodes.value.length === 0) return depth === 0 ? <p class="muted">This run started no others.</p> : null;
+  const { source } = useDesk();
+  const query = new URLSearchParams({ parent: of, order: 'asc', limit: '200' });
+  const { answer, problem, again } = useRead(
+    () => requestServer<{ runs: RunSummary[] }>(`/runs?${query}`),
+    [of],
+  );
+  useNews(source, ['ready', 'summary', 'removed'], again);
+  if (answer?.runs.length === 0) return depth === 0 ? <p class="muted">This run started no others.</p> : null;
   return (
-    <ul>
-      {nodes.value.map(({ callId, name, view }) => (
-        <li key={callId}>
-          {view === null ? (
-            <p class="muted">
-              {showSafe(name)}: {source.live ? 'its run was not found' : 'its run is not in this file'}
-            </p>
-          ) : (
-            <Line view={view} isHere={false} />
-          )}
-          {view && depth < DEEPEST && <Children of={view.runId} depth={depth + 1} />}
-        </li>
-      ))}
-    </ul>
+    <>
+      <ProblemText text={problem} />
+      <ul>
+        {answer?.runs.map(run => (
+          <li key={run.runId}>
+            <Line run={run} isHere={false} />
+            {depth < DEEPEST && <Children of={run.runId} depth={depth + 1} />}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
-function Line({ view, isHere }: { view: RunView; isHere: boolean }) {
-  const open = openDecisions(view).length;
-  const title = <Safe text={view.title || view.runId} class="title" />;
+function Line({ run, isHere }: { run: RunSummary; isHere: boolean }) {
+  const open = (run.waitsFor ?? []).filter(({ runId }) => runId === undefined).length;
+  const title = <Safe text={run.title || run.runId} class="title" />;
   return (
     <p class="tree-line">
-      <StatusBadge status={view.status} />
-      <Safe text={view.agent} class="agent" />
-      {isHere ? title : <a href={runPath(view.runId)}>{title}</a>}
+      <StatusBadge status={run.status} />
+      <Safe text={run.agent} class="agent" />
+      {isHere ? title : <a href={runPath(run.runId)}>{title}</a>}
       <span class="muted">
         {joinFacts(
-          view.state,
-          formatCount(view.turns, 'turn'),
-          view.cost > 0 && formatCost(view.cost),
+          run.state,
+          formatCount(run.turns, 'turn'),
+          run.cost > 0 && formatCost(run.cost),
           open > 0 && formatCount(open, 'open decision'),
         )}
       </span>

@@ -19,25 +19,16 @@ import { useTitle } from '../app/router.ts';
 import { type RunSummary, type RunView, requestServer, runPath } from '../data/request.ts';
 import { readListPages, useNews, useRead } from '../data/server-watch.ts';
 import type { PageSource } from '../data/source.ts';
-import {
-  formatCount,
-  formatJson,
-  formatMoment,
-  formatOutput,
-  formatPreview,
-  joinFacts,
-  showSafe,
-} from '../render/format.ts';
+import { formatCount, formatJson, formatMoment, joinFacts, showSafe } from '../render/format.ts';
 import { Button, StatusBadge } from '../ui/button.tsx';
 import { Markdown } from '../ui/markdown.tsx';
 import { MediaParts } from '../ui/picture.tsx';
-import { Details, type Fact, Facts, FoldedText, LongText, ProblemText, Safe } from '../ui/text.tsx';
-import { Value } from '../ui/value.tsx';
+import { type Fact, Facts, FoldedText, LongText, ProblemText, Safe } from '../ui/text.tsx';
+import { FoldedValue } from '../ui/value.tsx';
 
 const PAGES = 10;
 const PAGE = 200;
 const SHOWN = 60;
-const PREVIEW = 90;
 
 export function SessionView({ source, id }: { source: PageSource; id: string }) {
   const { answer, problem, again } = useRead(() => readSession(source, id), [id]);
@@ -210,7 +201,6 @@ function Folded({ summary, text, kind }: { summary: string; text: string; kind: 
 
 function Call({ call, result }: { call: ToolCallItem; result: ToolResultItem | undefined }) {
   const { name, arguments: written } = call;
-  const output = result === undefined ? '' : formatOutput(result.output);
   const status = result?.isError === true ? 'error' : 'done';
   return (
     <article
@@ -223,14 +213,8 @@ function Call({ call, result }: { call: ToolCallItem; result: ToolResultItem | u
         <span class="time" />
         <span class="badge">{result === undefined ? 'no result yet' : status}</span>
       </header>
-      <Details summary={<Summary what="input" text={written} />}>
-        {() => <Value value={readArguments(written)} path="input" />}
-      </Details>
-      {result && (
-        <Details summary={<Summary what="result" text={output} />}>
-          {() => <Value value={result.output} path="output" />}
-        </Details>
-      )}
+      <FoldedValue what="input" value={readArguments(written)} path="input" />
+      {result && <FoldedValue what="result" value={result.output} path="output" />}
     </article>
   );
 }
@@ -241,15 +225,6 @@ function readArguments(written: string): JsonValue {
   } catch {
     return written;
   }
-}
-
-function Summary({ what, text }: { what: string; text: string }) {
-  return (
-    <>
-      <span class="what">{what}</span>
-      <bdi class="mono preview">{formatPreview(text, PREVIEW)}</bdi>
-    </>
-  );
 }
 
 export function RunLinks({ title, runs }: { title: string; runs: readonly RunSummary[] }) {

@@ -34,11 +34,17 @@ export function CopyMenu({ path, value }: { path: string; value: JsonValue }) {
 }
 
 function CopyButton({ label, read }: { label: string; read(): string }) {
+  const [shown, copy] = useCopy(label, read);
+  return <Button class="quiet" label={shown} onClick={copy} />;
+}
+
+/** The label of what copies a text, which says for a moment that it is copied, and what copies it. */
+export function useCopy(label: string, read: () => string): [shown: string, copy: () => Promise<void>] {
   const isCopied = useSignal(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard?.writeText(read()).catch(() => {});
     isCopied.value = true;
     setTimeout(() => (isCopied.value = false), SHOWN_MS);
   };
-  return <Button class="quiet" label={isCopied.value ? 'Copied' : label} onClick={copy} />;
+  return [isCopied.value ? 'Copied' : label, copy];
 }

@@ -184,7 +184,7 @@ type Does<Value> =
 const asks = <Value,>(does: Does<Value>, value: Value): Confirmation | string =>
   'ask' in does ? does.ask(value) : { words: '', act: () => does.run(value) };
 
-type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
+type TextFormProps = Pick<TextFieldProps, 'rows' | 'required'> & {
   /** The label of the button; `field` is the one of the text. */
   label: string;
   field: string;
@@ -196,14 +196,14 @@ type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
 
 /** A form with one text or JSON value. The caller drops the draft once it is accepted. */
 export function TextForm(props: TextFormProps) {
-  const { label, field, draftKey, start, intro, rows, mono, required, json, children } = props;
+  const { label, field, draftKey, start, intro, rows, required, json, children } = props;
   const draft = useDraft(draftKey, start);
   const ask = (): Confirmation | string => {
     if (!props.json) return asks(props, draft.value);
     const read = readDraftJson(draft.value);
     return 'value' in read ? asks(props, read.value) : read.problem;
   };
-  const looks = json ? { rows: jsonRows(draft.value), mono: true } : omitUndefined({ rows, mono, required });
+  const looks = json ? { rows: jsonRows(draft.value), mono: true } : omitUndefined({ rows, required });
   return (
     <Form label={label} ask={ask}>
       {intro && <p>{intro}</p>}

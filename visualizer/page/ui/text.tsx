@@ -1,5 +1,6 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { diffLines } from '../render/diff-lines.ts';
 import { formatLength, showSafe, takePages } from '../render/format.ts';
 import { Button } from './button.tsx';
@@ -67,6 +68,22 @@ export function MoreButton({ left, onMore }: { left: number; onMore(): void }) {
   return <Button class="quiet more" label={`Show more (${formatLength(left)} left)`} onClick={onMore} />;
 }
 
+/** How many members or rows are in the document at once, and how many more a press adds. */
+export const ROWS = 100;
+
+/** The button that adds more rows of a list, if there are more. */
+export function MoreRows({ shown, count }: { shown: Signal<number>; count: number }) {
+  const left = count - shown.value;
+  if (left <= 0) return null;
+  return (
+    <Button
+      class="quiet more"
+      label={`Show ${formatNumber(Math.min(left, ROWS))} more of ${formatNumber(count)}`}
+      onClick={() => (shown.value += ROWS)}
+    />
+  );
+}
+
 const LONG = 90;
 
 /** Whether a text is shown as a text of its own: it has lines, or is long. */
@@ -77,18 +94,13 @@ export function isProse(value: unknown): value is string {
 type DetailsProps = {
   summary: ComponentChildren;
   open?: boolean;
-  class?: string;
   children(): ComponentChildren;
 };
 
-export function Details({ summary, open = false, children, ...rest }: DetailsProps) {
+export function Details({ summary, open = false, children }: DetailsProps) {
   const isOpen = useSignal(open);
   return (
-    <details
-      open={isOpen.value}
-      class={rest.class ?? ''}
-      onToggle={event => (isOpen.value = event.currentTarget.open)}
-    >
+    <details open={isOpen.value} onToggle={event => (isOpen.value = event.currentTarget.open)}>
       <summary>{summary}</summary>
       {isOpen.value ? <div class="opened">{children()}</div> : null}
     </details>

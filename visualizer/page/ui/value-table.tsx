@@ -1,13 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
-import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { formatCount, formatLine, formatPreview } from '../render/format.ts';
-import { Button } from './button.tsx';
 import { readImageText } from './picture.tsx';
-import { Safe } from './text.tsx';
+import { MoreRows, ROWS, Safe } from './text.tsx';
 
 const COLUMNS = 10;
-const ROWS = 100;
 /** Rows whose keys are looked at. */
 const LOOKED_AT = 200;
 const LONGEST = 120;
@@ -26,7 +23,6 @@ export function ValueTable({ rows }: { rows: readonly JsonObject[] }) {
   const all = [...new Set(rows.slice(0, LOOKED_AT).flatMap(row => Object.keys(row)))];
   const columns = all.slice(0, COLUMNS);
   const others = all.length - columns.length;
-  const left = rows.length - shown.value;
   return (
     <>
       <section
@@ -60,13 +56,7 @@ export function ValueTable({ rows }: { rows: readonly JsonObject[] }) {
           </tbody>
         </table>
       </section>
-      {left > 0 && (
-        <Button
-          class="quiet more"
-          label={`Show ${formatNumber(Math.min(left, ROWS))} more of ${formatNumber(rows.length)}`}
-          onClick={() => (shown.value += ROWS)}
-        />
-      )}
+      <MoreRows shown={shown} count={rows.length} />
     </>
   );
 }

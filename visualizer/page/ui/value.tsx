@@ -1,15 +1,14 @@
 import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import { readContent } from '../../../protocol/content/read-content.ts';
+import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
-import { formatNumber } from '../../../protocol/listing/format-number.ts';
 import { formatCount, formatLength, formatLine, formatPreview, roundNumber } from '../render/format.ts';
 import { Button } from './button.tsx';
 import { CopyMenu } from './copy-menu.tsx';
 import { Link } from './link.tsx';
 import { Markdown } from './markdown.tsx';
 import { MediaParts, Picture, readImageText } from './picture.tsx';
-import { Details, isProse, LongText, Safe } from './text.tsx';
+import { Details, isProse, LongText, MoreRows, ROWS, Safe } from './text.tsx';
 import { isTable, ValueTable } from './value-table.tsx';
 
 /** `path` is where the value is, as it is copied: `calls[0].input`. `kind` is how texts look. */
@@ -21,8 +20,6 @@ type ValueProps = {
   isWhole?: boolean;
 };
 
-/** Members that are in the document at once, and those that a press adds. */
-const MEMBERS = 100;
 /** Levels that are open at first, unless they have more members. */
 const OPEN = { levels: 2, members: 24 };
 const SHORT = 200;
@@ -90,10 +87,9 @@ function Composite({ value, path, depth, isWhole }: CompositeProps) {
 }
 
 function Members({ value: of, path, depth, isWhole }: CompositeProps) {
-  const shown = useSignal(MEMBERS);
+  const shown = useSignal(ROWS);
   const names = useMemo(() => (Array.isArray(of) ? null : Object.keys(of)), [of]);
   const count = names?.length ?? Number(of.length);
-  const left = count - shown.value;
   return (
     <>
       <ul class="members">
@@ -112,13 +108,7 @@ function Members({ value: of, path, depth, isWhole }: CompositeProps) {
           );
         })}
       </ul>
-      {left > 0 && (
-        <Button
-          class="quiet more"
-          label={`Show ${formatNumber(Math.min(left, MEMBERS))} more of ${formatNumber(count)}`}
-          onClick={() => (shown.value += MEMBERS)}
-        />
-      )}
+      <MoreRows shown={shown} count={count} />
     </>
   );
 }
@@ -179,6 +169,25 @@ function pathTo(path: string, name: string | number): string {
   if (typeof name === 'number') return `${path}[${name}]`;
   if (!/^[A-Za-z_$][\w$]*$/.test(name)) return `${path}[${JSON.stringify(name)}]`;
   return path === '' ? name : `${path}.${name}`;
+}
+
+/** A value below a line that says what it is and how it begins. */
+export function FoldedValue({ what, value, path }: { what: string; value: JsonValue; path: string }) {
+  const short = readContent(value) === undefined ? value : describeOutput(value);
+  return (
+    <Details summary={<Summary what={what} preview={formatPreview(short, LINE)} />}>
+      {() => <Value value={value} path={path} />}
+    </Details>
+  );
+}
+
+export function Summary({ what, preview }: { what: string; preview: string }) {
+  return (
+    <>
+      <span class="what">{what}</span>
+      <bdi class="mono preview">{preview}</bdi>
+    </>
+  );
 }
 
 /** A value whose JSON is shorter is unfolded, in characters. */

@@ -35,7 +35,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Labels',
     width: 'minmax(0, 1.5fr)',
     from: 1_300,
-    cell: ({ labels }) => <LabelChips labels={labels} />,
+    cell: run => <LabelChips run={run} />,
   },
   {
     name: 'agent',

@@ -177,7 +177,7 @@ export function ColumnMenu({ filter }: { filter: RunFilter }) {
         checked={filter.isFolded}
         onCheck={isOn => setQuery({ folded: isOn ? null : 'false' })}
       />
-      <Button class="quiet" label="As at first" onClick={() => chooseColumns(null)} />
+      <Button class="quiet" label="Reset columns" onClick={() => chooseColumns(null)} />
     </Menu>
   );
 }

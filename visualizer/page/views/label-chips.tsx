@@ -1,4 +1,5 @@
 import { address } from '../app/router.ts';
+import { labelsOf, type RunSummary } from '../data/request.ts';
 import { Safe } from '../ui/text.tsx';
 
 const MOST = 3;
@@ -13,8 +14,8 @@ export function labelHref(label: string, isOn: boolean): string {
 }
 
 /** The labels of a run; a press on one chooses by it. */
-export function LabelChips({ labels }: { labels: Readonly<Record<string, string>> }) {
-  const all = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+export function LabelChips({ run }: { run: RunSummary }) {
+  const all = labelsOf(run);
   return (
     <>
       {all.slice(0, MOST).map(label => (

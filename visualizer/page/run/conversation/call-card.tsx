@@ -1,7 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { describeBytes, describeOutput, readContent } from '../../../../protocol/content/read-content.ts';
-import type { JsonValue } from '../../../../protocol/json.ts';
+import { describeBytes, readContent } from '../../../../protocol/content/read-content.ts';
 import { formatDuration } from '../../../../protocol/listing/format-duration.ts';
 import { formatNumber } from '../../../../protocol/listing/format-number.ts';
 import { describeVerdicts } from '../../../describe-event.ts';
@@ -11,7 +10,7 @@ import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts
 import { formatJson, formatPreview, formatTimeOfDay, showSafe } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
 import { Details, Diff, MoreButton, ProblemText, Safe } from '../../ui/text.tsx';
-import { Value } from '../../ui/value.tsx';
+import { FoldedValue, Summary } from '../../ui/value.tsx';
 import { WhoMayDecide } from '../decisions/decision-forms.tsx';
 import { decisionKeyOf } from '../decisions/open-decisions.tsx';
 import { useDesk } from '../desk.ts';
@@ -115,16 +114,9 @@ function breakBefore({ name, edited, input }: CallFacts): Chosen {
 }
 
 function Input({ call: { input, edited } }: { call: CallFacts }) {
-  const preview = formatPreview(edited ?? input, PREVIEW);
-  if (edited === null) {
-    return (
-      <Details summary={<Summary what="input" preview={preview} />}>
-        {() => <Value value={input} path="input" />}
-      </Details>
-    );
-  }
+  if (edited === null) return <FoldedValue what="input" value={input} path="input" />;
   return (
-    <Details key="edited" open summary={<Summary what="edited" preview={preview} />}>
+    <Details key="edited" open summary={<Summary what="edited" preview={formatPreview(edited, PREVIEW)} />}>
       {() => <Diff before={formatJson(input)} after={formatJson(edited)} />}
     </Details>
   );
@@ -138,9 +130,11 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
   const bad = result?.isError === true;
   return (
     <div class="call-result">
-      {result && <Output what={bad ? status : 'result'} output={result.output} path="output" />}
-      {data !== undefined && <Output what="data, not read by models" output={data} path="output.data" />}
-      {result?.shown !== undefined && <Output what="shown to the model" output={result.shown} path="shown" />}
+      {result && <FoldedValue what={bad ? status : 'result'} value={result.output} path="output" />}
+      {data !== undefined && <FoldedValue what="data, not read by models" value={data} path="output.data" />}
+      {result?.shown !== undefined && (
+        <FoldedValue what="shown to the model" value={result.shown} path="shown" />
+      )}
       {result?.blob && (
         <>
           {source.live && (
@@ -157,21 +151,12 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
         </>
       )}
       {late && (
-        <Output what={late.isError ? 'late error' : 'late result'} output={late.output} path="output" />
+        <FoldedValue what={late.isError ? 'late error' : 'late result'} value={late.output} path="output" />
       )}
       {late?.contradicts && (
         <ProblemText text={`The late result contradicts the journal: ${late.contradicts}.`} />
       )}
     </div>
-  );
-}
-
-function Output({ what, output, path }: { what: string; output: JsonValue; path: string }) {
-  const short = readContent(output) === undefined ? output : describeOutput(output);
-  return (
-    <Details summary={<Summary what={what} preview={formatPreview(short, PREVIEW)} />}>
-      {() => <Value value={output} path={path} />}
-    </Details>
   );
 }
 
@@ -204,15 +189,6 @@ function StoredResult({ at, bytes }: { at: string; bytes: number }) {
       <ProblemText text={problem.value} />
       {next.value !== undefined && <MoreButton left={bytes - next.value} onMore={() => void read()} />}
     </div>
-  );
-}
-
-function Summary({ what, preview }: { what: string; preview: string }) {
-  return (
-    <>
-      <span class="what">{what}</span>
-      <bdi class="mono preview">{preview}</bdi>
-    </>
   );
 }
 

@@ -15,7 +15,7 @@ import { editableJson, Flag, hasDrafts, TextForm } from '../../ui/draft-field.ts
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { Asked, type Confirmation, Form, useTwoPresses } from '../../ui/two-presses.tsx';
-import { draftOf, sendOwn, useAct } from './open-decisions.tsx';
+import { draftOf, rejectionFor, sendOwn, useAct } from './open-decisions.tsx';
 
 type ItemProps<Open extends JsonOpenItem = JsonOpenItem> = { call: Open };
 type FormsProps<Open extends JsonOpenItem = JsonOpenItem> = ItemProps<Open> & {
@@ -210,7 +210,7 @@ function ApprovalForms({ call, ...how }: FormsProps<JsonOpenCall>) {
     field: 'Reason (shown to the model)',
     isText: true,
     words: what => `Reject ${what}${later}?`,
-    answer: reason => ({ type: 'reject', ...scope, ...(reason !== '' && { reason: `${reason}` }) }),
+    answer: reason => ({ ...rejectionFor(reason), ...scope }),
   };
   const flag = <Flag flag={sticky} label={`Also for later calls of ${showSafe(call.name)}`} />;
   return (
@@ -249,7 +249,7 @@ const SEND_BACK: Way = {
   field: 'Remark (the model reads it)',
   isText: true,
   words: what => `Send the ${what} back?`,
-  answer: reason => ({ type: 'reject', ...(reason !== '' && { reason: `${reason}` }) }),
+  answer: rejectionFor,
 };
 
 function ReviewForms({ call, ...how }: FormsProps<OpenReview>) {

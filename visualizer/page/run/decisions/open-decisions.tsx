@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef } from 'preact/hooks';
-import type { AnswerCommand } from '../../../../protocol/open/answer.ts';
+import type { JsonValue } from '../../../../protocol/json.ts';
+import type { AnswerCommand, DecisionAnswer } from '../../../../protocol/open/answer.ts';
 import { type JsonOpenItem, requestServer, runPath, type StreamedEvent } from '../../data/request.ts';
 import type { EntriesPage } from '../../data/source.ts';
 import { subjectOf } from '../../model/subject-of.ts';
@@ -14,6 +15,11 @@ import { LongText, Safe } from '../../ui/text.tsx';
 /** The id of an open decision: another one if what is open or its input is another. */
 export function decisionKeyOf({ id, digest }: JsonOpenItem): string {
   return `${id} ${digest}`;
+}
+
+/** A rejection, with its reason if there is one. */
+export function rejectionFor(reason: JsonValue): Extract<DecisionAnswer, { type: 'reject' }> {
+  return { type: 'reject', ...(reason !== '' && { reason: `${reason}` }) };
 }
 
 /** Submits a command to its run. Resolves to a problem for the person, or `null`. */

@@ -8,7 +8,7 @@ import { Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
 import type { Confirmation } from '../../ui/two-presses.tsx';
 import { panelsOf, useQuestion, type Way } from './decision-forms.tsx';
-import { draftOf } from './open-decisions.tsx';
+import { draftOf, rejectionFor } from './open-decisions.tsx';
 import { BothWays } from './schema-editor.tsx';
 
 const DECLINE: Way = {
@@ -19,7 +19,7 @@ const DECLINE: Way = {
   field: 'Reason (the model reads it)',
   isText: true,
   words: what => `Decline what ${what} asks?`,
-  answer: reason => ({ type: 'reject', ...(reason !== '' && { reason: `${reason}` }) }),
+  answer: rejectionFor,
 };
 
 /** To answer what a tool asks, or to decline. */

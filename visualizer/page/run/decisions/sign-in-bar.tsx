@@ -4,7 +4,7 @@ import { mayOperate } from '../../data/caller.ts';
 import { describeThrown, requestServer, runPath } from '../../data/request.ts';
 import { showSafe } from '../../render/format.ts';
 import { Button } from '../../ui/button.tsx';
-import { Safe } from '../../ui/text.tsx';
+import { ProblemText, Safe } from '../../ui/text.tsx';
 
 /** A button for each tool server at which a person must sign in. The run continues by itself once someone has. */
 export function SignInBar({ open }: { open: readonly OpenSignIn[] }) {
@@ -40,9 +40,7 @@ export function SignInBar({ open }: { open: readonly OpenSignIn[] }) {
           )}
         </p>
       ))}
-      <p class="problem" role="alert">
-        {showSafe(problem.value)}
-      </p>
+      <ProblemText text={problem.value} />
     </section>
   );
 }

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { AgentView } from '../../../../protocol/agent-view.ts';
 import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
-import { type DecisionAnswer, decisionCommand } from '../../../../protocol/open/answer.ts';
+import { decisionCommand } from '../../../../protocol/open/answer.ts';
 import { navigate } from '../../app/router.ts';
 import { type RunView, requestServer, runPath } from '../../data/request.ts';
 import { problemOf, sendOnce } from '../../data/send-command.ts';
@@ -15,6 +15,7 @@ import { type Panel, Panels } from '../../ui/panels.tsx';
 import { ProblemText } from '../../ui/text.tsx';
 import { ActionButton } from '../../ui/two-presses.tsx';
 import { InputForm } from '../decisions/decision-forms.tsx';
+import { rejectionFor } from '../decisions/open-decisions.tsx';
 import { useDesk } from '../desk.ts';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
 import { toolNames } from '../steering/breakpoints.ts';
@@ -153,7 +154,6 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
     gate
       ? decisionCommand({ kind: 'approval', callId }, { type: 'approve', input })
       : { type: 'edit-call', callId, input };
-  const reject = (reason: string): DecisionAnswer => ({ type: 'reject', ...(reason !== '' && { reason }) });
   // A call that had started is in doubt where it started; another one is answered instead of decided.
   const started = told.find(({ type }) => type === 'call.started')?.seq;
   const answer = (output: JsonValue) =>
@@ -192,7 +192,7 @@ function CallForms({ send, draftKey, calls }: CallFormsProps) {
           field="Reason, which the model reads"
           draftKey={`${key} reason`}
           run={reason =>
-            send({ at: seq, commands: [decisionCommand({ kind: 'approval', callId }, reject(reason))] })
+            send({ at: seq, commands: [decisionCommand({ kind: 'approval', callId }, rejectionFor(reason))] })
           }
         />
       )}
