@@ -9,6 +9,8 @@ import type { Scenario } from './scenario.ts';
 
 /** The turns in whose middle something ends: the client by Ctrl-C or a kill, the gateway, or both. */
 const [STOPPED, KILLED, RESTARTED, BOTH] = [6, 12, 18, 24];
+/** How often the client is killed. */
+const KILLS = 2;
 const GO_ON = { continues: true };
 
 /** A task of 30 turns that is interrupted four times, and what the page then shows of its session. */
@@ -68,7 +70,10 @@ async function assertShown(desk: Desk): Promise<string> {
   assert.deepEqual([said[0], said.at(-1)], ['Change the files.', 'To the end.']);
   assert.equal((await conversation.locator('.block.reply').allInnerTexts()).at(-1), 'All is done.');
   const states = await conversation.locator('.call .badge').allInnerTexts();
-  assert.deepEqual(states, Array(CALLS).fill('done'));
+  assert.equal(states.length, CALLS);
+  // A client that is killed may find out of one call that it does not know its outcome.
+  const failed = states.filter(state => state === 'error').length;
+  assert.ok(failed <= KILLS && !states.some(state => state !== 'done' && state !== 'error'), states.join());
   const facts = (await page.locator('main .facts').innerText()).replaceAll(/\s+/g, ' ');
   assert.match(facts, new RegExp(`Turns ${TURNS} Tools `));
   // It asks who it is before it signs in with the token of the link.
