@@ -65,6 +65,8 @@ const TOO_LATE = 'It can no longer be decided.';
 
 const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
 
+const NO_RESULT = 'The call has no result.';
+
 /** The key of a text that is not part of a turn: the answer as a guardrail changed it. */
 const CHANGED_ANSWER = -1;
 /** The key of the text of an agent to which the conversation was handed. */
@@ -120,13 +122,15 @@ export class MessageWriter {
     return undefined;
   }
 
-  /** Shows the calls that wait for a decision elsewhere, and returns the chunks after them. */
+  /** Shows the calls that wait for a decision elsewhere, ends those of a run that has ended, and returns the chunks after them. */
   async end(): Promise<ResponseChunk[]> {
     for (const open of this.#calls.values())
       if (open.approval === 'asked' || open.approval === 'elsewhere' || isAsking(open)) this.#show(open);
     for (const child of this.#below.values()) await this.#readBelow(child);
     return [{ type: 'finish-step' }, ...this.#describeEnd()];
   }
+    if (this.#settled !== null && this.#settled.status !== 'waiting')
+      for (const open of [...this.#calls.values()]) this.#close(open);
 
   /** Writes what is new in a sub-agent's run: its calls that ask for an approval. */
   async #readBelow(runId: string): Promise<void> {
@@ -534,9 +538,7 @@ export class MessageWriter {
     for (const open of child === undefined ? [] : [...this.#calls.values()]) {
       if (!open.id.startsWith(`${child}/`)) continue;
       this.#leave(open.id);
-      if (isAsking(open)) this.#endQuestions(open.id);
-      if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, TOO_LATE);
-      this.#calls.delete(open.id);
+      this.#close(open);
     }
   }
 
@@ -547,6 +549,15 @@ export class MessageWriter {
     const { message } = open;
     if (message < this.number) this.#place({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
   }
+  /** Ends a call that gets no outcome any more. One in doubt has an error. */
+  #close(open: ShownCall): void {
+    if (isAsking(open)) this.#endQuestions(open.id);
+    if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, TOO_LATE);
+    else if (!open.isInDoubt)
+      this.#tell(open, () => ({ type: 'tool-output-error', toolCallId: open.id, errorText: NO_RESULT }));
+    this.#calls.delete(open.id);
+  }
+
 
   #show(open: ShownCall): void {
     if (open.shownIn === this.number) return;
