@@ -52,6 +52,8 @@ type ShownCall = {
   /** Who decides it elsewhere. */
   others?: string;
   isInDoubt: boolean;
+  /** The page gives its result. */
+  isForPage?: boolean;
   /** What its tool asks the reader. */
   question?: QuestionData;
 };
@@ -63,9 +65,9 @@ export const REVIEW = 'agentchart.review';
 
 const TOO_LATE = 'It can no longer be decided.';
 
-const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
-
 const NO_RESULT = 'The call has no result.';
+
+const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
 
 /** The key of a text that is not part of a turn: the answer as a guardrail changed it. */
 const CHANGED_ANSWER = -1;
@@ -79,8 +81,8 @@ const OTHER_ANSWER = -2;
  * U1 An assistant message begins with the run, and after each message that the run receives. A step is one turn.
  * U2 If a turn has other parts than were written, or in another order, `reset-step` drops them and they are sent again.
  * U3 The outcome of a call from an earlier message is copied to that message and shown again in the current one.
- * U4 A sub-agent's calls that ask for an approval are in the step of the call that waits for them: before its result, or
- *    at the end. Their ids are `RUN/CALL`.
+ * U4 A sub-agent's calls that ask for an approval, or for a result of the page, are in the step of the call that waits for
+ *    them: before its result, or at the end. Their ids are `RUN/CALL`.
  * U5 What a tool asks the reader is a part `data-question` after its call; its `questions` are gone once it is answered.
  * U6 A review is asked for as the approval of a call `REVIEW`, in the step of the answer. It goes with an answer that is
  *    taken back, and stays with one that is given.
@@ -127,12 +129,12 @@ export class MessageWriter {
     for (const open of this.#calls.values())
       if (open.approval === 'asked' || open.approval === 'elsewhere' || isAsking(open)) this.#show(open);
     for (const child of this.#below.values()) await this.#readBelow(child);
-    return [{ type: 'finish-step' }, ...this.#describeEnd()];
-  }
     if (this.#settled !== null && this.#settled.status !== 'waiting')
       for (const open of [...this.#calls.values()]) this.#close(open);
+    return [{ type: 'finish-step' }, ...this.#describeEnd()];
+  }
 
-  /** Writes what is new in a sub-agent's run: its calls that ask for an approval. */
+  /** Writes what is new in a sub-agent's run: its calls that wait for the page. */
   async #readBelow(runId: string): Promise<void> {
     const known = this.#seqs.get(runId) ?? 0;
     for (const event of await readStory(this.#options.store, { runId })) {
@@ -377,7 +379,12 @@ export class MessageWriter {
   #ask({ runId, open: asked }: Of<'call.asked'>): void {
     const { kind, ...call } = asked;
     const open = this.#calls.get(this.#idOf({ runId, callId: call.callId }));
-    if (open === undefined || kind === 'result') return;
+    if (open === undefined) return;
+    if (kind === 'result') {
+      open.isForPage = true;
+      if (open.shownIn === 0) this.#show(open);
+      return;
+    }
     if (asked.kind === 'question') return this.#askQuestions(open, asked);
     if (kind === 'doubt') {
       if (!open.isInDoubt)
@@ -542,13 +549,6 @@ export class MessageWriter {
     }
   }
 
-  #tell(open: ShownCall, chunkFor: (message: number) => ContentChunk): void {
-    if (open.shownIn === 0) return;
-    this.#show(open);
-    this.#emit(chunkFor(this.number));
-    const { message } = open;
-    if (message < this.number) this.#place({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
-  }
   /** Ends a call that gets no outcome any more. One in doubt has an error. */
   #close(open: ShownCall): void {
     if (isAsking(open)) this.#endQuestions(open.id);
@@ -558,6 +558,13 @@ export class MessageWriter {
     this.#calls.delete(open.id);
   }
 
+  #tell(open: ShownCall, chunkFor: (message: number) => ContentChunk): void {
+    if (open.shownIn === 0) return;
+    this.#show(open);
+    this.#emit(chunkFor(this.number));
+    const { message } = open;
+    if (message < this.number) this.#place({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
+  }
 
   #show(open: ShownCall): void {
     if (open.shownIn === this.number) return;
@@ -608,8 +615,10 @@ export class MessageWriter {
           one => !isOpenItem(one) || this.#options.othersFor?.(one) === undefined,
         );
         const kinds = new Set(own.map(({ kind }) => kind));
-        const isAsked = [...this.#calls.values()].some(one => one.approval === 'asked' || isAsking(one));
-        const waits = isAsked || (['approval', 'result', 'question'] as const).some(kind => kinds.has(kind));
+        const isAsked = [...this.#calls.values()].some(
+          one => one.approval === 'asked' || isAsking(one) || one.isForPage === true,
+        );
+        const waits = isAsked || kinds.has('approval') || kinds.has('question');
         const isHeld = kinds.has('pause') || kinds.has('sign-in');
         return [finish(waits && !isHeld ? 'tool-calls' : 'interrupted')];
       }
