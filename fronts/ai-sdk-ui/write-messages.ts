@@ -9,7 +9,7 @@ import {
   type JsonValue,
   omitUndefined,
 } from '../../protocol/json.ts';
-import { isOpenItem, type OpenQuestion } from '../../protocol/run-view.ts';
+import type { OpenQuestion } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
 import type { DescribeError, OthersFor, QuestionData } from './ui-message.ts';
@@ -124,10 +124,10 @@ export class MessageWriter {
     return undefined;
   }
 
-  /** Shows the calls that wait for a decision elsewhere, ends those of a run that has ended, and returns the chunks after them. */
+  /** Shows the calls that still wait, ends those of a run that has ended, and returns the chunks after them. */
   async end(): Promise<ResponseChunk[]> {
     for (const open of this.#calls.values())
-      if (open.approval === 'asked' || open.approval === 'elsewhere' || isAsking(open)) this.#show(open);
+      if (isForReader(open) || open.approval === 'elsewhere') this.#show(open);
     for (const child of this.#below.values()) await this.#readBelow(child);
     if (this.#settled !== null && this.#settled.status !== 'waiting')
       for (const open of [...this.#calls.values()]) this.#close(open);
@@ -611,15 +611,8 @@ export class MessageWriter {
       case 'cancelled':
         return [{ type: 'abort', reason: 'The run was cancelled.' }, finish('interrupted')];
       case 'waiting': {
-        const own = settled.open.filter(
-          one => !isOpenItem(one) || this.#options.othersFor?.(one) === undefined,
-        );
-        const kinds = new Set(own.map(({ kind }) => kind));
-        const isAsked = [...this.#calls.values()].some(
-          one => one.approval === 'asked' || isAsking(one) || one.isForPage === true,
-        );
-        const waits = isAsked || kinds.has('approval') || kinds.has('question');
-        const isHeld = kinds.has('pause') || kinds.has('sign-in');
+        const waits = [...this.#calls.values()].some(isForReader);
+        const isHeld = settled.open.some(({ kind }) => kind === 'pause' || kind === 'sign-in');
         return [finish(waits && !isHeld ? 'tool-calls' : 'interrupted')];
       }
       default:
@@ -630,6 +623,10 @@ export class MessageWriter {
   #emit(chunk: ContentChunk): void {
     this.#place({ message: this.number, step: this.#steps, isCopy: false, chunk });
   }
+}
+
+function isForReader(open: ShownCall): boolean {
+  return open.approval === 'asked' || isAsking(open) || open.isForPage === true;
 }
 
 function isAsking({ question }: ShownCall): boolean {

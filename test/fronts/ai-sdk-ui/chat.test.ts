@@ -187,6 +187,24 @@ describe('useChat', () => {
     await expectSameAfterReload(page, agent);
   });
 
+  test('a message while calls of the page are open shows them again, and one answer posts nothing in a loop', async () => {
+    const agent = makeAgent([calling('ask', 'ask'), { text: 'Blue it is.' }]);
+    const page = new ChatPage(agent);
+    await page.chat.sendMessage({ text: 'go' });
+    await page.chat.sendMessage({ text: 'hurry' });
+    expect(page.tools()).toEqual(['tool-ask: input-available', 'tool-ask: input-available']);
+    await page.chat.addToolOutput({ tool: 'ask', toolCallId: 'call_0_0', output: 'blue' });
+    await page.chat.sendMessage();
+    await page.idle();
+    expect(page.tools()).toEqual(['tool-ask: output-available', 'tool-ask: input-available']);
+    expect(page.requests).toHaveLength(3);
+    await page.chat.addToolOutput({ tool: 'ask', toolCallId: 'call_0_1', output: 'red' });
+    await page.chat.sendMessage();
+    await page.idle();
+    expect([page.text, page.errors]).toEqual(['Blue it is.', []]);
+    await expectSameAfterReload(page, agent);
+  });
+
   test('answers the call of the page that a sub-agent makes', async () => {
     const clerk = createAgent({
       name: 'clerk',
