@@ -498,12 +498,13 @@ function partsOf(runId: string, settled: Settled): WirePart[] {
 
 function askParts(runId: string, settled: WaitingRun): WirePart[] {
   const open = [...openCallsFor(runId, settled)];
-  if (open.length === 0) return [{ text: 'The run is paused.' }];
   const lines = open.map(([, call]) => `${NEEDS[call.kind]}: ${describeCall(call)}`);
-  return [
-    { text: lines.join('\n') },
-    { data: { questions: open.map(describeOpen) }, mediaType: 'application/json' },
-  ];
+  for (const one of settled.open) if (one.kind === 'sign-in') lines.push(one.reason);
+  if (settled.paused) lines.push('The run is paused.');
+  if (lines.length === 0) return [];
+  const text = { text: lines.join('\n') };
+  if (open.length === 0) return [text];
+  return [text, { data: { questions: open.map(describeOpen) }, mediaType: 'application/json' }];
 }
 
 const NEEDS: Readonly<Record<OpenItem['kind'], string>> = {

@@ -144,19 +144,22 @@ class Endpoint {
     const earlier: Message[] = [];
     for (const record of chain.slice(0, -1)) earlier.push(...(await this.#past.messagesOf(agent, record)));
     const before = latest && (this.#working.get(latest.runId) ?? (await agent.open(latest.runId)));
-    const known = new Set([...earlier.map(({ id }) => id), ...itemIdsOf(before)]);
+    const read = ({ id }: Run) => readThread(beginThread(agent, id, earlier));
+    const open = before && !hasEnded(before.durable.state) ? await read(before) : undefined;
+    const ended = before && { runId: before.id, seq: before.durable.seq };
+    const past = open || !ended ? [] : await this.#past.messagesOf(agent, ended);
+    const shown = open?.thread.snapshot.messages ?? [...earlier, ...past];
+    const known = new Set(shown.map(({ id }) => id));
     const fresh = input.messages.filter(({ id, role }) => !known.has(id) && isInput(role, before));
     const items = threadItemsOf(fresh);
-    if (before !== undefined && (items.length === 0 || !hasEnded(before.durable.state))) {
-      const story = await readThread(beginThread(agent, before.id, earlier));
+    if (before !== undefined && (open !== undefined || items.length === 0)) {
+      const story = open ?? (await read(before));
       const refused = await this.#command(before, input, items, caller);
       this.#keep(before);
       return { agent, run: before, story, fresh, refused, caller };
     }
     if (items.length === 0) return null;
     const refused = before === undefined ? [] : await this.#command(before, input, [], caller);
-    if (before !== undefined)
-      earlier.push(...(await this.#past.messagesOf(agent, { runId: before.id, seq: before.durable.seq })));
     if (!mayCommand(caller, { type: 'start' })) throw forbidden(caller);
     const { runContext, begin = beginFreely } = this.#options;
     const start = {
@@ -169,7 +172,7 @@ class Endpoint {
     const startItems = [...contextItems(input), ...items];
     const run = await begin(caller, agent, more => agent.start(startItems, { ...start, ...more }));
     this.#keep(run);
-    return { agent, run, story: beginThread(agent, run.id, earlier), fresh, refused, caller };
+    return { agent, run, story: beginThread(agent, run.id, shown), fresh, refused, caller };
   }
 
   async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {
@@ -225,12 +228,6 @@ class Endpoint {
 function isInput(role: string, before: Run | undefined): boolean {
   if (role === 'user') return true;
   return before === undefined && role !== 'reasoning' && role !== 'activity';
-}
-
-function itemIdsOf(run: Run | undefined): string[] {
-  if (run === undefined) return [];
-  const { transcript, inbox } = run.context;
-  return [...transcript, ...inbox].flatMap(({ id }) => id ?? []);
 }
 
 /** In one append, so that approved calls run in parallel; one by one if other runs have commands too. */

@@ -9,7 +9,7 @@ import {
   type JsonValue,
   omitUndefined,
 } from '../../protocol/json.ts';
-import { isOpenItem, type OpenQuestion } from '../../protocol/run-view.ts';
+import type { OpenQuestion } from '../../protocol/run-view.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
 import type { DescribeError, OthersFor, QuestionData } from './ui-message.ts';
@@ -52,6 +52,8 @@ type ShownCall = {
   /** Who decides it elsewhere. */
   others?: string;
   isInDoubt: boolean;
+  /** The page gives its result. */
+  isForPage?: boolean;
   /** What its tool asks the reader. */
   question?: QuestionData;
 };
@@ -62,6 +64,8 @@ type Passed = { open: ShownCall; output: JsonValue };
 export const REVIEW = 'agentchart.review';
 
 const TOO_LATE = 'It can no longer be decided.';
+
+const NO_RESULT = 'The call has no result.';
 
 const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
 
@@ -77,8 +81,8 @@ const OTHER_ANSWER = -2;
  * U1 An assistant message begins with the run, and after each message that the run receives. A step is one turn.
  * U2 If a turn has other parts than were written, or in another order, `reset-step` drops them and they are sent again.
  * U3 The outcome of a call from an earlier message is copied to that message and shown again in the current one.
- * U4 A sub-agent's calls that ask for an approval are in the step of the call that waits for them: before its result, or
- *    at the end. Their ids are `RUN/CALL`.
+ * U4 A sub-agent's calls that ask for an approval, or for a result of the page, are in the step of the call that waits for
+ *    them: before its result, or at the end. Their ids are `RUN/CALL`.
  * U5 What a tool asks the reader is a part `data-question` after its call; its `questions` are gone once it is answered.
  * U6 A review is asked for as the approval of a call `REVIEW`, in the step of the answer. It goes with an answer that is
  *    taken back, and stays with one that is given.
@@ -120,15 +124,17 @@ export class MessageWriter {
     return undefined;
   }
 
-  /** Shows the calls that wait for a decision elsewhere, and returns the chunks after them. */
+  /** Shows the calls that still wait, ends those of a run that has ended, and returns the chunks after them. */
   async end(): Promise<ResponseChunk[]> {
     for (const open of this.#calls.values())
-      if (open.approval === 'asked' || open.approval === 'elsewhere' || isAsking(open)) this.#show(open);
+      if (isForReader(open) || open.approval === 'elsewhere') this.#show(open);
     for (const child of this.#below.values()) await this.#readBelow(child);
+    if (this.#settled !== null && this.#settled.status !== 'waiting')
+      for (const open of [...this.#calls.values()]) this.#close(open);
     return [{ type: 'finish-step' }, ...this.#describeEnd()];
   }
 
-  /** Writes what is new in a sub-agent's run: its calls that ask for an approval. */
+  /** Writes what is new in a sub-agent's run: its calls that wait for the page. */
   async #readBelow(runId: string): Promise<void> {
     const known = this.#seqs.get(runId) ?? 0;
     for (const event of await readStory(this.#options.store, { runId })) {
@@ -373,7 +379,12 @@ export class MessageWriter {
   #ask({ runId, open: asked }: Of<'call.asked'>): void {
     const { kind, ...call } = asked;
     const open = this.#calls.get(this.#idOf({ runId, callId: call.callId }));
-    if (open === undefined || kind === 'result') return;
+    if (open === undefined) return;
+    if (kind === 'result') {
+      open.isForPage = true;
+      if (open.shownIn === 0) this.#show(open);
+      return;
+    }
     if (asked.kind === 'question') return this.#askQuestions(open, asked);
     if (kind === 'doubt') {
       if (!open.isInDoubt)
@@ -534,10 +545,17 @@ export class MessageWriter {
     for (const open of child === undefined ? [] : [...this.#calls.values()]) {
       if (!open.id.startsWith(`${child}/`)) continue;
       this.#leave(open.id);
-      if (isAsking(open)) this.#endQuestions(open.id);
-      if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, TOO_LATE);
-      this.#calls.delete(open.id);
+      this.#close(open);
     }
+  }
+
+  /** Ends a call that gets no outcome any more. One in doubt has an error. */
+  #close(open: ShownCall): void {
+    if (isAsking(open)) this.#endQuestions(open.id);
+    if (open.approval === 'asked' || open.approval === 'elsewhere') this.#deny(open, TOO_LATE);
+    else if (!open.isInDoubt)
+      this.#tell(open, () => ({ type: 'tool-output-error', toolCallId: open.id, errorText: NO_RESULT }));
+    this.#calls.delete(open.id);
   }
 
   #tell(open: ShownCall, chunkFor: (message: number) => ContentChunk): void {
@@ -593,13 +611,8 @@ export class MessageWriter {
       case 'cancelled':
         return [{ type: 'abort', reason: 'The run was cancelled.' }, finish('interrupted')];
       case 'waiting': {
-        const own = settled.open.filter(
-          one => !isOpenItem(one) || this.#options.othersFor?.(one) === undefined,
-        );
-        const kinds = new Set(own.map(({ kind }) => kind));
-        const isAsked = [...this.#calls.values()].some(one => one.approval === 'asked' || isAsking(one));
-        const waits = isAsked || (['approval', 'result', 'question'] as const).some(kind => kinds.has(kind));
-        const isHeld = kinds.has('pause') || kinds.has('sign-in');
+        const waits = [...this.#calls.values()].some(isForReader);
+        const isHeld = settled.open.some(({ kind }) => kind === 'pause' || kind === 'sign-in');
         return [finish(waits && !isHeld ? 'tool-calls' : 'interrupted')];
       }
       default:
@@ -610,6 +623,10 @@ export class MessageWriter {
   #emit(chunk: ContentChunk): void {
     this.#place({ message: this.number, step: this.#steps, isCopy: false, chunk });
   }
+}
+
+function isForReader(open: ShownCall): boolean {
+  return open.approval === 'asked' || isAsking(open) || open.isForPage === true;
 }
 
 function isAsking({ question }: ShownCall): boolean {

@@ -1,3 +1,4 @@
+import type { Task } from '@a2a-js/sdk';
 import { afterEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
@@ -68,6 +69,15 @@ async function expectBooked(agent: Agent, booked: unknown): Promise<void> {
     results: [{ output: { booked } }],
   });
 }
+
+/** A tool server that needs a person to sign in. */
+const crm = {
+  name: 'crm',
+  connect: async () => {
+    throw new EngineError('sign-in-needed', 'Sign in.', { server: 'crm' });
+  },
+  close: async () => {},
+};
 
 describe('AG-UI', () => {
   async function openDesk(agent: Agent, caller?: object) {
@@ -254,13 +264,6 @@ describe('MCP', () => {
   });
 
   test('a run that waits for a sign-in says at which server, and how', async () => {
-    const crm = {
-      name: 'crm',
-      connect: async () => {
-        throw new EngineError('sign-in-needed', 'Sign in.', { server: 'crm' });
-      },
-      close: async () => {},
-    };
     const client = used(await currentClient(used(mcpServer([makeDesk(askHow, { tools: [crm] })]))));
     expect(textOf(await callDesk(client))).toContain(
       'A person must sign in at "crm". Use: agentchart mcp login crm --agent MODULE',
@@ -291,6 +294,16 @@ describe('MCP', () => {
 
 describe.each(['JSONRPC', 'HTTP+JSON'] as const)('A2A over %s', binding => {
   const open = async (agent: Agent) => await a2aClient(used(a2aServer([agent])), binding);
+
+  test('a task that waits for a sign-in says at which server, and says it is paused only if it is', async () => {
+    const agent = makeDesk(askHow, { tools: [crm] });
+    const client = await open(agent);
+    const task = (await client.sendMessage(sending({ text: 'go' }))) as Task;
+    expect(seen(task).asked).toEqual(['A person must sign in at "crm".']);
+    await (await onlyRun(agent)).pause();
+    const paused = await client.getTask({ tenant: '', id: task.id });
+    expect(seen(paused).asked).toEqual(['A person must sign in at "crm".\nThe run is paused.']);
+  });
 
   test('shows what a tool asks with its schema, and takes the answers as data, in parts', async () => {
     const agent = makeDesk(({ ask }) =>

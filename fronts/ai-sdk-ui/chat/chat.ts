@@ -10,13 +10,12 @@ import type { Thread } from '../../../agent/thread.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
-import { openCallsOf } from '../../../machines/settled.ts';
 import { digestCall, digestOf } from '../../../protocol/content/digest.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
 import { DEEPEST_JSON, isJsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import { threadSchema } from '../../../protocol/listing/label.ts';
-import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
+import { type Answer, callIdFor, commandFor } from '../../../protocol/open/answer.ts';
 import { readAnswer } from '../../../protocol/open/answer-form.ts';
 import type { Person } from '../../../protocol/run-command.ts';
 import { isOpen, listAll, type RunLink, type RunRecord, type Store } from '../../../protocol/store.ts';
@@ -24,6 +23,7 @@ import { ApiError } from '../../../server/error-envelope.ts';
 import { type BodyLimits, parseBounded, readText } from '../../../server/read-body.ts';
 import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
 import { findThread } from '../../../server/runs/find-thread.ts';
+import { openNow } from '../../../server/runs/run-registry.ts';
 import { countMessages, findMessageIds } from '../messages.ts';
 import { approvalOf, type PostedMessage, type PostedPart, toolPartsOf } from '../ui-message.ts';
 import { approvalIdOf, REVIEW } from '../write-messages.ts';
@@ -169,7 +169,9 @@ export class Chat {
     const idOf = await findMessageIds(this.#store, current);
     const count = 1 + countMessages(await readJournal(this.#store, run.id));
     const ids = Array.from({ length: count }, (_, index) => idOf(index + 1));
-    const ofPage = new Map(openCallsOf(run.context, 'result').map(open => [open.callId, open]));
+    const ofPage = new Map(
+      (await openNow(run)).flatMap(open => (open.kind === 'result' ? [[callIdFor(run.id, open), open]] : [])),
+    );
     const faults = new Map<string, string>();
     for (const { part, digest } of messages.flatMap(answeredPartsOf)) {
       if (digest !== undefined) {

@@ -130,3 +130,19 @@ test('an error that is not meant for clients is reported without its text', asyn
   expect(client.of('RUN_ERROR')).toMatchObject([{ code: 'internal' }]);
   expect(JSON.stringify(client.events)).not.toContain('hunter2');
 });
+
+test('a message that an edit took out of the transcript is not sent again by the client that still has it', async () => {
+  const script = [calls('pay'), { text: 'Done.' }];
+  const { client, openRun } = await openChat(script, makeTool('pay', { approval: true }));
+  await client.say('my number is 1234');
+  const run = await openRun();
+  const edited = run.context.transcript.map(item =>
+    item.type === 'message'
+      ? { ...item, id: 'edited', content: [{ type: 'text', text: 'pay' } as const] }
+      : item,
+  );
+  expect(await run.editTranscript(edited)).toMatchObject({ accepted: true });
+  await client.resume({ approved: true });
+  expect(client.texts).toEqual(['Done.']);
+  expect(JSON.stringify((await openRun()).context.transcript)).not.toContain('1234');
+});

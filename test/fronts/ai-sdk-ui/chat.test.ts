@@ -187,6 +187,47 @@ describe('useChat', () => {
     await expectSameAfterReload(page, agent);
   });
 
+  test('a message while calls of the page are open shows them again, and one answer posts nothing in a loop', async () => {
+    const agent = makeAgent([calling('ask', 'ask'), { text: 'Blue it is.' }]);
+    const page = new ChatPage(agent);
+    await page.chat.sendMessage({ text: 'go' });
+    await page.chat.sendMessage({ text: 'hurry' });
+    expect(page.tools()).toEqual(['tool-ask: input-available', 'tool-ask: input-available']);
+    await page.chat.addToolOutput({ tool: 'ask', toolCallId: 'call_0_0', output: 'blue' });
+    await page.chat.sendMessage();
+    await page.idle();
+    expect(page.tools()).toEqual(['tool-ask: output-available', 'tool-ask: input-available']);
+    expect(page.requests).toHaveLength(3);
+    await page.chat.addToolOutput({ tool: 'ask', toolCallId: 'call_0_1', output: 'red' });
+    await page.chat.sendMessage();
+    await page.idle();
+    expect([page.text, page.errors]).toEqual(['Blue it is.', []]);
+    await expectSameAfterReload(page, agent);
+  });
+
+  test('answers the call of the page that a sub-agent makes', async () => {
+    const clerk = createAgent({
+      name: 'clerk',
+      model: scripted([calling('ask'), { text: 'Blue.' }]),
+      tools: TOOLS,
+    });
+    const asking: ScriptedTurn = { toolCalls: [{ name: 'ask_clerk', arguments: { input: 'go' } }] };
+    const agent = makeAgent([asking, { text: 'Blue it is.' }], {
+      tools: [clerk.asTool({ name: 'ask_clerk', description: 'Asks.' })],
+    });
+    const page = new ChatPage(agent);
+    await page.chat.sendMessage({ text: 'go' });
+    expect(page.tools()).toEqual(['tool-ask_clerk: output-available', 'tool-ask: input-available']);
+    expect(page.requests).toHaveLength(1);
+    expect(await (await createChatHandler(agent)(get('chat%201'))).json()).toEqual(page.messages);
+    const { toolCallId = '' } = toolsIn(page.last).at(-1) ?? {};
+    await page.chat.addToolOutput({ tool: 'ask', toolCallId, output: 'blue' });
+    await page.idle();
+    expect(toolsIn(page.last)).toMatchObject([{ output: 'Blue.' }, { output: 'blue' }]);
+    expect([page.text, page.errors]).toEqual(['Blue it is.', []]);
+    expect(page.requests).toHaveLength(2);
+  });
+
   test('shows failures of tools and runs without what they said, and does not ask again forever', async () => {
     const agent = makeAgent([calling('fail'), { error: { code: 'authentication', message: SECRET } }]);
     const page = new ChatPage(agent);

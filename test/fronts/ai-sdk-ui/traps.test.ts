@@ -1,8 +1,13 @@
 import { Chat } from '@ai-sdk/react';
-import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
+import {
+  DefaultChatTransport,
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  type UIMessage,
+} from 'ai';
 import { expect, test } from 'vitest';
+import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
-import { type Agent, createAgent } from '../../../agent/index.ts';
+import { type Agent, createAgent, tool } from '../../../agent/index.ts';
 import { createChatHandler, toUIMessageResponse, toUIMessages } from '../../../fronts/ai-sdk-ui/index.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
@@ -75,6 +80,52 @@ test('stop() of the page leaves the run alone; the stop endpoint cancels it', as
   gate.open();
   expect(await (await stopped).json()).toEqual({ stopped: true });
   expect(await runsOf(agent)).toMatchObject([{ status: 'cancelled' }]);
+});
+
+test('what a stopped run had open is over, also for a page that answers it afterwards', async () => {
+  const names = ['refund', 'ask', 'quiz', 'help'];
+  const inputs: Record<string, Record<string, string | number>> = {
+    refund: { cents: 5 },
+    help: { input: 'Pay.' },
+  };
+  const calling = (all: readonly string[]) => ({
+    toolCalls: all.map(name => ({ name, arguments: inputs[name] ?? {} })),
+  });
+  const quiz = tool({
+    name: 'quiz',
+    description: 'Asks.',
+    input: z.object({}),
+    prepare: ({ ask }) => ask({ key: 'color', message: 'Which?', schema: z.string() }),
+    run: () => 'asked',
+  });
+  const helper = createAgent({ name: 'helper', tools: TOOLS, model: scripted([calling(['refund'])]) });
+  const help = helper.asTool({ name: 'help', description: 'Helps.' });
+  const model = scripted([calling(names), { text: 'Hello again.' }]);
+  const agent = createAgent({ name: 'desk', model, tools: [...TOOLS, quiz, help], store: memory() });
+  const page = new ChatPage(agent, { automatic: false });
+  await page.chat.sendMessage({ text: 'go' });
+  expect(page.open()).toHaveLength(2);
+  const chat = createChatHandler(agent);
+  await chat(new Request('http://shop.example/api/chat/chat%201/stop', { method: 'POST' }));
+  const get = () => new Request('http://shop.example/api/chat/chat%201');
+  const read = async () => (await (await chat(get())).json()) as UIMessage[];
+  const over = [
+    'tool-refund: output-denied',
+    'tool-ask: output-error',
+    'tool-quiz: output-error',
+    'tool-help: output-error',
+    'tool-refund: output-denied',
+  ];
+  const reloaded = new ChatPage(agent, { messages: await read() });
+  expect(reloaded.tools()).toEqual(over);
+  expect(reloaded.data('question')).toMatchObject([{ questions: [] }]);
+  await page.decide(page.open()[0], true);
+  await page.chat.sendMessage();
+  expect(page.tools()).toEqual(over);
+  expect(page.messages).toHaveLength(2);
+  await reloaded.chat.sendMessage({ text: 'and now?' });
+  expect(reloaded.text).toBe('Hello again.');
+  expect(await read()).toEqual(reloaded.messages);
 });
 
 test('a resume replays the call, its approval and its output, and the page has the finished part', async () => {
