@@ -31,9 +31,11 @@ export function refuseUnknownOptions(
       throw new EngineError(code, asSentence(describeUnknown('option', name, Object.keys(known), of)));
 }
 
-function kindOf(value: unknown): string {
+/** The words for what a value is, such as `a list` or `null`. */
+export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
-  return value === null || value === undefined ? String(value) : `a ${typeof value}`;
+  if (value === null || value === undefined) return String(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 /** Ends a text with a full stop, unless it ends with a question mark. */
