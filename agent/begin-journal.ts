@@ -13,7 +13,7 @@ import { type Item, itemSchema } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { type Labels, readLabels, readThreadId, readTitle } from '../protocol/listing/label.ts';
 import {
-  kindOf,
+  describeGiven,
   type NamesOf,
   optionNames,
   refuseUnknownOptions,
@@ -123,7 +123,7 @@ function checkStart(of: string, options: StartOptions, known: object): StartOpti
 /** Throws unless it is an `AbortSignal`, also of another realm or library, or not given. */
 export function refuseNoSignal(of: string, signal: unknown): void {
   if (signal !== undefined && typeof (signal as Partial<AbortSignal> | null)?.addEventListener !== 'function')
-    throw invalidInput(`signal of ${of}: expected an AbortSignal, got ${kindOf(signal)}.`);
+    throw invalidInput(`signal of ${of}: expected an AbortSignal, got ${describeGiven(signal)}.`);
 }
 
 export function cancelOn(signal: AbortSignal | undefined, run: Run): void {

@@ -11,7 +11,7 @@ import { EngineError, invalidInput } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined, toJson } from '../protocol/json.ts';
 import { readLabels } from '../protocol/listing/label.ts';
-import { kindOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { describeGiven, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Settled } from '../protocol/run-view.ts';
 import { isDriven, listAll, type Store } from '../protocol/store.ts';
 import { checkLimits } from './agent-options.ts';
@@ -88,7 +88,7 @@ export async function mapInputs<Tools, Output>(
   const { concurrency = CONCURRENCY, limits = {}, signal, onProgress } = options;
   refuseNoSignal('agent.map', signal);
   if (onProgress !== undefined && typeof onProgress !== 'function')
-    throw invalidInput(`onProgress of agent.map must be a function, got ${kindOf(onProgress)}.`);
+    throw invalidInput(`onProgress of agent.map must be a function, got ${describeGiven(onProgress)}.`);
   refuseUnknownOptions('limits of agent.map', limits, LIMIT_NAMES, 'input-invalid');
   checkLimits({ ...parts.limits, ...omitUndefined(limits) });
   if (!(Number.isInteger(concurrency) && concurrency > 0))

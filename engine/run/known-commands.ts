@@ -3,8 +3,8 @@ import { type Breakpoint, breakpointSchema } from '../../protocol/debugger/break
 import { EngineError, invalidInput } from '../../protocol/error.ts';
 import {
   asSentence,
+  describeGiven,
   describeUnknown,
-  kindOf,
   optionNames,
   refuseUnknownOptions,
 } from '../../protocol/options/refuse-unknown.ts';
@@ -73,7 +73,7 @@ export function knownCommands(commands: readonly RunCommand[]): readonly RunComm
   for (const command of commands) {
     if (typeof command !== 'object' || command === null)
       throw invalidInput(
-        `run.submit: expected a command, such as { type: 'pause' }, got ${kindOf(command)}.`,
+        `run.submit: expected a command, such as { type: 'pause' }, got ${describeGiven(command)}.`,
       );
     const { type } = command;
     if (!Object.hasOwn(COMMAND_MEMBERS, type)) {
@@ -122,7 +122,7 @@ export function refuseNoName(of: string, name: unknown): void {
 }
 
 export function refuseNoList(of: string, given: unknown): asserts given is readonly unknown[] {
-  if (!Array.isArray(given)) throw invalidInput(`${of}: expected a list, got ${kindOf(given)}.`);
+  if (!Array.isArray(given)) throw invalidInput(`${of}: expected a list, got ${describeGiven(given)}.`);
 }
 
 function refusePerson(of: string, given: unknown): void {
