@@ -345,6 +345,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   const models = listModels(options.model);
   const forkModels = [...(options.forkModels ?? [])];
   checkParts(tools, options.store, [...models, ...forkModels]);
+  checkHost(options.host);
   const limits = { ...DEFAULT_LIMITS, ...omitUndefined(options.limits ?? {}) };
   const retry = { ...DEFAULT_RETRY, ...omitUndefined(options.retry ?? {}) };
   const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
@@ -482,6 +483,17 @@ function checkParts(tools: AgentOptions['tools'] & object, store: unknown, model
   check(
     store === undefined || hasMethod(store, 'append'),
     `expected a store, such as sqlite('runs.db'), got ${describe(store)}.`,
+  );
+}
+
+const HOST_METHODS: readonly (keyof Host)[] = ['now', 'monotonic', 'random', 'newId', 'setTimer'];
+
+function checkHost(host: Host | undefined): void {
+  if (host === undefined) return;
+  const missing = HOST_METHODS.filter(name => typeof host?.[name] !== 'function');
+  check(
+    missing.length === 0,
+    `expected a host such as { ...systemHost, now }, got ${describe(host)}: it lacks ${missing.join(', ')}.`,
   );
 }
 

@@ -12,7 +12,12 @@ import { type Inheritance, JOURNAL_FORMAT, type RunStarted } from '../protocol/e
 import { type Item, itemSchema } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { type Labels, readLabels, readThreadId, readTitle } from '../protocol/listing/label.ts';
-import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import {
+  describeGiven,
+  type NamesOf,
+  optionNames,
+  refuseUnknownOptions,
+} from '../protocol/options/refuse-unknown.ts';
 import type { SentRequest } from '../protocol/sent.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { checkLimits, checkPrices, checkUsage } from './agent-options.ts';
@@ -106,12 +111,19 @@ export function knownInput(of: string, options: LoopStart): LoopStart {
 /** Every run begins here: without `limits` and `launch`, it only looks names up. */
 function checkStart(of: string, options: StartOptions, known: object): StartOptions {
   refuseUnknownOptions(of, options, known, 'input-invalid');
-  const { limits, launch, by } = options;
+  const { limits, launch, by, signal } = options;
+  refuseNoSignal(of, signal);
   if (by !== undefined) refuseNoName(`\`by\` of ${of}`, by);
   if (limits !== undefined)
     refuseUnknownOptions(`limits of ${of}`, limits, limitsSchema.shape, 'input-invalid');
   if (launch !== undefined) refuseUnknownOptions(`launch of ${of}`, launch, LAUNCH_NAMES, 'input-invalid');
   return options;
+}
+
+/** Throws unless it is an `AbortSignal`, also of another realm or library, or not given. */
+export function refuseNoSignal(of: string, signal: unknown): void {
+  if (signal !== undefined && typeof (signal as Partial<AbortSignal> | null)?.addEventListener !== 'function')
+    throw invalidInput(`signal of ${of}: expected an AbortSignal, got ${describeGiven(signal)}.`);
 }
 
 export function cancelOn(signal: AbortSignal | undefined, run: Run): void {

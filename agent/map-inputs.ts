@@ -2,6 +2,7 @@ import type { Host } from '../engine/host/host.ts';
 import { isOwnerDead } from '../engine/host/owner.ts';
 import { standingOf } from '../engine/journal/load-run.ts';
 import { successorOf } from '../engine/migrations/migrate-run.ts';
+import { refuseNoList } from '../engine/run/known-commands.ts';
 import type { Run } from '../engine/run/run.ts';
 import { narrowLimits } from '../engine/sub-agents/sub-agent-runs.ts';
 import type { Limits } from '../protocol/config.ts';
@@ -10,11 +11,11 @@ import { EngineError, invalidInput } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined, toJson } from '../protocol/json.ts';
 import { readLabels } from '../protocol/listing/label.ts';
-import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { describeGiven, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Settled } from '../protocol/run-view.ts';
 import { isDriven, listAll, type Store } from '../protocol/store.ts';
 import { checkLimits } from './agent-options.ts';
-import type { StartOptions } from './begin-journal.ts';
+import { refuseNoSignal, type StartOptions } from './begin-journal.ts';
 
 type Input = string | readonly Item[];
 
@@ -82,8 +83,12 @@ export async function mapInputs<Tools, Output>(
   inputs: readonly Input[],
   options: MapOptions = {},
 ): Promise<MapResult<Tools, Output>[]> {
+  refuseNoList('agent.map', inputs);
   refuseUnknownOptions('agent.map', options, NAMES, 'input-invalid');
-  const { concurrency = CONCURRENCY, limits = {} } = options;
+  const { concurrency = CONCURRENCY, limits = {}, signal, onProgress } = options;
+  refuseNoSignal('agent.map', signal);
+  if (onProgress !== undefined && typeof onProgress !== 'function')
+    throw invalidInput(`onProgress of agent.map must be a function, got ${describeGiven(onProgress)}.`);
   refuseUnknownOptions('limits of agent.map', limits, LIMIT_NAMES, 'input-invalid');
   checkLimits({ ...parts.limits, ...omitUndefined(limits) });
   if (!(Number.isInteger(concurrency) && concurrency > 0))

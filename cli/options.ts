@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import type { Command } from 'commander';
 import { systemHost } from '../engine/host/host.ts';
 import { EngineError, invalidInput, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
@@ -11,6 +12,13 @@ export const DEFAULT_STORE = '.agentchart/runs.db';
 
 export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
+}
+
+/** Throws `input-invalid` for `--host` or `--token` without `--port`: they would have no effect. */
+export function refuseWithoutPort(command: Pick<Command, 'getOptionValueSource'>): void {
+  for (const name of ['host', 'token'])
+    if (command.getOptionValueSource(name) === 'cli' && command.getOptionValueSource('port') !== 'cli')
+      throw invalidInput(`Give --${name} only with --port.`);
 }
 
 /** The folder of this package. */

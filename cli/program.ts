@@ -120,8 +120,9 @@ function declare(program: Command, name: CommandName): Command {
     const key = option.attributeName();
     command.hook('preAction', () => {
       const given = command.getOptionValue(key);
+      const source = command.getOptionValueSource(key);
       if (read !== undefined && given !== undefined)
-        command.setOptionValue(key, read(given, `${option.long}`));
+        command.setOptionValueWithSource(key, read(given, `${option.long}`), source ?? 'default');
     });
   }
   return command.hook('preAction', () => {

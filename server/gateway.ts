@@ -16,6 +16,7 @@ import { createMessagesApi } from './messages/messages-api.ts';
 import type { MountedApi } from './mounted-api.ts';
 import { Responses } from './responses/responses.ts';
 import { createResponsesApi } from './responses/responses-api.ts';
+import { SOCKET_PATH } from './route-table.ts';
 import { createRunsApi } from './runs/runs-api.ts';
 import type { ServedAgentsOptions } from './runs/served-agents.ts';
 import { socketRoute } from './sockets/response-socket.ts';
@@ -64,7 +65,7 @@ export function createGateway(
     responses: {
       ...api,
       add(app) {
-        app.get('/v1/responses', socketRoute({ responses, host, log }));
+        app.get(SOCKET_PATH, socketRoute({ responses, host, log }));
         api.add(app);
         addConversationRoutes(app, conversations);
       },

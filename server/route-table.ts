@@ -329,6 +329,9 @@ function rightsFor(name: Parameters<Parameters<typeof forCommands>[0]>[0]): read
   return name === 'reject' ? ['result', 'decide'] : [rightOf(name)];
 }
 
+/** The route that has a WebSocket. */
+export const SOCKET_PATH = '/v1/responses';
+
 /** The routes below `/v1`. Their protocols validate what they take. */
 export const V1_ROUTES = {
   'GET /v1/models': { summary: 'List the models that requests may name.' },

@@ -4,6 +4,7 @@ import { WebSocketServer } from 'ws';
 import type { RunsApp } from './app.ts';
 import { urlOf } from './bind-address.ts';
 import { SECURITY_HEADERS } from './guard-request.ts';
+import { SOCKET_PATH } from './route-table.ts';
 
 export type Serving = {
   url: string;
@@ -48,8 +49,13 @@ export async function serveRuns(
   return { url: urlOf(host, bound), port: bound, drain: () => app.close(), close: () => close(server, app) };
 }
 
-function isWebSocket({ headers }: IncomingMessage): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket';
+/** Any other request for an upgrade is answered as if it asked for none. */
+function isWebSocket({ method, url = '', headers }: IncomingMessage): boolean {
+  return (
+    method === 'GET' &&
+    headers.upgrade?.toLowerCase() === 'websocket' &&
+    URL.parse(url, 'http://localhost')?.pathname === SOCKET_PATH
+  );
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

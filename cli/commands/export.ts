@@ -1,8 +1,8 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import type { Agent } from '../../agent/agent.ts';
 import type { Outcome } from '../../engine/replay/describe-outcome.ts';
-import { exportBlobs, exportRun } from '../../engine/replay/export-run.ts';
+import { exportBlobs, exportRun, type RunExport } from '../../engine/replay/export-run.ts';
 import { type Recording, recordRun } from '../../engine/replay/record-run.ts';
 import { findDifference } from '../../protocol/content/find-difference.ts';
 import { EngineError, invalidInput, messageOf } from '../../protocol/error.ts';
@@ -28,9 +28,7 @@ export const exportToFile: Action<'export'> = ({ out, test, agent, ...options })
     if (agent !== undefined) throw invalidInput('Give --agent only with --test.');
     const exported = await exportRun(store, runId);
     const indent = out === undefined && output.json ? 0 : 2;
-    await write(output, out, `${formatSafeJson(exported, indent)}\n`);
-    for await (const part of exportBlobs(store, exported))
-      await write(output, out, `${formatSafeJson(part)}\n`, 'a');
+    await write(output, out, formatExport(store, exported, indent));
     if (out === undefined) return EXIT.done;
     const entries = exported.journal.length;
     const { stateHash } = exported.end;
@@ -41,6 +39,11 @@ export const exportToFile: Action<'export'> = ({ out, test, agent, ...options })
     return EXIT.done;
   });
 
+async function* formatExport(store: Store, exported: RunExport, indent: number): AsyncGenerator<string> {
+  yield `${formatSafeJson(exported, indent)}\n`;
+  for await (const part of exportBlobs(store, exported)) yield `${formatSafeJson(part)}\n`;
+}
+
 async function writeTest(
   store: Store,
   runId: string,
@@ -48,9 +51,10 @@ async function writeTest(
   output: Output,
 ): Promise<number> {
   const file = module ?? (await recallLaunch(store, runId)).module;
-  const tested = file === undefined || !existsSync(file) ? undefined : await testedAgent(file, out);
+  const isThere = module !== undefined || (file !== undefined && existsSync(file));
+  const tested = file !== undefined && isThere ? await testedAgent(file, out) : undefined;
   const test = await makeTest(store, runId, tested);
-  if (out !== undefined || !output.json) await write(output, out, test);
+  if (out !== undefined || !output.json) await write(output, out, [test]);
   if (out === undefined && output.json) output.data({ runId, test });
   const alone =
     tested === undefined
@@ -103,15 +107,30 @@ async function assertPlayable(
   throw new EngineError('refused', `${reason} No test was written; ${advice}.`, { runId });
 }
 
+/** Leaves no part of a file behind if not everything can be read and written. */
 async function write(
   output: Output,
   file: string | undefined,
-  text: string,
-  flag: 'w' | 'a' = 'w',
+  texts: AsyncIterable<string> | readonly string[],
 ): Promise<void> {
-  if (file === undefined) return await output.raw(text);
+  if (file === undefined) {
+    for await (const text of texts) await output.raw(text);
+    return;
+  }
+  const opened = writing(file, () => openSync(file, 'w'));
   try {
-    writeFileSync(file, text, { flag });
+    for await (const text of texts) writing(file, () => writeFileSync(opened, text));
+  } catch (error) {
+    if (fstatSync(opened).isFile()) rmSync(file, { force: true });
+    throw error;
+  } finally {
+    closeSync(opened);
+  }
+}
+
+function writing<Result>(file: string, work: () => Result): Result {
+  try {
+    return work();
   } catch (cause) {
     const message = `Cannot write ${formatPath(file)}: ${messageOf(cause)}. Choose another --out.`;
     throw new EngineError('input-invalid', message, { file }, { cause });

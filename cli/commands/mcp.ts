@@ -13,7 +13,7 @@ import { assertMayBind } from '../../server/bind-address.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { makeAgents } from '../launch.ts';
-import { readToken, readVersion, storeFile } from '../options.ts';
+import { readToken, readVersion, refuseWithoutPort, storeFile } from '../options.ts';
 import { reportUncaught, untilInterrupted } from '../process-end.ts';
 import { withStore } from '../store.ts';
 import { listen, ServerLog, shutDown } from './serving.ts';
@@ -21,7 +21,8 @@ import { listen, ServerLog, shutDown } from './serving.ts';
 const GRACE_MS = 2_000;
 
 /** On stdin and stdout until stdin ends or a signal, or with `--port` over HTTP. Runs stay resumable. */
-export const mcpCommand: Action<'mcp'> = async options => {
+export const mcpCommand: Action<'mcp'> = async (options, command) => {
+  refuseWithoutPort(command);
   const log = new ServerLog('text');
   const file = storeFile(options.db);
   // stdout carries the protocol: output of agent modules and tools goes to stderr.

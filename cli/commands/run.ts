@@ -3,6 +3,7 @@ import { itemsOf } from '../../engine/log/command.ts';
 import { invalidInput } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { readThreadId } from '../../protocol/listing/label.ts';
 import type { Action } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
 import { makeAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
@@ -22,6 +23,7 @@ export const run: Action<'run'> = async given => {
   const text = words.length > 0 || prompt !== undefined ? words.join(' ') : await readPiped();
   if (prompt === undefined && text.trim() === '')
     throw invalidInput('No input. Give it as an argument, such as: run "Refund order A-1001", or on stdin.');
+  if (thread !== undefined) readThreadId(thread);
   const by = options.by ?? userName();
   const output = new Output(options);
   const file = storeFile(options.db);

@@ -13,7 +13,7 @@ import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../launch.ts';
-import { readToken, readVersion, storeFile } from '../options.ts';
+import { readToken, readVersion, refuseWithoutPort, storeFile } from '../options.ts';
 import { reportUncaught } from '../process-end.ts';
 import { formatStore } from '../render/format.ts';
 import { withStore } from '../store.ts';
@@ -26,7 +26,8 @@ const HIDDEN_START_MS = 5_000;
 const DRIVER_PATIENCE_MS = 10 * 60_000;
 
 /** SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
-export const driveRuns: Action<'worker'> = async options => {
+export const driveRuns: Action<'worker'> = async (options, command) => {
+  refuseWithoutPort(command);
   const log = new ServerLog(readFormat(options.log));
   const { problem } = log;
   const file = storeFile(options.db);

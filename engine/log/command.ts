@@ -304,7 +304,7 @@ export function itemsOf(input: string | readonly Item[]): readonly Item[] {
 }
 
 export function addItemIds(items: readonly Item[], host: Host): Item[] {
-  return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
+  return items.map(item => (item?.id === undefined ? { ...item, id: host.newId('item') } : item));
 }
 
 export function cancelRun(

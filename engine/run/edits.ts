@@ -18,7 +18,7 @@ import { addItemIds, type Command, checkEdit, readJson } from '../log/command.ts
 import { type Refusal, refuse, refuseUnknown } from '../log/refusal.ts';
 import { qualifyCalls } from '../services/qualify-calls.ts';
 import { toolsIn } from '../sub-agents/hand-back.ts';
-import { knownOptions } from './known-commands.ts';
+import { knownOptions, refuseNoList } from './known-commands.ts';
 
 type EditedRun = Pick<RunOptions, 'host' | 'connectTools' | 'rules' | 'loadPast'> & { context: Context };
 
@@ -30,6 +30,7 @@ export async function editTranscript(
 ): Promise<Command | Refusal> {
   const { context, host } = run;
   const decider = deciderOf(knownOptions('editTranscript', options));
+  refuseNoList('run.editTranscript', items);
   const known = knownResults(context);
   const repaired = answerEarlierCalls(addItemIds(items, host), known);
   const fault = findUnpaired(repaired) ?? findRepeated(repaired, context) ?? findReused(repaired, context);

@@ -3,6 +3,7 @@ import { type Breakpoint, breakpointSchema } from '../../protocol/debugger/break
 import { EngineError, invalidInput } from '../../protocol/error.ts';
 import {
   asSentence,
+  describeGiven,
   describeUnknown,
   optionNames,
   refuseUnknownOptions,
@@ -66,9 +67,14 @@ export function knownOptions<Options>(method: keyof typeof OTHERS, options: Opti
   return options;
 }
 
-/** Returns the commands of `run.submit`. Throws for an unknown type or member of one. */
+/** Returns the commands of `run.submit`. Throws for what is no list of commands, and an unknown type or member of one. */
 export function knownCommands(commands: readonly RunCommand[]): readonly RunCommand[] {
+  refuseNoList('run.submit', commands);
   for (const command of commands) {
+    if (typeof command !== 'object' || command === null)
+      throw invalidInput(
+        `run.submit: expected a command, such as { type: 'pause' }, got ${describeGiven(command)}.`,
+      );
     const { type } = command;
     if (!Object.hasOwn(COMMAND_MEMBERS, type)) {
       const unknown = describeUnknown('command', String(type), Object.keys(COMMAND_MEMBERS), 'run.submit');
@@ -82,13 +88,17 @@ export function knownCommands(commands: readonly RunCommand[]): readonly RunComm
 
 function refuseUnknownBelow(command: object): void {
   if ('params' in command) refuseUnknownParams(command.params);
-  if ('calls' in command && Array.isArray(command.calls))
+  if ('calls' in command && command.calls !== undefined) {
+    refuseNoList('calls of an edited turn', command.calls);
     for (const call of command.calls) refuse('a call of an edited turn', call, EDITED_CALL);
-  if ('breakpoints' in command && Array.isArray(command.breakpoints))
-    for (const breakpoint of command.breakpoints) {
+  }
+  if ('breakpoints' in command) {
+    refuseNoList('breakpoints', command.breakpoints);
+    for (const breakpoint of command.breakpoints as { where?: unknown }[]) {
       refuse('a breakpoint', breakpoint, breakpointSchema.shape);
       if (breakpoint.where !== undefined) refuse('where of a breakpoint', breakpoint.where, WHERE);
     }
+  }
 }
 
 function refuseUnknownParams(params: unknown): void {
@@ -109,6 +119,10 @@ function refuse(of: string, given: unknown, known: object): void {
 export function refuseNoName(of: string, name: unknown): void {
   if (typeof name !== 'string' || name === '')
     throw invalidInput(`${of}: expected the name of a person, got ${JSON.stringify(name)}.`);
+}
+
+export function refuseNoList(of: string, given: unknown): asserts given is readonly unknown[] {
+  if (!Array.isArray(given)) throw invalidInput(`${of}: expected a list, got ${describeGiven(given)}.`);
 }
 
 function refusePerson(of: string, given: unknown): void {

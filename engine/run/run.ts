@@ -424,6 +424,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    */
   async fork(options: { at: number } & ForkOptions): Promise<Run<Tools, Output>> {
     const { at, ...how } = knownOptions('fork', options);
+    if (how.commands !== undefined) knownCommands(how.commands);
     const parts = { ...this.#options, checkCommands: this.#checkForFork };
     const { runId, loaded } = await forkRun(parts, this.id, at, how);
     const owner = { ...parts.owner, id: parts.host.newId('driver') };
@@ -484,7 +485,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly #checkForFork: CheckCommands = async (commands, context, { runId, store }) => {
     const where = { ...this.#options, runId, store };
     const router = new CallRouter(where, this.#children);
-    return await prepareCommands(knownCommands(commands), context, where, router);
+    return await prepareCommands(commands, context, where, router);
   };
 
   async #readContext(): Promise<Context> {

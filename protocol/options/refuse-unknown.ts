@@ -25,15 +25,20 @@ export function refuseUnknownOptions(
   code: EngineErrorCode = 'agent-invalid',
 ): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw new EngineError(code, `expected the options of ${of} to be an object, got ${kindOf(given)}.`);
+    throw new EngineError(
+      code,
+      `expected the options of ${of} to be an object, got ${describeGiven(given)}.`,
+    );
   for (const name in given)
     if (!Object.hasOwn(known, name) && Object.hasOwn(given, name))
       throw new EngineError(code, asSentence(describeUnknown('option', name, Object.keys(known), of)));
 }
 
-function kindOf(value: unknown): string {
+/** The words for what a value is, such as `a list` or `null`. */
+export function describeGiven(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
-  return value === null || value === undefined ? String(value) : `a ${typeof value}`;
+  if (value === null || value === undefined) return String(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 /** Ends a text with a full stop, unless it ends with a question mark. */

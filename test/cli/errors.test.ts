@@ -26,6 +26,11 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     [['run'], 'No input. Give it as an argument'],
     [['send', 'run_1', ' '], 'The message must not be empty'],
     [['approve', 'run_1', 'call_1', '--by', ''], '--by must not be empty'],
+    [['run', '--thread', '', 'go'], 'The id of the thread is invalid'],
+    [['worker', '--agent', AGENT, '--host', '127.0.0.1'], 'Give --host only with --port'],
+    [['worker', '--agent', AGENT, '--token', 'x'.repeat(20)], 'Give --token only with --port'],
+    [['mcp', '--agent', AGENT, '--host', '127.0.0.1'], 'Give --host only with --port'],
+    [['mcp', '--agent', AGENT, '--token', 'x'.repeat(20)], 'Give --token only with --port'],
   ];
   test.each(lines)('%j', async (args, expected) => {
     const ended = await new Desk([done]).run(args);

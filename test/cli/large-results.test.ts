@@ -1,4 +1,5 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { calling, Desk } from '../support/cli/desk.ts';
 
@@ -41,6 +42,16 @@ test('an export holds a large result, one part per line, and replay checks it ag
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('missing from the export') });
   writeFileSync(file, `${text}nonsense\n`);
   expect(await desk.run(['replay', 'run.json'])).toMatchObject({ code: 2 });
+});
+
+test('an export that fails leaves no file behind', async () => {
+  const { desk, runId } = await finish();
+  const store = new DatabaseSync(desk.path('.agentchart/runs.db'));
+  store.exec('UPDATE blobs SET sum = sum + 1 WHERE start = (SELECT max(start) FROM blobs)');
+  store.close();
+  const failed = await desk.run(['export', runId, '--out', 'run.json']);
+  expect(failed.code).not.toBe(0);
+  expect(existsSync(desk.path('run.json'))).toBe(false);
 });
 
 test('show --result and export write to stdout with --json too', async () => {

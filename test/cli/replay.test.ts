@@ -202,6 +202,13 @@ describe.concurrent('export --test', () => {
     expect(JSON.parse(json.stdout)).toEqual({ runId, file: 'run.test.ts' });
   });
 
+  test('exits 2 for an agent module that is not there', async () => {
+    const { desk, runId } = await finish();
+    const ended = await desk.run(['export', runId, '--test', '--agent', 'absent.ts']);
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toContain('Cannot use agent module absent.ts: no such file');
+  });
+
   test('exits 2 for an unknown run and for an unwritable destination', async () => {
     const { desk, runId } = await finish();
     expect((await desk.run(['export', 'run_x', '--test'])).code).toBe(2);

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
+import { until } from '../support/server/runs-app.ts';
 import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
 import { closeDesks, desk, SECRET, start } from '../support/tools/http-desk.ts';
 import type { HttpMcpServer } from '../support/tools/http-mcp-server.ts';
@@ -155,6 +156,35 @@ describe('a call over HTTP without an answer', () => {
       code: 'tool-source-failed',
       message: expect.stringMatching(/it cannot be reached: .*ECONNREFUSED/),
     });
+  });
+});
+
+describe('a server whose stream of messages ends at once', () => {
+  const streaming = async (retry: number) => {
+    const opened: number[] = [];
+    const server = await start({
+      instead: (_request, says) => {
+        if (says !== 'GET') return undefined;
+        opened.push(performance.now());
+        const headers = { 'content-type': 'text/event-stream' };
+        return new Response(`retry: ${retry}\nid: ${opened.length}\ndata: \n\n`, { headers });
+      },
+    });
+    return { opened, tools: await desk(server.url).connect() };
+  };
+
+  it('is asked again a few times a second, even if it asks for more', async () => {
+    const { opened } = await streaming(0);
+    await until(() => opened[2]);
+    const [first = 0, , third = 0] = opened;
+    expect(third - first).toBeGreaterThan(400);
+  });
+
+  it('is not asked again before the time that it says, however long', async () => {
+    const { opened, tools } = await streaming(3_000_000_000);
+    await until(() => opened[0]);
+    for (const text of ['a', 'b', 'c', 'd', 'e', 'f']) await runTool(tools, 'echo', { text });
+    expect(opened).toHaveLength(1);
   });
 });
 

@@ -348,6 +348,19 @@ describe('the answer of an authorization server', () => {
     expect(evil.paths()).toEqual([]);
   });
 
+  it.each(['', ' token-0900', 'token-0900\nx: y', 'token-漢'])(
+    'is refused with a token that no header can carry: %j',
+    async token => {
+      const tokens = { access_token: token, token_type: 'Bearer' };
+      const begun = await begin({
+        authorization: { instead: (_, path) => (path === '/token' ? Response.json(tokens) : undefined) },
+      });
+      const { message } = await refusal(begun, () => ({}));
+      expect(message).toMatch(/the access token has other characters than a header can carry, or none/);
+      expect(message).not.toContain('token-');
+    },
+  );
+
   it('reveals neither code, verifier nor token in its error', async () => {
     const begun = await begin({
       authorization: {

@@ -1,5 +1,6 @@
 import type {
   JSONRPCMessage,
+  ReconnectionScheduler,
   StreamableHTTPClientTransport,
   Transport,
   VersionNegotiationMode,
@@ -69,6 +70,7 @@ export async function openHttp(
     transport = new StreamableHTTPClientTransport(url, {
       requestInit: { headers: { ...headers } },
       fetch: signIn?.watch(bounded) ?? bounded,
+      reconnectionScheduler: reconnectLater,
       ...(signIn && { authProvider: signIn.authProvider, onInsufficientScope: 'throw' as const }),
     });
     endRequests(transport);
@@ -269,6 +271,17 @@ function endRequests(transport: StreamableHTTPClientTransport): void {
     }
   };
 }
+
+/** The shortest time until a stream that has ended is opened again, in ms: a server may ask for none. */
+const RECONNECT_MS = 250;
+
+/** The longest delay of a timer, in ms; longer ones fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+const reconnectLater: ReconnectionScheduler = (reconnect, delayMs) => {
+  const timer = setTimeout(reconnect, Math.min(Math.max(delayMs, RECONNECT_MS), LONGEST_TIMER_MS));
+  return () => clearTimeout(timer);
+};
 
 type Request = JSONRPCMessage & { id: string | number; method: string };
 type Notification = JSONRPCMessage & { params?: { requestId?: unknown } };

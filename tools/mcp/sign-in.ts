@@ -447,8 +447,11 @@ function heldOf({ access_token: access, refresh_token: refresh }: OAuthTokens) {
 }
 
 function assertBearer(tokens: OAuthTokens): OAuthTokens {
-  if (tokens.token_type.toLowerCase() === 'bearer') return tokens;
-  throw new Error(`expected a token of the type Bearer, got ${JSON.stringify(tokens.token_type)}`);
+  if (tokens.token_type.toLowerCase() !== 'bearer')
+    throw new Error(`expected a token of the type Bearer, got ${JSON.stringify(tokens.token_type)}`);
+  if (!/^[\x21-\x7e]+$/.test(tokens.access_token))
+    throw new Error('the access token has other characters than a header can carry, or none');
+  return tokens;
 }
 
 function isOpen({ expiresAt }: Pending): boolean {

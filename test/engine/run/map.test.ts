@@ -148,6 +148,12 @@ test('a map with a limit that cannot bind is refused, and so are other invalid o
   await refused({ limits: { tokens: -1 } }, /limits\.tokens/);
   await refused({ limits: { toolCalls: 1 } }, /unknown option "toolCalls" of limits of agent\.map/);
   await refused({ concurrency: 0 }, /concurrency of agent\.map must be a positive integer, got 0/);
+  await refused({ signal: {} }, /signal of agent\.map: expected an AbortSignal, got an object/);
+  await refused({ onProgress: 'log' }, /onProgress of agent\.map must be a function, got a string/);
+  await expect(agent.map('text' as never)).rejects.toMatchObject({
+    code: 'input-invalid',
+    message: 'agent.map: expected a list, got a string.',
+  });
   expect(seen.asked).toEqual([]);
   expect((await agent.store.list()).runs).toEqual([]);
 });

@@ -47,6 +47,8 @@ describe('start', () => {
     [{ tools: { read: makeTool('read') } }, /expected a list of tools.* got an object with read/],
     [{ tools: [{ name: 'read', run: () => 1 }] }, /tools\[0\].* got an object with name, run\. /],
     [{ tools: [createAgent({ name: 'b' })] }, /tools\[0\].*asTool/],
+    [{ host: {} }, /expected a host .* got an object with no members: it lacks now, monotonic/],
+    [{ host: null }, /expected a host .* got null/],
     [{ store: 'runs.db' }, /expected a store, such as sqlite.* got "runs\.db"/],
   ])('a part of another kind is refused with what to use: %#', (options, message) => {
     const untyped = { name: 'a', ...options } as unknown as Parameters<typeof createAgent>[0];
@@ -98,6 +100,16 @@ describe('start', () => {
       code: 'input-invalid',
       message: '`by` of agent.start: expected the name of a person, got "".',
     });
+  });
+
+  test('a signal that is none is refused, and creates no run', async () => {
+    const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
+    for (const signal of [{}, null, 5] as never[])
+      await expect(agent.start('go', { signal })).rejects.toMatchObject({
+        code: 'input-invalid',
+        message: expect.stringContaining('signal of agent.start: expected an AbortSignal'),
+      });
+    expect((await agent.store.list()).runs).toEqual([]);
   });
 
   test('a duplicate run id is refused', async () => {

@@ -95,6 +95,34 @@ describe('commands that are submitted together', () => {
     expect(most).toBe(2);
   });
 
+  test.each<[string, (run: Run, given: never) => Promise<unknown>, unknown]>([
+    ['run.submit', (run, given) => run.submit(given), 'a list'],
+    ['run.setBreakpoints', (run, given) => run.setBreakpoints(given), 'a list'],
+    ['run.editTranscript', (run, given) => run.editTranscript(given), 'a list'],
+    ['calls of run.editTurn', (run, calls) => run.editTurn({ calls }), 'a list'],
+    ['commands of run.fork', (run, commands) => run.fork({ at: 1, commands }), 'a list'],
+    ['run.submit', (run, given) => run.submit([given]), 'a command'],
+    ['commands of run.fork', (run, given) => run.fork({ at: 1, commands: [given] }), 'a command'],
+  ])('of %s with what is none are refused, and change nothing', async (_, act, expected) => {
+    const { run, store } = await makeWaiting();
+    const words = await wordsBehind(store, run, async () => {
+      for (const given of [null, 5])
+        await expect(act(run, given as never)).rejects.toMatchObject({
+          code: 'input-invalid',
+          message: expect.stringContaining(`expected ${expected}`),
+        });
+    });
+    expect(words).toEqual([]);
+    expect((await store.list()).runs).toHaveLength(1);
+  });
+
+  test('of an edited transcript or a message with an item that is none are refused', async () => {
+    const { run } = await makeWaiting();
+    const items: never = [null] as never;
+    for (const result of [await run.editTranscript(items), await run.send(items)])
+      expect(result).toMatchObject({ accepted: false, code: 'input-invalid' });
+  });
+
   test('cannot lift an earlier pause', async () => {
     const { run, host } = await makeWaiting();
     await run.pause({ by: 'operator' });

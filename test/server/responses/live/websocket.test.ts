@@ -1,4 +1,4 @@
-import { get } from 'node:http';
+import { get, type IncomingMessage, request } from 'node:http';
 import { Agent, OpenAIResponsesWSModel, Runner, tool } from '@openai/agents';
 import OpenAI from 'openai';
 import { ResponsesWS } from 'openai/resources/responses/ws';
@@ -67,6 +67,31 @@ describe('a WebSocket', () => {
     expect(await socket.closed).toBe(1001);
     expect(typesOf(await other.create(TALK))).toContain('response.completed');
     other.close();
+  });
+
+  it.each([
+    ['GET', '/v1/models', '', 200],
+    ['GET', '/v1/models?limit=1', '', 200],
+    ['POST', '/v1/responses', JSON.stringify(TALK), 200],
+    ['GET', '/healthz', '', 200],
+    ['GET', '/nothing', '', 404],
+  ])('asked for at %s %s, which has none, gets the answer without it', async (method, path, body, status) => {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const headers = {
+      ...AUTHORIZED,
+      'content-type': 'application/json',
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    };
+    request(serving.url + path, { method, headers }, resolve)
+      .on('error', reject)
+      .end(body);
+    const answer = await promise;
+    const text = (await answer.toArray()).join('');
+    expect(answer.statusCode).toBe(status);
+    expect(() => JSON.parse(text)).not.toThrow();
   });
 
   it('answers one request after the other with their events, and keeps stored responses', async () => {
