@@ -22,7 +22,7 @@ const locked = signal(false);
 onUnauthorized(() => (locked.value = true));
 const embedded = embeddedSource();
 const start = route.peek();
-// With the token of a link, the page first asks who it is, and signs in with the token unless it is somebody.
+// A link with a token signs the page in. The page first asks whether it has a session already.
 const isLinked = embedded === null && linkedToken !== '';
 const source = embedded ?? httpSource(start.view === 'run' && !isLinked ? start.runId : undefined);
 watchKeys();
